@@ -1,0 +1,58 @@
+"""Continual learning on graphs that keeps what it learned and none of the data.
+
+Names are imported when first used, so that `undrift --help` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from undrift.errors import InputError
+    from undrift.evaluation.loop import evaluate
+    from undrift.graphs import Graph
+    from undrift.learners.adr import Adr
+    from undrift.learners.bare import Bare
+    from undrift.learners.base import Learner
+    from undrift.learners.joint import Joint
+    from undrift.learners.registry import make_learner
+    from undrift.streams.benchmarks import load_stream
+    from undrift.streams.stream import TaskStream
+    from undrift.streams.task import Task
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Adr": "learners.adr",
+    "Bare": "learners.bare",
+    "Graph": "graphs",
+    "InputError": "errors",
+    "Joint": "learners.joint",
+    "Learner": "learners.base",
+    "Task": "streams.task",
+    "TaskStream": "streams.stream",
+    "evaluate": "evaluation.loop",
+    "load_stream": "streams.benchmarks",
+    "make_learner": "learners.registry",
+}
+
+__all__ = [
+    "Adr",
+    "Bare",
+    "Graph",
+    "InputError",
+    "Joint",
+    "Learner",
+    "Task",
+    "TaskStream",
+    "evaluate",
+    "load_stream",
+    "make_learner",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'undrift' has no attribute {name!r}")
+    return getattr(import_module(f"undrift.{_WHERE[name]}"), name)

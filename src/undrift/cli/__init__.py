@@ -1,0 +1,1 @@
+"""The command line: one command per module, imports only when a command runs."""

@@ -1,0 +1,1 @@
+"""Where graphs come from: one module per source format, and a generator."""

@@ -1,0 +1,1 @@
+"""From node to vector: layers that aggregate, apply a linear map and activate; training."""

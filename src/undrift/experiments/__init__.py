@@ -1,0 +1,1 @@
+"""Which runs: a spec, the run it describes, and its result."""

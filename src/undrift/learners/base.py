@@ -1,0 +1,165 @@
+"""`Learner`: the contract of every method, and the part of it that all methods share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError, unknown_name
+from undrift.graphs import Graph
+from undrift.storage.state import State, pack, unpack
+from undrift.streams.task import Task
+from undrift.typing import Progress, silent
+
+__all__ = ["Learned", "Learner"]
+
+
+class Learned(Protocol):
+    """What a method knows after some tasks: one frozen dataclass per method."""
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """Every class observed, in order of arrival: the columns of `scores`."""
+        ...
+
+    @property
+    def num_features(self) -> int:
+        """The feature width that was learned."""
+        ...
+
+
+@dataclass(kw_only=True)
+class Learner(ABC):
+    """A method of class-incremental learning: observe tasks, classify every class ever seen.
+
+    A method is a dataclass whose fields are its hyperparameters and that implements two pure
+    functions: `_learn(task, progress)` returns what is known after the task without changing
+    the learner, and `_scores(learned, graph)` reads from it. This class does the rest: checks,
+    the single assignment that makes `observe` all or nothing, prediction, state, clone.
+
+    `seed` is the only source of randomness. `device` is where tensors are computed.
+    """
+
+    name: ClassVar[str]
+    keeps_examples: ClassVar[bool] = False
+    learned_type: ClassVar[type]
+
+    seed: int = 0
+    device: str = "cpu"
+    learned_: Any = field(default=None, init=False, repr=False, compare=False)
+
+    # what a method implements ------------------------------------------------------------
+
+    @abstractmethod
+    def _learn(self, task: Task, progress: Progress) -> Learned:
+        """What is known after `task`. Must not change `self`."""
+
+    @abstractmethod
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        """`[nodes, classes]` scores, larger is likelier, columns as in `learned.classes`."""
+
+    # the four verbs ----------------------------------------------------------------------
+
+    def observe(self, task: Task, *, progress: Progress = silent) -> Self:
+        """Learn a task; afterwards its data may be deleted. A rejected task changes nothing."""
+        self._check_task(task)
+        self.learned_ = self._learn(task, progress)
+        return self
+
+    def scores(self, graph: Graph) -> Tensor:
+        """A score per node and class seen; columns in the order of `classes_`."""
+        self._check_graph(graph)
+        with torch.no_grad():
+            return self._scores(self.learned_, graph).cpu()
+
+    def predict(self, graph: Graph) -> Tensor:
+        """A class id per node, never one that was not observed."""
+        return torch.tensor(self.classes_)[self.scores(graph).argmax(dim=1)]
+
+    def state(self) -> State:
+        """Everything needed to go on, as named tensors and plain values."""
+        tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
+        return State(self.name, self.params(), tensors, values)
+
+    def load(self, state: State) -> Self:
+        """Go on from a state of the same method with the same hyperparameters."""
+        if state.method != self.name:
+            raise InputError(
+                f"this state belongs to method {state.method!r}, not {self.name!r}; load it "
+                f"into a {state.method!r} learner"
+            )
+        mine, theirs = self.params(), state.params
+        for key in mine:
+            if key != "device" and key in theirs and mine[key] != theirs[key]:
+                raise InputError(
+                    f"the state was learned with {key}={theirs[key]!r}, this learner has "
+                    f"{key}={mine[key]!r}; build the learner with {key}={theirs[key]!r}"
+                )
+        learned = None
+        if state.tensors or state.values:
+            learned = unpack(self.learned_type, state.tensors, state.values)
+        self.learned_ = learned
+        return self
+
+    # what everyone may ask ---------------------------------------------------------------
+
+    @property
+    def classes_(self) -> tuple[int, ...]:
+        """Every class observed so far, in order of arrival."""
+        return () if self.learned_ is None else tuple(self.learned_.classes)
+
+    def params(self) -> dict[str, Any]:
+        """The hyperparameters, as given to the constructor."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def clone(self) -> Self:
+        """A learner with the same hyperparameters that has observed nothing."""
+        return type(self)(**self.params())
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Each hyperparameter with its default."""
+        return {f.name: f.default for f in fields(cls) if f.init and f.default is not MISSING}
+
+    # checks ------------------------------------------------------------------------------
+
+    def _check_task(self, task: Task) -> None:
+        if self.learned_ is None:
+            return
+        seen = [c for c in task.classes if c in self.classes_]
+        if seen:
+            raise InputError(
+                f"class {seen[0]} was observed before; a task brings new classes only (observed "
+                f"so far: {list(self.classes_)})"
+            )
+        self._check_width(task.graph)
+
+    def _check_graph(self, graph: Graph) -> None:
+        if self.learned_ is None:
+            raise InputError("nothing was observed yet; call observe(task) before predicting")
+        self._check_width(graph)
+
+    def _check_width(self, graph: Graph) -> None:
+        if graph.num_features != self.learned_.num_features:
+            raise InputError(
+                f"this graph has {graph.num_features} features per node, but "
+                f"{self.learned_.num_features} were learned; give the same columns in the same "
+                "order"
+            )
+
+
+def check_positive(**values: float) -> None:
+    """Reject hyperparameters that must be greater than zero."""
+    for name, value in values.items():
+        if not value > 0:
+            raise InputError(f"{name} must be greater than 0, not {value}")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Reject a value that is not one of the choices, and print them."""
+    if value not in choices:
+        raise unknown_name(name, value, choices)

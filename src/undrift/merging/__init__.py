@@ -1,0 +1,1 @@
+"""Many encoders, one result: each merging rule in its own module."""

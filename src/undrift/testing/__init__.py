@@ -1,0 +1,1 @@
+"""For people who write methods and streams: conformance checks, small graphs, slow twins."""
