@@ -19,7 +19,9 @@ from torch import Tensor
 
 from undrift.errors import InputError
 
-__all__ = ["Csr", "matmul", "sparse_product"]
+__all__ = ["Csr", "matmul", "row_index", "sparse_product"]
+
+_INDEX_TYPES = (torch.int32, torch.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,8 @@ class Csr:
     """A matrix in compressed sparse rows: `values[indptr[i]:indptr[i+1]]` is row i.
 
     Memory: 8 bytes per stored entry (int32 column, float32 value) and 4 per row; indices widen
-    to int64 only past 2**31 entries. `symmetric=True` is a promise that spares the transpose.
+    to int64 only past 2**31 entries. The columns of a row rise strictly, so an entry is stored
+    once. `symmetric=True` is a promise that spares the transpose.
 
     >>> a = Csr.from_scipy(sp.csr_matrix([[0.0, 2.0], [0.0, 1.0]]))
     >>> (a @ torch.tensor([[1.0], [10.0]])).tolist()
@@ -41,33 +44,56 @@ class Csr:
     symmetric: bool = False
 
     def __post_init__(self) -> None:
-        rows, columns = self.shape
-        if self.indptr.numel() != rows + 1 or self.indices.numel() != self.values.numel():
-            raise InputError(
-                f"a CSR matrix of shape {self.shape} needs {rows + 1} row pointers and as many "
-                f"columns as values, not {self.indptr.numel()}, {self.indices.numel()} and "
-                f"{self.values.numel()}"
-            )
+        self._check_sizes()
         if int(self.indptr[0]) != 0 or int(self.indptr[-1]) != self.indices.numel():
             raise InputError(
                 f"row pointers must run from 0 to {self.indices.numel()}, not from "
                 f"{int(self.indptr[0])} to {int(self.indptr[-1])}"
             )
-        if self.indices.numel() and not (
-            int(self.indices.min()) >= 0 and int(self.indices.max()) < columns
-        ):
-            raise InputError(
-                f"column index {int(self.indices.max())} (smallest {int(self.indices.min())}) is "
-                f"outside a matrix of {columns} columns"
-            )
         if bool((self.indptr[1:] < self.indptr[:-1]).any()):
             raise InputError("row pointers must not decrease")
+        if self.indices.numel():
+            self._check_columns()
+
+    def _check_sizes(self) -> None:
+        rows, columns = self.shape
+        flat = self.indices.dim() == 1 and self.indices.shape == self.values.shape
+        if min(rows, columns) < 0 or self.indptr.shape != (rows + 1,) or not flat:
+            raise InputError(
+                f"a CSR matrix of shape {self.shape} needs {rows + 1} row pointers and as many "
+                f"columns as values, not {tuple(self.indptr.shape)}, "
+                f"{tuple(self.indices.shape)} and {tuple(self.values.shape)}"
+            )
+        if self.indptr.dtype not in _INDEX_TYPES or self.indptr.dtype != self.indices.dtype:
+            raise InputError(
+                f"row pointers and columns must both be int32 or both int64, not "
+                f"{self.indptr.dtype} and {self.indices.dtype}"
+            )
+        if self.symmetric and rows != columns:
+            raise InputError(f"a {rows} x {columns} matrix is not square, so not symmetric")
+
+    def _check_columns(self) -> None:
+        low, high = int(self.indices.min()), int(self.indices.max())
+        if low < 0 or high >= self.shape[1]:
+            raise InputError(
+                f"column index {low if low < 0 else high} is outside a matrix of "
+                f"{self.shape[1]} columns"
+            )
+        rising = self.indices[1:] > self.indices[:-1]
+        starts = self.indptr[1:-1]
+        starts = starts[(starts > 0) & (starts < self.nnz)].long()
+        rising[starts - 1] = True  # from one row to the next, columns may fall
+        if not bool(rising.all()):
+            raise InputError(
+                "the columns of a row must rise without repeats; build the matrix with "
+                "Csr.from_scipy, which sorts them and adds up duplicates"
+            )
 
     @classmethod
     def from_scipy(
         cls, matrix: Any, *, dtype: torch.dtype = torch.float32, symmetric: bool = False
     ) -> Csr:
-        """From any scipy sparse matrix; duplicate entries are added up, columns sorted."""
+        """From any scipy sparse matrix, as a copy; duplicates are added up, columns sorted."""
         csr = sp.csr_matrix(matrix)
         if not csr.has_canonical_format:
             csr = csr.copy()
@@ -76,7 +102,7 @@ class Csr:
         return cls(
             torch.from_numpy(csr.indptr.astype(index)),
             torch.from_numpy(csr.indices.astype(index)),
-            torch.from_numpy(np.ascontiguousarray(csr.data)).to(dtype),
+            torch.tensor(csr.data, dtype=dtype),  # a copy: later changes of `matrix` stay out
             (int(csr.shape[0]), int(csr.shape[1])),
             symmetric,
         )
@@ -139,9 +165,22 @@ class Csr:
 
     def select(self, rows: Tensor) -> Csr:
         """The rows at these indices (or under this boolean mask), in that order."""
-        index = rows.nonzero().flatten() if rows.dtype == torch.bool else rows
+        index = row_index(rows, self.shape[0])
         picked = self.to_scipy()[index.cpu().numpy()]
         return Csr.from_scipy(picked, dtype=self.dtype).to(self.device)
+
+    def slice(self, start: int, stop: int) -> Csr:
+        """Rows `start` to `stop`; columns and values are views, nothing is copied."""
+        if not 0 <= start <= stop <= self.shape[0]:
+            raise InputError(f"rows {start} to {stop} are not within {self.shape[0]} rows")
+        pointers = self.indptr[start : stop + 1]
+        first, last = int(pointers[0]), int(pointers[-1])
+        return Csr(
+            pointers - first,
+            self.indices[first:last],
+            self.values[first:last],
+            (pointers.numel() - 1, self.shape[1]),
+        )
 
     def to_dense(self, dtype: torch.dtype | None = None) -> Tensor:
         """As a dense tensor; the caller answers for the memory."""
@@ -163,7 +202,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.csr.transpose._torch @ grads[0].contiguous()
+        return None, matmul(ctx.csr.transpose, grads[0].contiguous())
 
 
 def matmul(csr: Csr, dense: Tensor) -> Tensor:
@@ -173,14 +212,49 @@ def matmul(csr: Csr, dense: Tensor) -> Tensor:
             f"cannot multiply a {csr.shape[0]} x {csr.shape[1]} sparse matrix with one of "
             f"{dense.shape[0]} rows"
         )
+    if csr.dtype != dense.dtype:
+        raise InputError(
+            f"cannot multiply a sparse matrix of {csr.dtype} with a dense one of {dense.dtype}; "
+            "convert one with .to(dtype=...)"
+        )
     if torch.is_grad_enabled() and dense.requires_grad:
-        product: Tensor = _Product.apply(csr, dense)
+        product: Tensor = _Product.apply(csr, dense)  # type: ignore[no-untyped-call]
         return product
     return csr._torch @ dense
 
 
 def sparse_product(left: Csr, right: Csr) -> Csr:
     """Sparse times sparse, on the CPU: done once per task (`A X`), never in a training step."""
+    if left.shape[1] != right.shape[0]:
+        raise InputError(
+            f"cannot multiply a {left.shape[0]} x {left.shape[1]} sparse matrix with one of "
+            f"{right.shape[0]} rows"
+        )
     product = left.to_scipy() @ right.to_scipy()
     product.sort_indices()
     return Csr.from_scipy(product, dtype=left.dtype).to(left.device)
+
+
+def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:
+    """Indices of rows, or the places under a boolean mask, as int64; none outside `count`.
+
+    >>> row_index(torch.tensor([False, True, True]), 3).tolist()
+    [1, 2]
+    """
+    if rows.dtype == torch.bool:
+        if rows.shape != (count,):
+            raise InputError(f"a {what} mask needs {count} entries, not {tuple(rows.shape)}")
+        return rows.nonzero().flatten()
+    whole = not (rows.is_floating_point() or rows.is_complex())
+    if rows.dim() != 1 or (rows.numel() and not whole):  # an empty list has no type of its own
+        raise InputError(
+            f"give {what}s as a list of whole numbers or a boolean mask, not as "
+            f"{tuple(rows.shape)} of {rows.dtype}"
+        )
+    index = rows.long()
+    outside = index[(index < 0) | (index >= count)]
+    if outside.numel():
+        raise InputError(
+            f"{what} {int(outside[0])} is not there: the {count} {what}s are numbered from 0"
+        )
+    return index

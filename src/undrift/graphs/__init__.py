@@ -3,12 +3,14 @@
 from undrift.graphs.batches import Hop, full_hops, receptive_field
 from undrift.graphs.graph import Graph
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
+from undrift.graphs.union import disjoint_union
 
 __all__ = [
     "NORMALISATIONS",
     "Graph",
     "Hop",
     "Normalisation",
+    "disjoint_union",
     "full_hops",
     "normalise",
     "receptive_field",

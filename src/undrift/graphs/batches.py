@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from undrift.sparse import Csr
+from undrift.sparse import Csr, row_index
 
 __all__ = ["Hop", "full_hops", "receptive_field"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hop:
     """One step of message passing from `operator.shape[1]` sources to its rows, the targets.
 
@@ -37,6 +37,9 @@ def full_hops(operators: Sequence[Csr]) -> tuple[Hop, ...]:
 def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop, ...], Tensor]:
     """The hops that compute `nodes` exactly, and the input nodes they start from.
 
+    `nodes` are indices, in any order and with repeats if need be, or a boolean mask. The input
+    nodes come sorted, each once; the last hop's rows are `nodes` as given.
+
     Walks from the last operator to the first: the sources of a hop are its targets and all
     their neighbours, and the targets of the hop before it. Weights are those of the full
     operator, so forward and gradient equal the full-batch ones. Cost: the entries of the rows
@@ -44,6 +47,9 @@ def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop,
     """
     hops: list[Hop] = []
     targets = nodes
+    if operators:
+        last = operators[-1]
+        targets = row_index(nodes.to(last.device), last.shape[0], "node")
     for k in range(len(operators) - 1, -1, -1):
         rows = operators[k].select(targets)
         sources = torch.unique(torch.cat([rows.indices.long(), targets]))

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, as_tensor
 from undrift.graphs.normalise import Normalisation, normalise
-from undrift.sparse import Csr
+from undrift.sparse import Csr, row_index
 
-__all__ = ["Graph"]
+__all__ = ["UNLABELLED", "Graph"]
 
 UNLABELLED = -1
 
@@ -28,7 +29,8 @@ class Graph:
     `source -> target` stands at `[target, source]`. Self-loops are not stored: normalisation
     adds them. `labels` holds a class id per node, -1 where it is unknown, or is None.
 
-    Build one with `from_arrays`, `from_scipy` or `from_pyg`.
+    Build one with `from_arrays`, `from_scipy` or `from_pyg`. Dense float32 features are shared
+    with the caller, everything else is copied.
 
     >>> g = Graph.from_arrays(np.eye(3), edges=[[0, 1], [1, 0]], labels=[0, 1, 1])
     >>> g
@@ -38,20 +40,23 @@ class Graph:
     features: Tensor | Csr
     adjacency: Csr
     labels: Tensor | None = None
-    _operators: dict[tuple[str, bool], Csr] = field(default_factory=dict, repr=False)
+    # no field of the constructor: what is derived is no part of a saved state
+    _operators: dict[tuple[str, bool], Csr] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        n = self.features.shape[0]
-        if len(self.features.shape) != 2 or self.features.shape[1] == 0:
+        shape = tuple(self.features.shape)
+        if len(shape) != 2 or shape[1] == 0 or not self.features.dtype.is_floating_point:
             raise InputError(
-                f"features must be a matrix [nodes, width], not of shape "
-                f"{tuple(self.features.shape)}"
+                f"features must be a matrix [nodes, width] of floats, not of shape {shape} and "
+                f"type {self.features.dtype}"
             )
+        n = shape[0]
         if self.adjacency.shape != (n, n):
             raise InputError(
                 f"the adjacency matrix is {self.adjacency.shape[0]} x {self.adjacency.shape[1]} "
                 f"but there are {n} nodes in features; give both the same nodes"
             )
+        self._check_devices()
         _check_finite(self.features)
         if not bool(torch.isfinite(self.adjacency.values).all()):
             raise InputError("edge weights contain NaN or infinity; remove or replace them")
@@ -67,6 +72,17 @@ class Graph:
                     "for an unknown label"
                 )
 
+    def _check_devices(self) -> None:
+        parts = {"adjacency": self.adjacency.device}
+        if self.labels is not None:
+            parts["labels"] = self.labels.device
+        for name, device in parts.items():
+            if device != self.features.device:
+                raise InputError(
+                    f"the features are on {self.features.device} but the {name} on {device}; "
+                    "move them to one device"
+                )
+
     # construction ------------------------------------------------------------------------
 
     @classmethod
@@ -78,17 +94,9 @@ class Graph:
         `undirected=True` adds the reverse of every edge. Duplicate edges count once and
         self-loops are left out.
         """
-        feature_matrix = _features(features)
+        feature_matrix = as_features(features)
         n = feature_matrix.shape[0]
-        pairs = np.asarray(edges, dtype=np.int64).reshape(2, -1)
-        outside = (pairs < 0) | (pairs >= n)
-        if outside.any():
-            bad = int(pairs[outside][0])
-            raise InputError(
-                f"an edge names node {bad}, but the {n} nodes are numbered 0 to {n - 1}; "
-                "drop that edge or add the node"
-            )
-        source, target = pairs
+        source, target = as_edges(edges, n)
         if undirected:
             source, target = np.concatenate([source, target]), np.concatenate([target, source])
         ones = np.ones(source.size, dtype=np.float32)
@@ -98,32 +106,58 @@ class Graph:
 
     @classmethod
     def from_scipy(cls, features: Any, adjacency: Any, labels: Any = None) -> Graph:
-        """From a feature matrix and a scipy adjacency with a row per receiver; keeps weights."""
-        matrix = sp.csr_matrix(adjacency, dtype=np.float32)
+        """From a feature matrix and a scipy adjacency with a row per receiver; keeps weights.
+
+        Duplicate entries are added up; self-loops and edges of weight zero are left out.
+        """
+        feature_matrix, known = as_features(features), as_labels(labels)
+        # a copy: what follows works in place, and the caller's matrix is not ours
+        matrix = sp.csr_matrix(adjacency, dtype=np.float32, copy=True)
+        matrix.sum_duplicates()
         if matrix.diagonal().any():
-            matrix = (matrix - sp.diags(matrix.diagonal())).tocsr()
+            rows = np.arange(matrix.shape[0], dtype=matrix.indices.dtype)
+            matrix.data[matrix.indices == np.repeat(rows, np.diff(matrix.indptr))] = 0.0
         matrix.eliminate_zeros()
         symmetric = matrix.shape[0] == matrix.shape[1] and (matrix != matrix.T).nnz == 0
+        device = feature_matrix.device
         return cls(
-            _features(features), Csr.from_scipy(matrix, symmetric=symmetric), _labels(labels)
+            feature_matrix,
+            Csr.from_scipy(matrix, symmetric=symmetric).to(device),
+            None if known is None else known.to(device),
         )
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
-        """From a PyG `Data` with `x`, `edge_index` and, if known, `y` (extra `undrift[pyg]`)."""
-        x = data.x
+        """From a PyG `Data` (extra `undrift[pyg]`) with `x`, `edge_index` and, if known, `y`.
+
+        An `edge_weight` is kept, and weights of duplicate edges add up; without one every edge
+        counts once. Nothing else is read: no `edge_attr`, no masks.
+        """
+        x, edges = data.x, data.edge_index
         if x is None:
             raise InputError("this PyG Data has no node features `x`; set data.x first")
-        if x.layout != torch.strided:
-            csr = x.to_sparse_csr()
-            x = sp.csr_matrix(
-                (csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy()),
-                shape=tuple(csr.shape),
+        if edges is None:
+            raise InputError("this PyG Data has no edges `edge_index`; set data.edge_index first")
+        if getattr(data, "edge_weight", None) is None:
+            return cls.from_arrays(x, edges, data.y)
+        features = as_features(x)
+        n = features.shape[0]
+        source, target = as_edges(edges, n)
+        weights = as_numbers(data.edge_weight, "edge_weight")
+        if weights.shape != source.shape:
+            raise InputError(
+                f"edge_weight must be {source.size} numbers, one per edge, not of shape "
+                f"{weights.shape}"
             )
-        return cls.from_arrays(x, data.edge_index.cpu().numpy(), data.y)
+        return cls.from_scipy(
+            features, sp.csr_matrix((weights, (target, source)), shape=(n, n)), data.y
+        )
 
     def to_pyg(self) -> Any:
-        """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse."""
+        """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse.
+
+        Weights become `edge_weight`; a graph without weights (all one) has none.
+        """
         try:
             from torch_geometric.data import Data
         except ImportError as error:
@@ -133,7 +167,10 @@ class Graph:
         coo = self.adjacency.to_scipy().tocoo()
         edge_index = torch.from_numpy(np.stack([coo.col, coo.row]).astype(np.int64))
         x = self.features._torch if isinstance(self.features, Csr) else self.features
-        return Data(x=x, edge_index=edge_index, y=self.labels)
+        data = Data(x=x, edge_index=edge_index.to(self.device), y=self.labels)
+        if not bool((self.adjacency.values == 1).all()):
+            data.edge_weight = self.adjacency.values.clone()  # in the order of the edges above
+        return data
 
     # what it is --------------------------------------------------------------------------
 
@@ -177,24 +214,15 @@ class Graph:
 
     def subgraph(self, nodes: Any) -> Graph:
         """The induced subgraph of these nodes (indices or a boolean mask), in that order."""
-        index = torch.as_tensor(nodes, device=self.device)
-        if index.dtype == torch.bool:
-            if index.shape != (self.num_nodes,):
-                raise InputError(
-                    f"a node mask needs {self.num_nodes} entries, not {tuple(index.shape)}"
-                )
-            index = index.nonzero().flatten()
-        elif index.numel() and not (int(index.min()) >= 0 and int(index.max()) < self.num_nodes):
-            raise InputError(
-                f"node {int(index.max())} (smallest {int(index.min())}) is outside a graph of "
-                f"{self.num_nodes} nodes"
-            )
+        index = row_index(as_tensor(nodes, "nodes").to(self.device), self.num_nodes, "node")
         rows = index.cpu().numpy()
         block = self.adjacency.to_scipy()[rows][:, rows]
         features = self.features
         return Graph(
             features.select(index) if isinstance(features, Csr) else features[index],
-            Csr.from_scipy(block, symmetric=self.adjacency.symmetric).to(self.device),
+            Csr.from_scipy(
+                block, dtype=self.adjacency.dtype, symmetric=self.adjacency.symmetric
+            ).to(self.device),
             None if self.labels is None else self.labels[index],
         )
 
@@ -202,33 +230,14 @@ class Graph:
         """The same graph on another device; itself when it is there already."""
         if self.device == torch.device(device):
             return self
-        return Graph(
+        moved = Graph(
             self.features.to(device),
             self.adjacency.to(device),
             None if self.labels is None else self.labels.to(device),
-            {key: operator.to(device) for key, operator in self._operators.items()},
         )
-
-
-def _features(features: Any) -> Tensor | Csr:
-    if isinstance(features, Csr):
-        return features
-    if sp.issparse(features):
-        return Csr.from_scipy(features)
-    try:
-        dense = torch.as_tensor(features)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"features must be a matrix of numbers: {error}") from error
-    return dense.to(torch.float32).contiguous()
-
-
-def _labels(labels: Any) -> Tensor | None:
-    if labels is None:
-        return None
-    tensor = torch.as_tensor(labels)
-    if tensor.is_floating_point() and not bool((tensor == tensor.round()).all()):
-        raise InputError("labels must be whole numbers (class ids), not fractions or NaN")
-    return tensor.to(torch.int64).flatten()
+        for key, operator in self._operators.items():
+            moved._operators[key] = operator.to(device)
+        return moved
 
 
 def _check_finite(features: Tensor | Csr) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import torch
@@ -83,7 +83,8 @@ class Learner(ABC):
     def state(self) -> State:
         """Everything needed to go on, as named tensors and plain values."""
         tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
-        return State(self.name, self.params(), tensors, values)
+        on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
+        return State(self.name, self.params(), on_cpu, values)
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
@@ -101,7 +102,8 @@ class Learner(ABC):
                 )
         learned = None
         if state.tensors or state.values:
-            learned = unpack(self.learned_type, state.tensors, state.values)
+            tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
+            learned = unpack(self.learned_type, tensors, state.values)
         self.learned_ = learned
         return self
 
@@ -113,17 +115,39 @@ class Learner(ABC):
         return () if self.learned_ is None else tuple(self.learned_.classes)
 
     def params(self) -> dict[str, Any]:
-        """The hyperparameters, as given to the constructor."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        """The hyperparameters as plain values; those of a part such as `backbone` stand beside.
 
-    def clone(self) -> Self:
-        """A learner with the same hyperparameters that has observed nothing."""
-        return type(self)(**self.params())
+        >>> from undrift.learners.bare import Bare
+        >>> Bare().params()["epochs"]
+        200
+        """
+        return _flat({f.name: getattr(self, f.name) for f in fields(self) if f.init})
+
+    @classmethod
+    def from_params(cls, **params: Any) -> Self:
+        """The learner with these hyperparameters, parts' among them; an unknown one is named."""
+        known = cls.defaults()
+        for key in params:
+            if key not in known:
+                raise unknown_name(f"parameter of {cls.name}", key, known)
+        given: dict[str, Any] = {}
+        for f in fields(cls):
+            part = _default(f)
+            if is_dataclass(part) and not isinstance(part, type):
+                inner = {g.name: params[g.name] for g in fields(part) if g.name in params}
+                given[f.name] = replace(part, **inner)
+            elif f.init and f.name in params:
+                given[f.name] = params[f.name]
+        return cls(**given)
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Each hyperparameter with its default."""
-        return {f.name: f.default for f in fields(cls) if f.init and f.default is not MISSING}
+        """Each hyperparameter with its default, as plain values."""
+        return _flat({f.name: _default(f) for f in fields(cls) if f.init})
+
+    def clone(self) -> Self:
+        """A learner with the same hyperparameters that has observed nothing."""
+        return type(self)(**{f.name: getattr(self, f.name) for f in fields(self) if f.init})
 
     # checks ------------------------------------------------------------------------------
 
@@ -150,6 +174,20 @@ class Learner(ABC):
                 f"{self.learned_.num_features} were learned; give the same columns in the same "
                 "order"
             )
+
+
+def _default(f: Field[Any]) -> Any:
+    return f.default if f.default_factory is MISSING else f.default_factory()
+
+
+def _flat(params: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for key, value in params.items():
+        if is_dataclass(value) and not isinstance(value, type):
+            plain |= _flat({f.name: getattr(value, f.name) for f in fields(value)})
+        else:
+            plain[key] = list(value) if isinstance(value, tuple) else value
+    return plain
 
 
 def check_positive(**values: float) -> None:

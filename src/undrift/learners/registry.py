@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from undrift.errors import InputError, unknown_name
+from undrift.errors import unknown_name
 
 if TYPE_CHECKING:
     from undrift.learners.base import Learner
@@ -60,8 +60,4 @@ def make_learner(name: str, **params: Any) -> Learner:
     >>> make_learner("adr", gamma=0.1).params()["gamma"]
     0.1
     """
-    kind = method_class(name)
-    for key in params:
-        if key not in kind.defaults():
-            raise InputError(f"{unknown_name(f'parameter of {name}', key, kind.defaults())}")
-    return kind(**params)
+    return method_class(name).from_params(**params)

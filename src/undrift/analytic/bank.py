@@ -1,0 +1,76 @@
+"""`RidgeBank`: a sum, and the factor that the next solve can start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+from undrift.analytic.factor import Factor, factorise, update_is_cheaper
+from undrift.analytic.gram import Rows, scaled
+from undrift.analytic.solve import effective_ridge, solve_with
+from undrift.analytic.statistics import RidgeStatistics
+
+__all__ = ["RidgeBank", "Solver"]
+
+Solver = Literal["auto", "direct"]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBank:
+    """A memory bank {R, Q} that grows by tasks and solves after each.
+
+    With `solver="auto"` a task of few rows updates the factor of the last solve when the
+    counted cost says so; otherwise, and always with `direct`, the factor is made from the sum.
+    Both agree to rounding. A factor made from the sum is not part of the state: it can be made
+    again, bit for bit. One reached by updates is (`updated`), because a fresh one would differ
+    in its last bits.
+    """
+
+    statistics: RidgeStatistics
+    gamma: float
+    relative: bool = False
+    solver: Solver = "auto"
+    updated: Factor | None = None
+    _made: list[Factor] = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def empty(
+        cls,
+        width: int,
+        gamma: float,
+        *,
+        relative: bool = False,
+        solver: Solver = "auto",
+        device: str = "cpu",
+    ) -> RidgeBank:
+        """A bank that has seen no row."""
+        return cls(RidgeStatistics.zero(width, device=device), gamma, relative, solver)
+
+    def add(self, rows: Rows, targets: Tensor, weights: Tensor | None = None) -> RidgeBank:
+        """The bank after these rows; this one stays as it is."""
+        statistics = self.statistics.add(rows, targets, weights)
+        factor = None
+        # gamma relative to a sum that changed is another ridge: nothing to update
+        if (
+            self.solver == "auto"
+            and not self.relative
+            and self.statistics.count
+            and update_is_cheaper(rows.shape[0], rows.shape[1])
+        ):
+            factor = self.factor().updated(scaled(rows, weights))
+        return RidgeBank(statistics, self.gamma, self.relative, self.solver, factor)
+
+    def factor(self) -> Factor:
+        """The factor of this bank's system, made once."""
+        if self.updated is not None:
+            return self.updated
+        if not self._made:
+            ridge = effective_ridge(self.statistics, self.gamma, relative=self.relative)
+            self._made.append(factorise(self.statistics.gram, ridge))
+        return self._made[0]
+
+    def solve(self, *, prior: Tensor | None = None) -> Tensor:
+        """The ridge solution of everything added so far."""
+        return solve_with(self.factor(), self.statistics, prior=prior)

@@ -1,0 +1,191 @@
+"""`RidgeStatistics`: what a learner remembers is a sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.gram import BUDGET_MB, Rows, add_gram_, chunks, scaled
+from undrift.errors import InputError
+from undrift.sparse import Csr
+
+__all__ = ["RidgeStatistics", "one_hot"]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeStatistics:
+    """`gram = sum w x x^T`, `moment = sum w x y^T`, `count`, `energy = sum w |y|^2`, in float64.
+
+    The R and Q of eqs. 7, 9 and 11. A commutative group: `a + b`, `a - b`, `zero`. Columns of
+    the moment that one side does not have yet count as zero, so classes may grow at any time.
+    Sums, not inverses: sums add exactly across tasks, an updated inverse collects rounding.
+
+    Memory: 8 (d^2 + d C) bytes, whatever the number of rows.
+
+    >>> x, y = torch.eye(2), torch.tensor([[1.0], [2.0]])
+    >>> both = RidgeStatistics.of(x[:1], y[:1]) + RidgeStatistics.of(x[1:], y[1:])
+    >>> both.moment.flatten().tolist(), both.count
+    ([1.0, 2.0], 2)
+    """
+
+    gram: Tensor
+    moment: Tensor
+    count: int
+    energy: float
+
+    @classmethod
+    def zero(cls, width: int, outputs: int = 0, device: str = "cpu") -> RidgeStatistics:
+        """The sum of no rows."""
+        return cls(
+            torch.zeros(width, width, dtype=torch.float64, device=device),
+            torch.zeros(width, outputs, dtype=torch.float64, device=device),
+            0,
+            0.0,
+        )
+
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        targets: Tensor,
+        weights: Tensor | None = None,
+        *,
+        budget_mb: float = BUDGET_MB,
+    ) -> RidgeStatistics:
+        """The sum over these rows."""
+        empty = cls.zero(rows.shape[1], targets.shape[1], device=str(rows.device))
+        return empty._plus_rows(empty.gram, rows, targets, weights, budget_mb)
+
+    def add(
+        self,
+        rows: Rows,
+        targets: Tensor,
+        weights: Tensor | None = None,
+        *,
+        budget_mb: float = BUDGET_MB,
+    ) -> RidgeStatistics:
+        """Add rows to the sum: the same as `self + of(rows, ...)` with one Gram less.
+
+        `targets` may have more columns than were seen: new classes are new columns.
+        """
+        return self._plus_rows(self.gram.clone(), rows, targets, weights, budget_mb)
+
+    def _plus_rows(
+        self, gram: Tensor, rows: Rows, targets: Tensor, weights: Tensor | None, budget_mb: float
+    ) -> RidgeStatistics:
+        self._check_rows(rows, targets, weights)
+        x = scaled(rows, weights) if isinstance(rows, Csr) else rows
+        y = scaled(targets, weights)
+        assert isinstance(y, Tensor)  # noqa: S101  # dense targets stay dense
+        moment = torch.zeros(rows.shape[1], y.shape[1], dtype=torch.float64, device=rows.device)
+        if isinstance(x, Csr):
+            add_gram_(gram, x, budget_mb)
+            moment += x.transpose @ y
+        else:
+            for where, part in chunks(x, budget_mb):
+                dense = scaled(part, None if weights is None else weights[where])
+                assert isinstance(dense, Tensor)  # noqa: S101
+                add_gram_(gram, dense, budget_mb)
+                moment.addmm_(dense.T, y[where])
+        grown = max(self.outputs, y.shape[1])
+        return RidgeStatistics(
+            gram,
+            _widened(self.moment, grown) + _widened(moment, grown),
+            self.count + rows.shape[0],
+            self.energy + float(y.square().sum()),
+        )
+
+    def _check_rows(self, rows: Rows, targets: Tensor, weights: Tensor | None) -> None:
+        n, d = rows.shape
+        if d != self.width:
+            raise InputError(
+                f"rows have {d} columns but {self.width} were accumulated before; give the same "
+                "columns in the same order"
+            )
+        if targets.dim() != 2 or targets.shape[0] != n:
+            raise InputError(
+                f"{n} rows need targets of shape [{n}, outputs], not {tuple(targets.shape)}"
+            )
+        values = rows.values if isinstance(rows, Csr) else rows
+        if not (bool(torch.isfinite(values).all()) and bool(torch.isfinite(targets).all())):
+            raise InputError(
+                "rows or targets contain NaN or infinity; nothing was added, clean them and try "
+                "again"
+            )
+        if weights is not None and (weights.shape != (n,) or not bool((weights >= 0).all())):
+            raise InputError(f"row weights must be {n} numbers that are at least 0")
+
+    # the group ---------------------------------------------------------------------------
+
+    def __add__(self, other: RidgeStatistics) -> RidgeStatistics:
+        return self._combine(other, 1)
+
+    def __sub__(self, other: RidgeStatistics) -> RidgeStatistics:
+        return self._combine(other, -1)
+
+    def _combine(self, other: RidgeStatistics, sign: int) -> RidgeStatistics:
+        if self.width != other.width:
+            raise InputError(
+                f"cannot combine statistics of {self.width} and {other.width} columns; they "
+                "describe different features"
+            )
+        grown = max(self.outputs, other.outputs)
+        return RidgeStatistics(
+            torch.add(self.gram, other.gram, alpha=sign),
+            torch.add(_widened(self.moment, grown), _widened(other.moment, grown), alpha=sign),
+            self.count + sign * other.count,
+            self.energy + sign * other.energy,
+        )
+
+    # what it is --------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int:
+        """Columns of a row: d."""
+        return int(self.gram.shape[0])
+
+    @property
+    def outputs(self) -> int:
+        """Columns of a target: C."""
+        return int(self.moment.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the two matrices."""
+        return int(self.gram.nbytes + self.moment.nbytes)
+
+    def grow(self, outputs: int) -> RidgeStatistics:
+        """The same sum with at least this many target columns."""
+        return replace(self, moment=_widened(self.moment, max(outputs, self.outputs)))
+
+    def squared_error(self, weights: Tensor) -> float:
+        """`sum w |y - W^T x|^2` of any W over every row ever added, without one of them.
+
+        tr(W^T R W) - 2 tr(W^T Q) + energy; cost d^2 C operations.
+        """
+        w = weights.to(self.gram)
+        quadratic = (w * (self.gram @ w)).sum()
+        return float(quadratic - 2 * (w * _widened(self.moment, w.shape[1])).sum()) + self.energy
+
+
+def one_hot(labels: Tensor, classes: tuple[int, ...]) -> Tensor:
+    """Y of eq. 8: row i has a one in the column of `labels[i]`; float64.
+
+    >>> one_hot(torch.tensor([7, 3]), (3, 7)).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    hits = labels.unsqueeze(1) == torch.tensor(classes, device=labels.device)
+    if not bool(hits.any(dim=1).all()):
+        strange = int(labels[~hits.any(dim=1)][0])
+        raise InputError(f"label {strange} is not one of the classes {list(classes)}")
+    return hits.double()
+
+
+def _widened(moment: Tensor, outputs: int) -> Tensor:
+    if moment.shape[1] == outputs:
+        return moment
+    wide = moment.new_zeros(moment.shape[0], outputs)
+    wide[:, : moment.shape[1]] = moment
+    return wide

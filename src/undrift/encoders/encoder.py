@@ -1,0 +1,165 @@
+"""`Encoder`: an architecture with weights; forward, embedding, and the trace that HAM reads."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.encoders.architecture import Architecture, Layer
+from undrift.encoders.dropout import relu_dropout
+from undrift.graphs import Graph, Hop, full_hops, receptive_field
+from undrift.sparse import Csr, sparse_product
+
+__all__ = ["Batch", "Encoder", "batch_of", "whole_graph"]
+
+Rows = Tensor | Csr
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a forward pass reads: input features and the hops that lead to the target nodes."""
+
+    features: Rows
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """F_theta: a list of weight matrices W_k (`d_in x d_out`, no bias) under an architecture.
+
+    Merging reads and writes `weights` and nothing else.
+    """
+
+    architecture: Architecture
+    weights: tuple[Tensor, ...]
+
+    @classmethod
+    def create(
+        cls,
+        architecture: Architecture,
+        num_features: int,
+        generator: torch.Generator,
+        device: str = "cpu",
+    ) -> Encoder:
+        """Random weights, uniform by Glorot's rule; drawn on the CPU, so alike on any device."""
+        weights = []
+        for layer in architecture.layers(num_features):
+            rows, columns = layer.weight_shape
+            bound = math.sqrt(6 / (rows + columns))
+            drawn = torch.rand(rows, columns, generator=generator)
+            weights.append(((2 * drawn - 1) * bound).to(device))
+        return cls(architecture, tuple(weights))
+
+    @property
+    def num_features(self) -> int:
+        """The feature width it reads."""
+        first = self.architecture.layers(1)[0]
+        return int(self.weights[0].shape[0]) // (2 if first.own else 1)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers, one per weight matrix."""
+        return self.architecture.layers(self.num_features)
+
+    def with_weights(self, weights: tuple[Tensor, ...]) -> Encoder:
+        """The same architecture with other weights, in this one's type and place."""
+        moved = tuple(w.to(mine) for w, mine in zip(weights, self.weights, strict=True))
+        return replace(self, weights=moved)
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Tensor:
+        """Embeddings of the batch's target nodes (eq. 1); dropout only with a generator.
+
+        Each layer computes A(H W), which is the cheaper order while d_out <= d_in.
+        """
+        h: Rows = batch.features
+        at = 0
+        for layer, weight in zip(self.layers, self.weights, strict=True):
+            hops = batch.hops[at : at + layer.hops]
+            at += layer.hops
+            z = linear(layer, hops, h, weight)
+            if layer.activate:
+                dropout = self.architecture.dropout if generator is not None else 0.0
+                z = relu_dropout(z, dropout, generator)
+            h = z
+        assert isinstance(h, Tensor)  # noqa: S101  # an encoder has at least one layer
+        return h
+
+    def embed(self, graph: Graph) -> Tensor:
+        """Embeddings of every node, without dropout and without gradient."""
+        with torch.no_grad():
+            return self.forward(whole_graph(self, graph))
+
+    def trace(self, graph: Graph, nodes: Tensor) -> tuple[Rows, ...]:
+        """H_hat_k of every layer (eq. 5), rows of `nodes`, without dropout.
+
+        The first is (A X), computed once and sparse where X is; the others are dense.
+        """
+        batch = whole_graph(self, graph)
+        operator = self.architecture.operator(graph).to(dtype=self.weights[0].dtype)
+        rows: list[Rows] = []
+        h: Rows = batch.features
+        with torch.no_grad():
+            for layer, weight in zip(self.layers, self.weights, strict=True):
+                rows.append(aggregate(layer, operator, h, nodes))
+                z = linear(layer, (Hop(operator),) * layer.hops, h, weight)
+                h = torch.relu(z) if layer.activate else z
+        return tuple(rows)
+
+
+def whole_graph(encoder: Encoder, graph: Graph) -> Batch:
+    """The full-batch view of a graph, on the encoder's device and in its type."""
+    weight = encoder.weights[0]
+    there = graph.to(weight.device)
+    operator = encoder.architecture.operator(there).to(dtype=weight.dtype)
+    hops = sum(layer.hops for layer in encoder.layers)
+    return Batch(there.features.to(dtype=weight.dtype), full_hops([operator] * hops))
+
+
+def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> Batch:
+    """The exact receptive field of `nodes`: forward and gradient equal the full-batch ones."""
+    whole = whole_graph(encoder, graph)
+    hops, inputs = receptive_field([hop.operator for hop in whole.hops], nodes)
+    features = whole.features
+    picked = features.select(inputs) if isinstance(features, Csr) else features[inputs]
+    return Batch(picked, hops)
+
+
+def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
+    """`z = h_hat W` without forming h_hat: first the linear map, then the hops."""
+    if not layer.own:
+        z = h @ weight
+        for hop in hops:
+            z = hop.operator @ z
+        return z
+    own, neighbours = weight[: layer.inputs], weight[layer.inputs :]
+    z, mine = h @ neighbours, h @ own
+    for hop in hops:
+        z, mine = hop.operator @ z, hop.targets(mine)
+    return mine + z
+
+
+def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor) -> Rows:
+    """`h_hat` itself, rows of `nodes`: what the statistics of a layer are made of."""
+    reached = h
+    for _ in range(layer.hops - 1):
+        reached = (
+            operator @ reached if isinstance(reached, Tensor) else sparse_product(operator, reached)
+        )
+    picked = h.select(nodes) if isinstance(h, Csr) else h[nodes]
+    if layer.hops == 0:
+        return picked
+    last = operator.select(nodes)
+    reached = last @ reached if isinstance(reached, Tensor) else sparse_product(last, reached)
+    return _beside(picked, reached) if layer.own else reached
+
+
+def _beside(left: Rows, right: Rows) -> Rows:
+    if isinstance(left, Csr) and isinstance(right, Csr):
+        both = sp.hstack([left.to_scipy(), right.to_scipy()], format="csr")
+        return Csr.from_scipy(both, dtype=right.dtype).to(right.device)
+    assert isinstance(left, Tensor) and isinstance(right, Tensor)  # noqa: S101, PT018
+    return torch.cat([left, right], dim=1)

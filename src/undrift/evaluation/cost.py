@@ -1,0 +1,110 @@
+"""What a run costs: seconds per phase, peak memory, threads."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from undrift.typing import Progress, silent
+
+__all__ = ["PhaseClock", "peak_memory_mb", "reset_peak_memory", "threads"]
+
+MEGABYTE = 1_000_000
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+class PhaseClock:
+    """A `Progress` that forwards to another one and keeps the seconds of every phase.
+
+    The time between two calls belongs to the phase named in the first of them. On a CUDA device
+    the clock waits for the queued work when the phase changes, and only then, so that a phase
+    is not charged for its predecessor and steps within a phase still overlap.
+
+    >>> ticks = iter([0.0, 3.0, 4.0])
+    >>> clock = PhaseClock(now=lambda: next(ticks))
+    >>> clock("train", 0, 10); clock("merge", 0, 1); clock.stop()
+    >>> clock.seconds
+    {'train': 3.0, 'merge': 1.0}
+    """
+
+    def __init__(
+        self,
+        forward: Progress = silent,
+        *,
+        device: str = "cpu",
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._forward = forward
+        self._device = device
+        self._now = now
+        self._phase: str | None = None
+        self._since = 0.0
+        self.seconds: dict[str, float] = {}
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Enter (or go on with) a phase and pass the report on."""
+        self.enter(phase)
+        self._forward(phase, done, total)
+
+    def enter(self, phase: str) -> None:
+        """Enter a phase without a report to the outside."""
+        if phase != self._phase:
+            self._switch(phase)
+
+    def stop(self) -> None:
+        """Charge the current phase up to now; nothing is charged until the next call."""
+        self._switch(None)
+
+    def _switch(self, phase: str | None) -> None:
+        if torch.device(self._device).type == "cuda":
+            torch.cuda.synchronize(self._device)
+        moment = self._now()
+        if self._phase is not None:
+            spent = self.seconds.get(self._phase, 0.0)
+            self.seconds[self._phase] = spent + moment - self._since
+        self._phase, self._since = phase, moment
+
+
+def reset_peak_memory() -> bool:
+    """Start a new peak of this process's resident memory; False where that is not permitted.
+
+    Writes 5 to `/proc/self/clear_refs` (Linux). Whoever else reads this process's `VmHWM` sees
+    the new start as well.
+    """
+    try:
+        _CLEAR.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def peak_memory_mb() -> float | None:
+    """Peak resident memory of this process in MB (10^6 bytes) since the last reset.
+
+    It counts everything in the process: the interpreter, torch, the stream and the learner. The
+    value is `VmHWM` of `/proc/self/status`. Without `/proc` it is `ru_maxrss` of `getrusage`,
+    and where the reset is not permitted either: both are then the peak of the whole life of the
+    process. None where neither exists (Windows).
+    """
+    try:
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / MEGABYTE
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEGABYTE
+
+
+def threads() -> int:
+    """How many threads torch computes with."""
+    return torch.get_num_threads()

@@ -1,0 +1,165 @@
+"""The only loop over tasks: observe, examine, grade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
+from undrift.evaluation.drift import Embeds, relative_drift
+from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
+from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.streams.stream import TaskStream
+from undrift.typing import Progress, silent
+
+__all__ = ["AfterTask", "Evaluation", "Grades", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Grades:
+    """The two accuracy matrices of one split.
+
+    `by_class` gives every class of a task the same weight and is the headline; `by_node` gives
+    it to every node.
+    """
+
+    by_class: AccuracyMatrix = field(default_factory=AccuracyMatrix)
+    by_node: AccuracyMatrix = field(default_factory=AccuracyMatrix)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of running a learner over a stream, or over its first tasks.
+
+    `grades` holds the accuracy matrices of every split asked for; `by_class` and `by_node` are
+    those of the first. `drift[t]` is the relative drift of the base task's embeddings between
+    the learner after task 0 and after task t (empty if the learner has no `embed`), and
+    `state_bytes[t]` the size of its state after task t. `seconds` are per phase: `prepare` makes
+    the task graph, `learn` is the part of `observe` under no phase of the learner's own,
+    `evaluate` predicts, grades and measures drift. `peak_memory_mb` is that of the process (see
+    `peak_memory_mb`).
+    """
+
+    grades: Mapping[Split, Grades]
+    drift: tuple[float, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    peak_memory_mb: float | None = None
+    state_bytes: tuple[int, ...] = ()
+
+    @property
+    def by_class(self) -> AccuracyMatrix:
+        """Class accuracy on the first split asked for."""
+        return next(iter(self.grades.values())).by_class
+
+    @property
+    def by_node(self) -> AccuracyMatrix:
+        """Node accuracy on the first split asked for."""
+        return next(iter(self.grades.values())).by_node
+
+
+AfterTask = Callable[[int, Evaluation], None]
+"""`after_task(t, so_far)`: called when task t has been learned and graded."""
+
+
+def evaluate(
+    learner: Learner,
+    stream: TaskStream,
+    *,
+    protocol: Protocol = "global",
+    splits: Sequence[Split] = ("test",),
+    progress: Progress = silent,
+    after_task: AfterTask | None = None,
+) -> Evaluation:
+    """Let a learner observe the tasks of a stream one by one, and grade it after each.
+
+    Each exam is predicted once and graded on every split of `splits` (`("test", "val")` gives
+    the test and the validation matrix in one pass). The learner is changed: it ends having
+    observed the whole stream. What `after_task` takes is in no phase.
+
+    Cost: the learner's own, plus one prediction over all nodes seen so far per task.
+    """
+    if not splits:
+        raise InputError("evaluate needs at least one split to grade; pass splits=('test',)")
+    check_gradable(stream, splits)
+    clock = PhaseClock(progress, device=learner.device)
+    base = _BaseTask(learner, stream)
+    built: dict[int, Exam] = {}
+    reset_peak_memory()
+    so_far = Evaluation({split: Grades() for split in splits})
+    for t in range(len(stream)):
+        clock.enter("prepare")
+        task = stream.task(t)
+        clock.enter("learn")
+        learner.observe(task, progress=clock)
+        del task  # observed: not even the evaluation may keep its data in memory
+        papers = exams(stream, t, protocol, splits, built=built)
+        total = 1 if protocol == "global" else t + 1
+        marks = _grade(learner, stream, papers, clock, total)
+        so_far = replace(
+            so_far,
+            grades=_add(so_far.grades, marks, t),
+            drift=so_far.drift + base.drift(),
+            state_bytes=(*so_far.state_bytes, learner.state().nbytes),
+        )
+        clock.stop()
+        so_far = replace(so_far, seconds=dict(clock.seconds), peak_memory_mb=peak_memory_mb())
+        if after_task is not None:
+            after_task(t, so_far)
+    return so_far
+
+
+_Marks = dict[tuple[Split, int], tuple[float, float]]
+
+
+def _grade(
+    learner: Learner, stream: TaskStream, papers: Iterable[Exam], clock: PhaseClock, total: int
+) -> _Marks:
+    """Class and node accuracy for every split and task in the exams."""
+    marks: _Marks = {}
+    clock("evaluate", 0, total)
+    for done, exam in enumerate(papers, start=1):
+        predicted = learner.predict(exam.graph)
+        for split, mask in exam.masks.items():
+            for i in exam.task.unique().tolist():
+                graded = mask & (exam.task == i)
+                answer, truth = predicted[graded], exam.truth[graded]
+                by_class = class_accuracy(answer, truth, stream.classes[i])
+                marks[split, i] = by_class, node_accuracy(answer, truth)
+        clock("evaluate", done, total)
+    return marks
+
+
+def _add(grades: Mapping[Split, Grades], marks: _Marks, t: int) -> dict[Split, Grades]:
+    return {
+        split: Grades(
+            old.by_class.then([marks[split, i][0] for i in range(t + 1)]),
+            old.by_node.then([marks[split, i][1] for i in range(t + 1)]),
+        )
+        for split, old in grades.items()
+    }
+
+
+class _BaseTask:
+    """The base task's graph and its embeddings after task 0, kept to measure drift against."""
+
+    def __init__(self, learner: Learner, stream: TaskStream) -> None:
+        self._learner = learner if isinstance(learner, Embeds) else None
+        self._stream = stream
+        self._graph: Graph | None = None
+        self._before: Tensor | None = None
+
+    def drift(self) -> tuple[float, ...]:
+        if self._learner is None:
+            return ()
+        if self._graph is None:
+            part = self._stream.graph.subgraph(self._stream.nodes([0]))
+            self._graph = Graph(part.features, part.adjacency)
+        embedded = self._learner.embed(self._graph).detach().cpu()
+        if self._before is None:
+            self._before = embedded.clone()
+        return (relative_drift(self._before, embedded),)

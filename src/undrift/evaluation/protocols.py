@@ -1,0 +1,94 @@
+"""What a learner is examined on after each task: the global and the local protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from undrift.errors import InputError, unknown_name
+from undrift.graphs import Graph
+from undrift.streams.stream import TaskStream
+
+__all__ = ["PROTOCOLS", "SPLITS", "Exam", "Protocol", "Split", "check_gradable", "exams"]
+
+Protocol = Literal["global", "local"]
+PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+Split = Literal["val", "test"]
+SPLITS: tuple[str, ...] = get_args(Split)
+
+
+@dataclass(frozen=True)
+class Exam:
+    """One graph to predict, and what is needed to grade the prediction.
+
+    `graph` carries no labels: it is what the learner gets. `truth` and `task` give the class
+    and the task of each of its nodes, `masks` the nodes that count, per split. One prediction
+    can so be graded on every split. All tensors but the graph's are on the CPU.
+    """
+
+    graph: Graph
+    truth: Tensor
+    task: Tensor
+    masks: Mapping[Split, Tensor]
+
+
+def exams(
+    stream: TaskStream,
+    t: int,
+    protocol: Protocol = "global",
+    splits: Sequence[Split] = ("test",),
+    *,
+    built: dict[int, Exam] | None = None,
+) -> Iterator[Exam]:
+    """The exams after task t.
+
+    `global`: one exam, the induced subgraph of every class seen so far (tasks 0 to t). Edges
+    between tasks are kept and nodes of later tasks are absent, so nothing tells the learner
+    which task a node belongs to (the paper's global testing protocol).
+
+    `local`: one exam per task seen, its own graph alone. Which nodes come together gives the
+    task away, so scores are higher than a deployed learner would get.
+
+    A local exam is the same at every t: pass the same dict as `built` to make each once. It
+    holds at most one copy of the graph. Cost: the edges of the nodes examined.
+    """
+    if protocol not in PROTOCOLS:
+        raise unknown_name("protocol", protocol, PROTOCOLS)
+    if protocol == "global":
+        yield _exam(stream, range(t + 1), splits)
+        return
+    kept = {} if built is None else built
+    for i in range(t + 1):
+        if i not in kept:
+            kept[i] = _exam(stream, [i], splits)
+        yield kept[i]
+
+
+def check_gradable(stream: TaskStream, splits: Sequence[Split]) -> None:
+    """Reject a split in which some task has no node: its accuracy would be undefined."""
+    for split in splits:
+        if split not in SPLITS:
+            raise unknown_name("split", split, SPLITS)
+        graded = set(stream.task_of[getattr(stream, split)].tolist())
+        missing = [t for t in range(len(stream)) if t not in graded]
+        if missing:
+            raise InputError(
+                f"task {missing[0]} of stream {stream.name!r} has no {split} node, so its accuracy "
+                f"is undefined; put some of its nodes into {split}"
+            )
+
+
+def _exam(stream: TaskStream, tasks: Sequence[int], splits: Sequence[Split]) -> Exam:
+    nodes = stream.nodes(tasks)
+    part = stream.graph.subgraph(nodes)
+    if part.labels is None:  # a stream checks that its graph has labels
+        raise InputError(f"the graph of stream {stream.name!r} has no labels to grade with")
+    return Exam(
+        graph=Graph(part.features, part.adjacency),
+        truth=part.labels.cpu(),
+        task=stream.task_of[nodes].cpu(),
+        masks={split: getattr(stream, split)[nodes].cpu() for split in splits},
+    )

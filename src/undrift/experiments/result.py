@@ -1,0 +1,114 @@
+"""`Result`: what a run writes to `result.json`. Importing it does not import torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from undrift.errors import InputError
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.experiments.spec import RunSpec, complaint
+from undrift.storage.files import write_atomically
+
+__all__ = ["Cost", "Graded", "Metrics", "Result", "load_result", "result_path", "save_result"]
+
+T = TypeVar("T")
+
+
+class _Record(BaseModel):
+    # by name or alias: `class` is a keyword of Python but the right word in the file
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Graded(_Record, Generic[T]):
+    """The same thing by class (the headline) and by node."""
+
+    by_class: T = Field(validation_alias="class", serialization_alias="class")
+    by_node: T = Field(validation_alias="node", serialization_alias="node")
+
+
+class Metrics(_Record):
+    """The metrics of an accuracy matrix, in percent (see `AccuracyMatrix`)."""
+
+    a_avg: float
+    a_f: float
+    a_l: float
+    forgetting: float
+
+    @classmethod
+    def of(cls, matrix: AccuracyMatrix) -> Metrics:
+        """The metrics of a matrix."""
+        return cls(a_avg=matrix.a_avg, a_f=matrix.a_f, a_l=matrix.a_l, forgetting=matrix.forgetting)
+
+
+class Cost(_Record):
+    """Seconds per phase with their `total`; peak memory and kept state in MB (10^6 bytes)."""
+
+    seconds: dict[str, float]
+    peak_memory_mb: float | None
+    state_mb: float
+    threads: int
+
+
+class Result(_Record):
+    """A finished run.
+
+    `matrix` and `metrics` are of the test nodes, `validation` holds the metrics of the
+    validation nodes (None where a task has none). `drift[t]` is the relative drift of the base
+    task's embeddings after task t: empty for a learner without embeddings, None where it is not
+    a finite number. `provenance` says where the data came from, and `stand_in` in it whether
+    the data only imitates the benchmark.
+    """
+
+    spec: RunSpec
+    matrix: Graded[list[list[float]]]
+    metrics: Graded[Metrics]
+    validation: Graded[Metrics] | None
+    drift: list[float | None]
+    cost: Cost
+    versions: dict[str, str]
+    provenance: dict[str, bool | str]
+
+    @property
+    def by_class(self) -> AccuracyMatrix:
+        """The accuracy matrix by class."""
+        return AccuracyMatrix(self.matrix.by_class)
+
+    @property
+    def by_node(self) -> AccuracyMatrix:
+        """The accuracy matrix by node."""
+        return AccuracyMatrix(self.matrix.by_node)
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether the data only imitates the benchmark."""
+        return bool(self.provenance.get("stand_in", False))
+
+
+def result_path(spec: RunSpec, out: str | Path) -> Path:
+    """Where the result of a run lies: `<out>/<id>/result.json`."""
+    return Path(out) / spec.id / "result.json"
+
+
+def save_result(result: Result, out: str | Path) -> Path:
+    """Write `<out>/<id>/result.json`, whole or not at all, and return its path."""
+    path = result_path(result.spec, out)
+    write_atomically(path, (result.model_dump_json(by_alias=True, indent=2) + "\n").encode())
+    return path
+
+
+def load_result(path: str | Path) -> Result:
+    """Read a `result.json`; a damaged or foreign file is an `InputError`."""
+    try:
+        return Result.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"cannot read the result {path} ({error.strerror or error}); give the path of a "
+            "result.json"
+        ) from error
+    except ValidationError as error:
+        raise InputError(
+            f"{path} is not a result of a run ({complaint(error)}); delete it and run again"
+        ) from error

@@ -1,0 +1,117 @@
+"""What users hand in, as checked tensors: features, edges, labels, node lists.
+
+Lists, numpy arrays, torch tensors and scipy matrices are all welcome; whatever cannot be read is
+an `InputError` that says what was expected, never a warning or an error from deep inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.sparse import Csr
+
+__all__ = ["as_edges", "as_features", "as_labels", "as_numbers", "as_tensor"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def as_numbers(thing: Any, what: str) -> Array:
+    """A numpy array of numbers (or booleans) from anything that can be read as one."""
+    if isinstance(thing, Tensor):
+        thing = thing.detach().cpu()
+    try:
+        array = np.asarray(thing)
+    except (TypeError, ValueError) as error:  # rows of different length, for example
+        raise InputError(f"{what} must be an array of numbers: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{what} must be an array of numbers, not of {array.dtype}")
+    return array
+
+
+def as_tensor(thing: Any, what: str) -> Tensor:
+    """A tensor of whole numbers or booleans from a list, an array or a tensor."""
+    if isinstance(thing, Tensor):
+        return thing
+    array = as_numbers(thing, what)
+    return torch.tensor(array.astype(np.int64) if array.dtype.kind in "iu" else array)
+
+
+def as_features(features: Any) -> Tensor | Csr:
+    """A dense float32 tensor, or a `Csr` where the input is sparse (scipy or torch).
+
+    A dense float32 array or tensor is shared, not copied: feature matrices are the largest thing
+    a graph has.
+    """
+    if isinstance(features, Csr):
+        return features
+    if sp.issparse(features):
+        return _matrix(Csr.from_scipy(features))
+    if not isinstance(features, Tensor):
+        with np.errstate(over="ignore"):  # too large for float32: reported as infinity
+            array = np.ascontiguousarray(as_numbers(features, "features"), dtype=np.float32)
+        # torch warns of arrays that it could, but must not, write to
+        features = torch.from_numpy(array if array.flags.writeable else array.copy())
+    if features.layout != torch.strided:
+        return _sparse_features(features)
+    return _matrix(features.to(torch.float32).contiguous())
+
+
+def _sparse_features(features: Tensor) -> Csr:
+    coo = features.to_sparse_coo().coalesce().cpu()
+    values, (rows, columns) = coo.values().numpy(), coo.indices().numpy()
+    matrix = sp.csr_matrix((values, (rows, columns)), shape=tuple(coo.shape))
+    return Csr.from_scipy(matrix).to(features.device)
+
+
+def _matrix(features: Tensor | Csr) -> Tensor | Csr:
+    if len(features.shape) != 2 or features.shape[1] == 0:
+        raise InputError(
+            f"features must be a matrix [nodes, width], not of shape {tuple(features.shape)}"
+        )
+    return features
+
+
+def as_edges(edges: Any, nodes: int) -> Array:
+    """`[2, edges]` node ids, sources above targets; none outside `nodes`."""
+    array = as_numbers(edges, "edges")
+    if array.size == 0:
+        return np.zeros((2, 0), dtype=np.int64)
+    if array.ndim != 2 or array.shape[0] != 2:
+        raise InputError(
+            "edges must be a matrix [2, edges] with the sources above the targets, not of shape "
+            f"{array.shape}; transpose it if it has a row per edge"
+        )
+    if not _whole(array):
+        raise InputError("edges must be whole numbers (node ids), not fractions or NaN")
+    pairs: Array = array.astype(np.int64)
+    outside = (pairs < 0) | (pairs >= nodes)
+    if outside.any():
+        raise InputError(
+            f"an edge names node {pairs[outside][0]}, but the {nodes} nodes are numbered from 0; "
+            "drop that edge or add the node"
+        )
+    return pairs
+
+
+def as_labels(labels: Any) -> Tensor | None:
+    """Class ids as an int64 copy; a matrix of one column is read as a list."""
+    if labels is None:
+        return None
+    array = as_numbers(labels, "labels")
+    if not _whole(array):
+        raise InputError("labels must be whole numbers (class ids), not fractions or NaN")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _whole(array: Array) -> bool:
+    if array.dtype.kind != "f":
+        return True
+    return bool((np.isfinite(array) & (array == np.round(array))).all())

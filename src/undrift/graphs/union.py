@@ -1,0 +1,54 @@
+"""Two graphs as one."""
+
+from __future__ import annotations
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.graphs.graph import UNLABELLED, Graph
+from undrift.sparse import Csr
+
+__all__ = ["disjoint_union"]
+
+
+def disjoint_union(first: Graph, second: Graph) -> Graph:
+    """Both graphs side by side, without an edge between them; nodes of the first come first.
+
+    Features are sparse if one side's are. A side without labels counts as unlabelled (-1);
+    without any there are none. The union is on the device of the first.
+    """
+    if first.num_features != second.num_features:
+        raise InputError(
+            f"cannot unite graphs of {first.num_features} and {second.num_features} features; "
+            "give both the same columns"
+        )
+    second = second.to(first.device)
+    blocks = [graph.adjacency.to_scipy() for graph in (first, second)]
+    adjacency = Csr.from_scipy(
+        sp.block_diag(blocks, format="csr"),
+        dtype=first.adjacency.dtype,
+        symmetric=first.adjacency.symmetric and second.adjacency.symmetric,
+    )
+    return Graph(_stacked(first, second), adjacency.to(first.device), _labels(first, second))
+
+
+def _stacked(first: Graph, second: Graph) -> Tensor | Csr:
+    a, b = first.features, second.features
+    if not isinstance(a, Csr) and not isinstance(b, Csr):
+        return torch.cat([a, b])
+    rows = [f.to_scipy() if isinstance(f, Csr) else sp.csr_matrix(f.cpu().numpy()) for f in (a, b)]
+    return Csr.from_scipy(sp.vstack(rows), dtype=a.dtype).to(a.device)
+
+
+def _labels(first: Graph, second: Graph) -> Tensor | None:
+    if first.labels is None and second.labels is None:
+        return None
+    known = [
+        torch.full((graph.num_nodes,), UNLABELLED, device=graph.device)
+        if graph.labels is None
+        else graph.labels
+        for graph in (first, second)
+    ]
+    return torch.cat(known)

@@ -1,0 +1,78 @@
+"""Bare: fine-tune on every new task and do nothing against forgetting. The lower bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from undrift.encoders.encoder import Encoder
+from undrift.encoders.head import Head
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.randomness import generator_for
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Bare", "BareLearned"]
+
+
+@dataclass(frozen=True, eq=False)
+class BareLearned:
+    """What Bare keeps: one encoder and one head over all classes seen."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    encoder: Encoder
+    head: Head
+
+
+@dataclass(kw_only=True)
+class Bare(Learner):
+    """Sequential cross-entropy over all classes seen, on the current task's nodes only.
+
+    The head grows by a task's classes; encoder and head go on from the task before. Cost: one
+    training per task; memory: one model.
+    """
+
+    name: ClassVar[str] = "bare"
+    learned_type: ClassVar[type] = BareLearned
+
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def _learn(self, task: Task, progress: Progress) -> BareLearned:
+        before: BareLearned | None = self.learned_
+        t = before.tasks if before else 0
+        generator = generator_for(self.seed, t)
+        graph = task.graph.to(self.device)
+        if before:
+            encoder, head = before.encoder, before.head.grow(len(task.classes), generator)
+        else:
+            encoder = self.backbone.create(graph.num_features, generator, self.device)
+            width = self.backbone.architecture().width
+            head = Head.create(width, len(task.classes), generator, self.device)
+        classes = (*(before.classes if before else ()), *task.classes)
+        encoder, head = self.backbone.train(
+            (encoder, head),
+            graph,
+            task,
+            classes,
+            t=t,
+            generator=generator,
+            progress=progress,
+            phase="train",
+        )
+        return BareLearned(classes, graph.num_features, t + 1, encoder, head)
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        encoder: Encoder = self.learned_.encoder
+        return encoder.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        logits: Tensor = learned.head(learned.encoder.embed(graph))
+        return logits

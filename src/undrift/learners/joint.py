@@ -1,0 +1,100 @@
+"""Joint: keep every task and train on all of them each time. The upper bound of training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from undrift.encoders.encoder import Encoder
+from undrift.encoders.head import Head
+from undrift.graphs import Graph, disjoint_union
+from undrift.learners.base import Learner
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.randomness import generator_for
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Joint", "JointLearned"]
+
+
+@dataclass(frozen=True, eq=False)
+class JointLearned:
+    """What Joint keeps: every graph it was shown, and a model."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    graph: Graph
+    train: Tensor
+    val: Tensor
+    encoder: Encoder
+    head: Head
+
+
+@dataclass(kw_only=True)
+class Joint(Learner):
+    """After every task, train a new model on all tasks so far, with the base task's settings.
+
+    The task graphs stay apart, as they arrived: edges between tasks were never shown. Keeps
+    examples, so it is a bound and not a method for those who must delete. Cost: task t trains
+    on t + 1 graphs; memory: all data.
+    """
+
+    name: ClassVar[str] = "joint"
+    keeps_examples: ClassVar[bool] = True
+    learned_type: ClassVar[type] = JointLearned
+
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def _learn(self, task: Task, progress: Progress) -> JointLearned:
+        before: JointLearned | None = self.learned_
+        t = before.tasks if before else 0
+        everything = _together(before, task)
+        graph = everything.graph.to(self.device)
+        generator = generator_for(self.seed, t)
+        encoder = self.backbone.create(graph.num_features, generator, self.device)
+        width = self.backbone.architecture().width
+        head = Head.create(width, len(everything.classes), generator, self.device)
+        encoder, head = self.backbone.train(
+            (encoder, head),
+            graph,
+            everything,
+            everything.classes,
+            t=0,
+            generator=generator,
+            progress=progress,
+            phase="train",
+        )
+        return JointLearned(
+            classes=everything.classes,
+            num_features=graph.num_features,
+            tasks=t + 1,
+            graph=everything.graph,
+            train=everything.train,
+            val=everything.val,
+            encoder=encoder,
+            head=head,
+        )
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        encoder: Encoder = self.learned_.encoder
+        return encoder.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        logits: Tensor = learned.head(learned.encoder.embed(graph))
+        return logits
+
+
+def _together(before: JointLearned | None, task: Task) -> Task:
+    """All tasks so far as one task on the disjoint union of their graphs."""
+    if before is None:
+        return task
+    train = torch.cat([before.train.cpu(), task.train])
+    val = torch.cat([before.val.cpu(), task.val])
+    graph = disjoint_union(before.graph.to("cpu"), task.graph)
+    return Task(graph, train, val, ~(train | val), (*before.classes, *task.classes))

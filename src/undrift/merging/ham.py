@@ -1,0 +1,81 @@
+"""HAM, Hierarchical Analytic Merging: one ridge regression per layer (eqs. 4-7).
+
+Each layer of the merged encoder is fitted to what the layers of all past encoders put out on
+their own tasks' inputs, before activation. Only two sums per layer are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from undrift.analytic.bank import RidgeBank, Solver
+from undrift.analytic.gram import Rows
+from undrift.encoders.encoder import Encoder
+from undrift.errors import InputError
+
+__all__ = ["Ham", "layer_residual"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ham:
+    """The encoder-side memory bank {(R_k, Q_k)}, one `RidgeBank` per layer.
+
+    `R_k = sum_i H_hat_ik^T H_hat_ik` and `Q_k = sum_i H_hat_ik^T H_ik` with
+    `H_ik = H_hat_ik W_ik`. The target is the output before activation: regressing ReLU outputs
+    on H_hat would halve the weights. Memory: 8 sum_k (d_in^2 + d_in d_out) bytes.
+
+    Because the target is linear, this is RegMean (Jin et al., 2022) with a ridge instead of
+    its shrinkage. It reproduces every past encoder exactly only while the stacked inputs of a
+    layer have full row rank; beyond that it is the best compromise, and drift is measured.
+    """
+
+    banks: tuple[RidgeBank, ...]
+
+    @classmethod
+    def empty(
+        cls,
+        encoder: Encoder,
+        gamma: float,
+        *,
+        relative: bool = False,
+        solver: Solver = "auto",
+    ) -> Ham:
+        """A bank for encoders of this shape that has seen no task."""
+        return cls(
+            tuple(
+                RidgeBank.empty(
+                    weight.shape[0],
+                    gamma,
+                    relative=relative,
+                    solver=solver,
+                    device=str(weight.device),
+                )
+                for weight in encoder.weights
+            )
+        )
+
+    def add(self, trace: tuple[Rows, ...], weights: tuple[Tensor, ...]) -> Ham:
+        """The bank after a task: `trace` is H_hat_k of its encoder, `weights` its W_k."""
+        if not len(self.banks) == len(trace) == len(weights):
+            raise InputError(
+                f"HAM has {len(self.banks)} layers but was given {len(trace)} layer inputs and "
+                f"{len(weights)} weight matrices"
+            )
+        banks = []
+        for bank, rows, weight in zip(self.banks, trace, weights, strict=True):
+            exact = rows.to(dtype=weight.double().dtype)
+            banks.append(bank.add(exact, exact @ weight.double()))
+        return Ham(tuple(banks))
+
+    def merge(self) -> tuple[Tensor, ...]:
+        """W_k^M of every layer (eq. 7), in float64."""
+        return tuple(bank.solve() for bank in self.banks)
+
+
+def layer_residual(rows: Rows, own: Tensor, merged: Tensor) -> float:
+    """`|H_hat (W^M - W)| / |H_hat W|`: how far a merged layer is from one it should reproduce."""
+    exact = rows.to(dtype=merged.double().dtype)
+    wanted = exact @ own.double()
+    return float((exact @ merged.double() - wanted).norm() / wanted.norm())

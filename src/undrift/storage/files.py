@@ -1,0 +1,147 @@
+"""Files that are whole or not there: atomic writes, and a learner's state on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from undrift.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from undrift.storage.state import State
+
+__all__ = ["load_state", "make_folder", "save_state", "write_atomically"]
+
+FORMAT = "undrift-state"
+VERSION = 1
+
+
+def write_atomically(path: str | Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part of it.
+
+    The bytes go to a temporary file in the same folder, reach the disk, and take the name in
+    one step. Whatever fails, the temporary file is removed and an old file stays as it was. The
+    folder is made if it is not there.
+    """
+    target = Path(path)
+    make_folder(target.parent)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target} ({error.strerror or error}); free some space or choose "
+            "another folder"
+        ) from error
+    finally:
+        with suppress(OSError):  # gone already once it has taken the name
+            part.unlink()
+
+
+def make_folder(path: str | Path) -> Path:
+    """The folder, made with its parents if it is not there."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
+        ) from error
+    return folder
+
+
+def _sync_folder(folder: Path) -> None:
+    # without it a power cut may lose the new name; some systems cannot open a folder
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def save_state(path: str | Path, state: State) -> None:
+    """Write a learner's state as one safetensors file.
+
+    Tensors are stored as such; method, hyperparameters and plain values as JSON in the file's
+    metadata. Cost: one copy of the state in memory while it is written.
+    """
+    from safetensors.torch import save
+
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "method": state.method,
+        "params": json.dumps(state.params),
+        "values": json.dumps(state.values),
+    }
+    write_atomically(path, save(_own_memory(state.tensors), metadata))
+
+
+def load_state(path: str | Path) -> State:
+    """Read what `save_state` wrote; a damaged or foreign file is an `InputError`.
+
+    JSON knows no tuples, so lists in `params` become tuples again: a learner's hyperparameters
+    are plain, unchangeable values.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    from undrift.storage.state import State
+
+    if not Path(path).is_file():
+        raise InputError(f"there is no state file {path}; save one with save_state first")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = _check_format(path, file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return State(
+            method=metadata["method"],
+            params={key: _frozen(value) for key, value in json.loads(metadata["params"]).items()},
+            tensors=tensors,
+            values=dict(json.loads(metadata["values"])),
+        )
+    except InputError:
+        raise
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path} is damaged or is not a state file of undrift; restore it from a copy or "
+            "learn again"
+        ) from error
+
+
+def _check_format(path: str | Path, metadata: dict[str, str]) -> dict[str, str]:
+    if metadata.get("format") != FORMAT:
+        raise InputError(f"{path} is a safetensors file but no state of undrift; give another file")
+    if int(metadata["version"]) > VERSION:
+        raise InputError(
+            f"{path} was written by a newer undrift (state version {metadata['version']}, this "
+            f"one reads up to {VERSION}); upgrade undrift"
+        )
+    return metadata
+
+
+def _own_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Each tensor with memory of its own, on the CPU: safetensors rejects shared memory."""
+    seen: set[int] = set()
+    own: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        flat = tensor.detach().cpu().contiguous()
+        place = flat.untyped_storage().data_ptr()
+        own[name] = flat.clone() if place in seen else flat
+        seen.add(place)
+    return own
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value

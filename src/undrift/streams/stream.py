@@ -1,0 +1,260 @@
+"""`TaskStream`: one graph whose classes arrive a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError, unknown_name
+from undrift.graphs import Graph
+from undrift.streams.split import split_nodes
+from undrift.streams.task import Task
+
+__all__ = ["TaskStream", "TaskSummary"]
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """A line of the table about a stream.
+
+    Edges are directed (an undirected one counts twice). `dropped` are the edges that end at one
+    of the task's nodes but start outside the task, so those that its graph leaves out.
+    `imbalance` is rho_t, the nodes of the largest class over those of the smallest.
+    """
+
+    task: int
+    classes: tuple[int, ...]
+    nodes: int
+    train: int
+    val: int
+    test: int
+    edges: int
+    dropped: int
+    imbalance: float
+
+
+@dataclass(frozen=True, eq=False)
+class TaskStream:
+    """A class-incremental stream T_0, T_1, ... over one graph.
+
+    `graph` is the whole graph with its true labels, for evaluation; a learner only ever sees
+    `task(t)`. `classes` holds the classes of each task, no class twice. `train`, `val` and
+    `test` are disjoint masks over `graph`. `fractions` is None where the masks were given and
+    not drawn. `stand_in` says that the data imitates a benchmark and is not it; `provenance`
+    says where it came from.
+
+    Build one with `from_graph`, or from masks of your own:
+    `TaskStream(graph, classes=((0, 1), (2, 3)), train=..., val=..., test=...)`.
+    """
+
+    graph: Graph
+    classes: tuple[tuple[int, ...], ...]
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    name: str = "custom"
+    seed: int = 0
+    fractions: tuple[float, ...] | None = None
+    inter_task_edges: Literal["drop"] = "drop"
+    stand_in: bool = False
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.inter_task_edges != "drop":
+            raise unknown_name("choice of inter_task_edges", self.inter_task_edges, ["drop"])
+        flat = [c for classes in self.classes for c in classes]
+        if not flat or not all(self.classes) or len(set(flat)) != len(flat) or min(flat) < 0:
+            raise InputError(
+                "a stream needs one group of class ids per task, none empty and no class twice, "
+                f"not {self.classes}"
+            )
+        n = self.graph.num_nodes
+        for split in ("train", "val", "test"):
+            mask = getattr(self, split)
+            if mask.dtype != torch.bool or mask.shape != (n,):
+                raise InputError(
+                    f"the {split} mask of a stream must be {n} booleans, one per node, not "
+                    f"{tuple(mask.shape)} of {mask.dtype}"
+                )
+        _labels(self.graph)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Graph,
+        *,
+        base: int,
+        increment: int,
+        name: str = "custom",
+        order: Literal["label", "random"] | Sequence[int] = "label",
+        seed: int = 0,
+        fractions: Sequence[float] = (0.6, 0.2, 0.2),
+        inter_task_edges: Literal["drop"] = "drop",
+        stand_in: bool = False,
+        provenance: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The first `base` classes, then `increment` at a time; the last task may be smaller.
+
+        `order` is `label` (ascending ids), `random` (a permutation drawn from the seed) or the
+        class ids in the order wanted. Every class is split into train, val and test by `seed`
+        (see `split_nodes`), whatever the order. Nodes labelled -1 belong to no task. Edges
+        between tasks are not in any task's graph. Cost: one pass over the labels; task graphs
+        are made when asked for.
+
+        >>> g = Graph.from_arrays(np.eye(30), [[0], [1]], labels=[0] * 10 + [1] * 10 + [2] * 10)
+        >>> stream = TaskStream.from_graph(g, base=2, increment=1)
+        >>> stream.classes, len(stream)
+        (((0, 1), (2,)), 2)
+        """
+        labels = _labels(graph)
+        split = split_nodes(labels, seed=seed, fractions=fractions)
+        classes = _ordered(torch.unique(labels[labels >= 0]).tolist(), order, seed)
+        _check_sizes(base, increment, len(classes))
+        starts = [0, *range(base, len(classes), increment), len(classes)]
+        return cls(
+            graph=graph,
+            classes=tuple(tuple(classes[a:b]) for a, b in pairwise(starts)),
+            train=split.train.to(labels.device),
+            val=split.val.to(labels.device),
+            test=split.test.to(labels.device),
+            name=name,
+            seed=seed,
+            fractions=tuple(fractions),
+            inter_task_edges=inter_task_edges,
+            stand_in=stand_in,
+            provenance=dict(provenance or {}),
+        )
+
+    # what it is --------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self.task(t) for t in range(len(self)))
+
+    def __repr__(self) -> str:
+        sizes = "+".join(str(len(classes)) for classes in self.classes)
+        return f"TaskStream({self.name!r}, {len(self)} tasks of {sizes} classes, {self.graph})"
+
+    @property
+    def num_classes(self) -> int:
+        """The classes of all tasks together."""
+        return sum(len(classes) for classes in self.classes)
+
+    @cached_property
+    def task_of(self) -> Tensor:
+        """The task of each node of `graph`; -1 for a node that is in none."""
+        labels = _labels(self.graph)
+        # over the ids that occur, not up to the largest: ids may be sparse
+        present, place = torch.unique(labels, return_inverse=True)
+        table = torch.full_like(present, -1)
+        for t, classes in enumerate(self.classes):
+            table[torch.isin(present, torch.tensor(classes, device=labels.device))] = t
+        return table[place]
+
+    # what arrives ------------------------------------------------------------------------
+
+    def task(self, t: int) -> Task:
+        """Task T_t: its induced subgraph, nodes in the order of `nodes([t])`.
+
+        The labels of test nodes are -1. Made anew on every call. Cost: the edges of the task's
+        nodes.
+        """
+        nodes = self.nodes([t])
+        return Task(
+            graph=self._visible.subgraph(nodes),
+            train=self.train[nodes],
+            val=self.val[nodes],
+            test=self.test[nodes],
+            classes=self.classes[t],
+        )
+
+    @cached_property
+    def _visible(self) -> Graph:
+        # hidden once for all tasks: no path from here to a task can carry a test label
+        hidden = _labels(self.graph).masked_fill(self.test, -1)
+        return Graph(self.graph.features, self.graph.adjacency, hidden)
+
+    def nodes(self, tasks: Iterable[int]) -> Tensor:
+        """The nodes of these tasks, as ascending indices into `graph`."""
+        wanted = torch.zeros(len(self), dtype=torch.bool, device=self.task_of.device)
+        for t in tasks:
+            if not 0 <= t < len(self):
+                raise InputError(
+                    f"there is no task {t} in stream {self.name!r}; its {len(self)} tasks are "
+                    f"numbered 0 to {len(self) - 1}"
+                )
+            wanted[t] = True
+        return (wanted[self.task_of] & (self.task_of >= 0)).nonzero().flatten()
+
+    def describe(self) -> list[TaskSummary]:
+        """A summary per task, without making the task graphs. Cost: one pass over the edges."""
+        task_of, labels = self.task_of.cpu().numpy(), _labels(self.graph).cpu().numpy()
+        edges = self.graph.adjacency.to_scipy().tocoo()
+        target, source = task_of[edges.row], task_of[edges.col]
+        masks = [mask.cpu().numpy() for mask in (self.train, self.val, self.test)]
+        rows = []
+        for t, classes in enumerate(self.classes):
+            inside = task_of == t
+            train, val, test = (int((mask & inside).sum()) for mask in masks)
+            sizes = [int((labels == c).sum()) for c in classes]
+            rows.append(
+                TaskSummary(
+                    task=t,
+                    classes=classes,
+                    nodes=int(inside.sum()),
+                    train=train,
+                    val=val,
+                    test=test,
+                    edges=int(((target == t) & (source == t)).sum()),
+                    dropped=int(((target == t) & (source != t)).sum()),
+                    imbalance=max(sizes) / min(sizes) if min(sizes) else float("inf"),
+                )
+            )
+        return rows
+
+
+def _labels(graph: Graph) -> Tensor:
+    if graph.labels is None or not bool((graph.labels >= 0).any()):
+        raise InputError(
+            "a stream needs a graph with class labels; give labels when you build the graph"
+        )
+    return graph.labels
+
+
+def _ordered(classes: list[int], order: str | Sequence[int], seed: int) -> list[int]:
+    if isinstance(order, str):
+        if order == "label":
+            return classes
+        if order == "random":
+            # another sequence than any class's split, which is drawn from [seed, class]
+            generator = np.random.default_rng([seed, 0, len(classes)])
+            return [int(c) for c in generator.permutation(classes)]
+        raise unknown_name("order", order, ["label", "random"])
+    wanted = [int(c) for c in order]
+    if sorted(wanted) != classes:
+        missing = sorted(set(classes) - set(wanted))
+        extra = sorted(set(wanted) - set(classes))
+        repeated = sorted({c for c in wanted if wanted.count(c) > 1})
+        raise InputError(
+            f"order must name each of the {len(classes)} classes once (missing {missing}, "
+            f"unknown {extra}, repeated {repeated}); give a permutation of {classes}"
+        )
+    return wanted
+
+
+def _check_sizes(base: int, increment: int, classes: int) -> None:
+    if not 1 <= base <= classes:
+        raise InputError(
+            f"base must be between 1 and the {classes} classes of the graph, not {base}"
+        )
+    if increment < 1:
+        raise InputError(f"increment must be 1 class or more per task, not {increment}")

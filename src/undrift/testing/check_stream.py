@@ -1,0 +1,160 @@
+"""`check_stream`: whether a stream keeps the promises that learners and evaluation rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from undrift.sparse import Csr
+from undrift.streams.split import split_nodes
+from undrift.streams.stream import TaskStream
+from undrift.streams.task import Task
+
+__all__ = ["check_stream"]
+
+SPLITS = ("train", "val", "test")
+
+
+def check_stream(stream: TaskStream, make: Callable[[int], TaskStream] | None = None) -> None:
+    """Raise an AssertionError that says which promise the stream breaks; else return.
+
+    Checked: the tasks' classes are disjoint and cover every label of the graph; masks are
+    disjoint and cover no node outside the tasks; every class is in every split; no test label
+    is visible in a task; a task's features, labels, masks and edges are exactly those of the
+    full graph, so no edge leaves its task; and a split drawn from a seed is drawn again by the
+    same seed. Give `make`, a function from a seed to a stream, to check that last promise for a
+    stream of your own: it is called twice with the stream's seed.
+
+    Cost: every task graph is made once, plus two passes over the edges.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> check_stream(tiny_stream())
+    """
+    _check_classes(stream)
+    _check_masks(stream)
+    for t in range(len(stream)):
+        _check_task(stream, t, stream.task(t))
+    _check_seed(stream, make)
+
+
+def _check_classes(stream: TaskStream) -> None:
+    flat = [c for classes in stream.classes for c in classes]
+    twice = sorted({c for c in flat if flat.count(c) > 1})
+    assert not twice, f"class {twice[0]} arrives in more than one task; a class arrives once"
+    labels = _labels(stream)
+    present = set(labels[labels >= 0].tolist())
+    lost = sorted(present - set(flat))
+    assert not lost, f"class {lost[0]} of the graph is in no task; label its nodes -1 or add it"
+    empty = sorted(set(flat) - present)
+    assert not empty, f"class {empty[0]} of the stream has no node in the graph"
+    assert len(stream) == len(stream.classes), (
+        f"len(stream) is {len(stream)}, but stream.classes has {len(stream.classes)} tasks"
+    )
+
+
+def _check_masks(stream: TaskStream) -> None:
+    masks = {split: getattr(stream, split) for split in SPLITS}
+    together = sum(mask.long() for mask in masks.values())
+    assert isinstance(together, Tensor)
+    assert int(together.max()) <= 1, (
+        f"node {int(together.argmax())} is in more than one of train, val and test"
+    )
+    outside = (together > 0) & (stream.task_of < 0)
+    assert not bool(outside.any()), (
+        f"node {int(outside.long().argmax())} belongs to no task but is in a split"
+    )
+    labels = _labels(stream)
+    for split, mask in masks.items():
+        present = set(labels[mask].tolist())
+        for t, classes in enumerate(stream.classes):
+            for c in classes:
+                assert c in present, f"class {c} of task {t} has no {split} node"
+
+
+def _check_task(stream: TaskStream, t: int, task: Task) -> None:
+    nodes = stream.nodes([t])
+    labels, visible = _labels(stream)[nodes], task.graph.labels
+    where = f"task {t}"
+    assert task.classes == stream.classes[t], (
+        f"{where} says its classes are {task.classes}, the stream says {stream.classes[t]}"
+    )
+    assert task.graph.num_nodes == nodes.numel(), (
+        f"{where} has {task.graph.num_nodes} nodes, but {nodes.numel()} nodes have its classes"
+    )
+    assert visible is not None, f"{where} has no labels, not even for training nodes"
+    for split in SPLITS:
+        same = torch.equal(getattr(task, split), getattr(stream, split)[nodes])
+        assert same, f"the {split} mask of {where} is not that of the stream at its nodes"
+    leaked = int((visible[task.test] >= 0).sum())
+    assert leaked == 0, f"{where} shows the labels of {leaked} test nodes; they must be -1"
+    known = task.train | task.val
+    assert torch.equal(visible[known], labels[known]), (
+        f"{where} shows a wrong label at a train or val node"
+    )
+    _check_edges(stream, nodes, task, where)
+    _check_features(stream, nodes, task, where)
+
+
+def _check_edges(stream: TaskStream, nodes: Tensor, task: Task, where: str) -> None:
+    """Compare edges as pairs of original nodes, found without the code that cuts subgraphs."""
+    ids, n = nodes.cpu().numpy(), stream.graph.num_nodes
+    full = stream.graph.adjacency.to_scipy().tocoo()
+    inside = np.isin(full.row, ids) & np.isin(full.col, ids)
+    wanted = full.row[inside].astype(np.int64) * n + full.col[inside]
+    part = task.graph.adjacency.to_scipy().tocoo()
+    found = ids[part.row] * n + ids[part.col]
+    strange, lost = np.setdiff1d(found, wanted), np.setdiff1d(wanted, found)
+    assert not strange.size, (
+        f"{where} has {strange.size} edges that are not between its own nodes in the graph, "
+        f"first from node {strange[0] % n} to node {strange[0] // n}"
+    )
+    assert not lost.size, (
+        f"{where} lost {lost.size} edges between its own nodes, first from node "
+        f"{lost[0] % n} to node {lost[0] // n}"
+    )
+    weights = np.array_equal(part.data[np.argsort(found)], full.data[inside][np.argsort(wanted)])
+    assert weights, f"{where} changed the weight of an edge"
+
+
+def _check_features(stream: TaskStream, nodes: Tensor, task: Task, where: str) -> None:
+    full, part = stream.graph.features, task.graph.features
+    assert full.shape[1] == part.shape[1], (
+        f"{where} has {part.shape[1]} features per node, the stream's graph {full.shape[1]}"
+    )
+    if isinstance(full, Csr) and isinstance(part, Csr):
+        same = (full.to_scipy()[nodes.cpu().numpy()] != part.to_scipy()).nnz == 0
+    else:
+        same = torch.equal(_dense(full)[nodes], _dense(part))
+    assert same, f"the features of {where} are not those of the graph at its nodes"
+
+
+def _check_seed(stream: TaskStream, make: Callable[[int], TaskStream] | None) -> None:
+    pairs = []
+    if stream.fractions is not None:
+        drawn = split_nodes(_labels(stream), seed=stream.seed, fractions=stream.fractions)
+        pairs.append((stream.train, stream.val, stream.test, *drawn))
+    if make is not None:
+        a, b = make(stream.seed), make(stream.seed)
+        pairs.append((a.train, a.val, a.test, b.train, b.val, b.test))
+        pairs.append((stream.train, stream.val, stream.test, a.train, a.val, a.test))
+        assert a.classes == b.classes == stream.classes, (
+            f"seed {stream.seed} gives other classes per task when the stream is made again"
+        )
+    for masks in pairs:
+        for split, first, second in zip(SPLITS, masks[:3], masks[3:], strict=True):
+            assert torch.equal(first.cpu(), second.cpu()), (
+                f"seed {stream.seed} does not give the same {split} nodes again"
+            )
+
+
+def _labels(stream: TaskStream) -> Tensor:
+    labels = stream.graph.labels
+    assert labels is not None, "the stream's graph has no labels"
+    return labels
+
+
+def _dense(features: Tensor | Csr) -> Tensor:
+    return features.to_dense() if isinstance(features, Csr) else features

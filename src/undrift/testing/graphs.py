@@ -1,0 +1,57 @@
+"""Small graphs and streams for tests: quick to make, and learnable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from undrift.graphs import Graph
+from undrift.streams.stream import TaskStream
+
+__all__ = ["tiny_graph", "tiny_stream"]
+
+
+def tiny_graph(
+    seed: int = 0, nodes: int = 60, features: int = 12, classes: int = 6, sparse: bool = False
+) -> Graph:
+    """An undirected, connected graph in which most neighbours are of the same class.
+
+    Node i has class `i % classes`, so classes are equal up to one node (give at least five per
+    class for a stream). Features are a class mean plus noise; with `sparse=True` the same
+    matrix cut off at zero, as a `Csr`. A path through each class and one through all nodes keep
+    it connected.
+
+    >>> tiny_graph()
+    Graph(60 nodes, ... edges, 12 features dense, 6 classes)
+    """
+    rng = np.random.default_rng(seed)
+    labels = np.arange(nodes) % classes
+    means = rng.normal(size=(classes, features))
+    x = means[labels] + 0.7 * rng.normal(size=(nodes, features))
+    i = np.arange(nodes)
+    friend = (i + classes * rng.integers(1, 4, size=nodes)) % nodes  # nearly always own class
+    stranger = rng.integers(0, nodes, size=nodes // 3)
+    edges = np.concatenate(
+        [
+            np.stack([i[:-classes], i[:-classes] + classes]),  # the path through each class
+            np.stack([i, friend]),
+            np.stack([i[: nodes // 3], stranger]),
+            np.stack([i[: classes - 1], i[1:classes]]),  # joins the classes
+        ],
+        axis=1,
+    )
+    matrix = sp.csr_matrix(np.maximum(x, 0.0)) if sparse else x
+    return Graph.from_arrays(matrix, edges, labels, undirected=True)
+
+
+def tiny_stream(seed: int = 0, **graph: Any) -> TaskStream:
+    """`tiny_graph(seed, **graph)` as a stream: two classes first, then two at a time.
+
+    >>> tiny_stream().classes
+    ((0, 1), (2, 3), (4, 5))
+    """
+    return TaskStream.from_graph(
+        tiny_graph(seed, **graph), base=2, increment=2, name="tiny", seed=seed
+    )
