@@ -1,0 +1,241 @@
+"""What every learner must do, as checks: `check_learner(MyLearner())`.
+
+Each check takes a learner, works on clones of it and raises AssertionError with a sentence.
+`LEARNER_CHECKS` has them by name, for pytest's parametrize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.sparse import Csr
+from undrift.storage.state import State
+from undrift.streams.stream import TaskStream
+from undrift.streams.task import Task
+from undrift.testing.graphs import tiny_stream
+
+__all__ = ["LEARNER_CHECKS", "check_learner"]
+
+
+def check_learner(learner: Learner) -> None:
+    """Run every check; the learner given is not changed.
+
+    >>> from undrift import Bare
+    >>> check_learner(Bare.from_params(epochs=3, hidden=(8,)))
+    """
+    for check in LEARNER_CHECKS.values():
+        check(learner)
+
+
+def _taught(learner: Learner, stream: TaskStream, tasks: int | None = None) -> Learner:
+    clone = learner.clone()
+    for t in range(len(stream) if tasks is None else tasks):
+        clone.observe(stream.task(t))
+    return clone
+
+
+@contextmanager
+def _rejected(why: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        return
+    raise AssertionError(f"{why} was accepted; it must raise InputError")
+
+
+def check_clone_and_repr(learner: Learner) -> None:
+    """A clone has the parameters and no memory; repr and params tell the parameters."""
+    taught = _taught(learner, tiny_stream(), tasks=1)
+    clone = taught.clone()
+    assert clone.classes_ == (), "a clone must have observed nothing"
+    assert repr(clone) == repr(learner), "repr must depend on the parameters only"
+    assert clone.params() == learner.params(), "a clone must have the same parameters"
+    again = type(learner).from_params(**learner.params())
+    assert again == learner, "from_params(**params()) must give the same learner"
+    for f in fields(learner):
+        if f.init:
+            assert f"{f.name}=" in repr(learner), f"repr must show the parameter {f.name}"
+
+
+def check_same_seed_same_result(learner: Learner) -> None:
+    """Two learners with one seed agree in every bit, and the global generator is left alone."""
+    stream = tiny_stream()
+    before = torch.random.get_rng_state()
+    first, second = _taught(learner, stream), _taught(learner, stream)
+    assert torch.equal(before, torch.random.get_rng_state()), (
+        "learning must draw from its own generator, not from torch's global one"
+    )
+    assert torch.equal(first.scores(stream.graph), second.scores(stream.graph)), (
+        "the same seed must give the same scores, bit for bit"
+    )
+
+
+def check_restored_continues(learner: Learner) -> None:
+    """A learner restored from its state after each task goes on bit for bit."""
+    stream = tiny_stream()
+    through = learner.clone()
+    restored = learner.clone()
+    for task in stream:
+        through.observe(task)
+        restored.observe(task)
+        restored = learner.clone().load(_copied(restored.state()))
+        same = torch.equal(through.scores(stream.graph), restored.scores(stream.graph))
+        assert same, f"after {len(through.classes_)} classes the restored learner differs"
+    assert restored.classes_ == through.classes_, "a restored learner must know its classes"
+
+
+def _copied(state: State) -> State:
+    tensors = {key: tensor.clone() for key, tensor in state.tensors.items()}
+    return State(state.method, dict(state.params), tensors, dict(state.values))
+
+
+def check_state_of_another_method(learner: Learner) -> None:
+    """A state that belongs to another method is refused."""
+    state = _taught(learner, tiny_stream(), tasks=1).state()
+    with _rejected("the state of another method"):
+        learner.clone().load(State("another", state.params, state.tensors, state.values))
+
+
+def check_unseen_never_predicted(learner: Learner) -> None:
+    """Scores have a column per class seen, and only those classes are predicted."""
+    stream = tiny_stream()
+    clone = learner.clone()
+    with _rejected("predicting before anything was observed"):
+        clone.predict(stream.graph)
+    for t, task in enumerate(stream):
+        clone.observe(task)
+        seen = [c for classes in stream.classes[: t + 1] for c in classes]
+        scores = clone.scores(stream.graph)
+        assert clone.classes_ == tuple(seen), "classes_ must list the classes in arrival order"
+        assert scores.shape == (stream.graph.num_nodes, len(seen)), "one column per class seen"
+        assert bool(torch.isfinite(scores).all()), "scores must be finite"
+        assert set(clone.predict(stream.graph).tolist()) <= set(seen), "an unseen class predicted"
+
+
+def check_node_order(learner: Learner) -> None:
+    """Nodes given in another order get the same scores."""
+    stream = tiny_stream()
+    taught = _taught(learner, stream)
+    n = stream.graph.num_nodes
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(5))
+    shuffled = taught.scores(stream.graph.subgraph(order))
+    straight = taught.scores(stream.graph)[order]
+    error = float((shuffled - straight).norm() / straight.norm())
+    assert error < 1e-4, f"scores change by {error:.1e} when nodes are reordered"
+
+
+def check_keeps_examples(learner: Learner) -> None:
+    """A learner that says it keeps no examples has a state that does not grow with nodes.
+
+    Neither may its tensors hold a training node's features as a row. One that says it keeps
+    examples must be caught by one of the two, else it should say otherwise.
+    """
+    small = _taught(learner, tiny_stream(nodes=66))
+    large_stream = tiny_stream(nodes=96)
+    large = _taught(learner, large_stream)
+    grows = {k: t.shape for k, t in small.state().tensors.items()} != {
+        k: t.shape for k, t in large.state().tensors.items()
+    }
+    holds = _holds_a_node(large.state(), large_stream)
+    if learner.keeps_examples:
+        assert grows or holds, "says it keeps examples, but its state has none"
+    else:
+        assert not grows, "says it keeps no examples, but its state grows with the nodes"
+        assert not holds, "says it keeps no examples, but its state has a node's features"
+
+
+def _holds_a_node(state: State, stream: TaskStream) -> bool:
+    features = stream.graph.features
+    nodes = features.to_dense() if isinstance(features, Csr) else features
+    for tensor in state.tensors.values():
+        if tensor.dim() != 2 or tensor.shape[1] != nodes.shape[1] or not tensor.numel():
+            continue
+        distance = torch.cdist(tensor.double(), nodes.double()).min()
+        if float(distance) < 1e-6:
+            return True
+    return False
+
+
+class _InterruptedError(Exception):
+    """Stands for anything that stops a learner in the middle of a task."""
+
+
+def check_rejected_task(learner: Learner) -> None:
+    """A task that is refused or breaks off in the middle leaves the learner as it was."""
+    stream = tiny_stream()
+    taught = _taught(learner, stream, tasks=2)
+    before = taught.scores(stream.graph)
+    with _rejected("a class that was observed before"):
+        taught.observe(stream.task(0))
+    _unchanged(taught, before, stream.graph, "a class observed before")
+    with _rejected("a task with another feature width"):
+        taught.observe(_narrower(stream.task(2)))
+    _unchanged(taught, before, stream.graph, "a wrong feature width")
+
+    def interrupt(phase: str, done: int, total: int) -> None:
+        raise _InterruptedError
+
+    try:
+        taught.observe(stream.task(2), progress=interrupt)
+    except _InterruptedError:
+        _unchanged(taught, before, stream.graph, "an interrupted task")
+    else:
+        raise AssertionError("observe must call progress at least once")
+
+
+def _narrower(task: Task) -> Task:
+    features = task.graph.features
+    dense: Tensor = features.to_dense() if isinstance(features, Csr) else features
+    graph = Graph(dense[:, :-1].contiguous(), task.graph.adjacency, task.graph.labels)
+    return Task(graph, task.train, task.val, task.test, task.classes)
+
+
+def _unchanged(learner: Learner, before: Tensor, graph: Graph, why: str) -> None:
+    assert torch.equal(learner.scores(graph), before), f"{why} changed what was learned"
+
+
+def check_input_not_changed(learner: Learner) -> None:
+    """Observing and predicting leave the task's tensors as they were."""
+    stream = tiny_stream()
+    task = stream.task(0)
+    assert isinstance(task.graph.features, Tensor)
+    copies = [task.graph.features.clone(), task.graph.adjacency.values.clone(), task.train.clone()]
+    learner.clone().observe(task).predict(task.graph)
+    same = [task.graph.features, task.graph.adjacency.values, task.train]
+    for copy, now in zip(copies, same, strict=True):
+        assert torch.equal(copy, now), "a learner must not write into the task it was given"
+
+
+def check_sparse_features(learner: Learner) -> None:
+    """Sparse and dense forms of the same features give the same result up to rounding."""
+    sparse = tiny_stream(sparse=True)
+    features = sparse.graph.features
+    assert isinstance(features, Csr)
+    same = Graph(features.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
+    dense = TaskStream.from_graph(same, base=2, increment=2, seed=0)
+    one = _taught(learner, sparse).scores(sparse.graph)
+    other = _taught(learner, dense).scores(same)
+    error = float((one - other).norm() / other.norm())
+    assert error < 1e-2, f"sparse features change the scores by {error:.1e}"
+
+
+LEARNER_CHECKS: dict[str, Callable[[Learner], None]] = {
+    "clone_and_repr": check_clone_and_repr,
+    "same_seed_same_result": check_same_seed_same_result,
+    "restored_continues": check_restored_continues,
+    "state_of_another_method": check_state_of_another_method,
+    "unseen_never_predicted": check_unseen_never_predicted,
+    "node_order": check_node_order,
+    "keeps_examples": check_keeps_examples,
+    "rejected_task": check_rejected_task,
+    "input_not_changed": check_input_not_changed,
+    "sparse_features": check_sparse_features,
+}

@@ -1,0 +1,70 @@
+"""The bank: both solvers agree, and a bank is never changed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from undrift.analytic import bank as bank_module
+from undrift.analytic.bank import RidgeBank
+from undrift.analytic.factor import Factor
+from undrift.testing.reference_ridge import joint_ridge
+
+
+def task(seed: int, n: int, d: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(n, d, dtype=torch.float64, generator=generator)
+    return rows, torch.randn(n, 3, dtype=torch.float64, generator=generator)
+
+
+def test_auto_updates_when_it_is_cheaper_and_equals_direct() -> None:
+    d = 1500
+    tasks = [task(0, 700, d), *(task(seed, 10, d) for seed in range(1, 6))]
+    auto, direct = (RidgeBank.empty(d, 0.1, solver=s) for s in ("auto", "direct"))
+    for rows, targets in tasks:
+        auto, direct = auto.add(rows, targets), direct.add(rows, targets)
+        one, other = auto.solve(), direct.solve()
+        assert float((one - other).norm() / other.norm()) < 1e-8
+    assert isinstance(auto.updated, Factor)
+    assert direct.updated is None
+    joint = joint_ridge(*(torch.cat(parts) for parts in zip(*tasks, strict=True)), 0.1)
+    assert float((auto.solve() - joint).norm() / joint.norm()) < 1e-8
+
+
+def test_weights_reach_the_updated_factor() -> None:
+    d = 1500
+    rows, targets = task(1, 10, d)
+    weights = torch.linspace(0.1, 3.0, 10, dtype=torch.float64)
+    start = [RidgeBank.empty(d, 0.1, solver=s).add(*task(0, 300, d)) for s in ("auto", "direct")]
+    auto, direct = (bank.add(rows, targets, weights) for bank in start)
+    assert auto.updated is not None
+    assert torch.allclose(auto.solve(), direct.solve(), rtol=1e-8, atol=1e-10)
+
+
+def test_relative_gamma_never_updates() -> None:
+    bank = RidgeBank.empty(1500, 0.1, relative=True).add(*task(0, 50, 1500)).add(*task(1, 5, 1500))
+    assert bank.updated is None
+    reference = RidgeBank(bank.statistics, 0.1, relative=True, solver="direct")
+    assert torch.equal(bank.solve(), reference.solve())
+
+
+def test_adding_leaves_the_bank_as_it_was() -> None:
+    bank = RidgeBank.empty(20, 1.0).add(*task(0, 30, 20))
+    before = bank.solve()
+    bank.add(*task(1, 30, 20))
+    assert torch.equal(bank.solve(), before)
+
+
+def test_the_factor_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    original = bank_module.factorise
+
+    def counted(gram: torch.Tensor, ridge: float) -> Factor:
+        calls.append(1)
+        return original(gram, ridge)
+
+    monkeypatch.setattr(bank_module, "factorise", counted)
+    bank = RidgeBank.empty(10, 1.0).add(*task(0, 30, 10))
+    bank.solve()
+    bank.solve()
+    assert len(calls) == 1

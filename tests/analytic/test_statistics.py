@@ -1,0 +1,191 @@
+"""The sum: a commutative group, exact under any split, order and chunking."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.analytic.solve import solve
+from undrift.analytic.statistics import RidgeStatistics, one_hot
+from undrift.errors import InputError
+from undrift.sparse import Csr
+from undrift.testing.reference_ridge import joint_ridge, recursive_ridge
+
+EXACT = 1e-9
+
+
+def relative(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a - b).norm() / b.norm().clamp_min(1e-12))
+
+
+def problem(seed: int, n: int, d: int, c: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(n, d, dtype=torch.float64, generator=generator)
+    rows *= (torch.rand(n, d, generator=generator) < 0.4).double()
+    targets = torch.randn(n, c, dtype=torch.float64, generator=generator)
+    weights = torch.rand(n, dtype=torch.float64, generator=generator) + 0.1
+    return rows, targets, weights
+
+
+def as_csr(rows: torch.Tensor) -> Csr:
+    return Csr.from_scipy(sp.csr_matrix(rows.numpy()), dtype=torch.float64)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(2, 60),
+    d=st.integers(1, 30),
+    cuts=st.lists(st.floats(0, 1), max_size=5),
+    sparse=st.booleans(),
+    weighted=st.booleans(),
+    budget=st.sampled_from([1e-6, 1e-3, 256]),
+    gamma=st.sampled_from([1e-3, 0.1, 1.0, 10.0]),
+)
+def test_any_split_order_and_chunking_gives_the_joint_solution(
+    seed: int,
+    n: int,
+    d: int,
+    cuts: list[float],
+    sparse: bool,
+    weighted: bool,
+    budget: float,
+    gamma: float,
+) -> None:
+    rows, targets, weights = problem(seed, n, d, 3)
+    w = weights if weighted else None
+    order = np.random.default_rng(seed).permutation(n)
+    edges = sorted({0, n, *(int(cut * n) for cut in cuts)})
+    total = RidgeStatistics.zero(d)
+    for start, stop in pairwise(edges):
+        part = torch.from_numpy(order[start:stop])
+        x = as_csr(rows[part]) if sparse else rows[part]
+        total = total.add(x, targets[part], None if w is None else w[part], budget_mb=budget)
+    assert total.count == n
+    assert relative(solve(total, gamma), joint_ridge(rows, targets, gamma, w)) < EXACT
+
+
+def test_equals_the_one_row_recursion() -> None:
+    rows, targets, _ = problem(1, 40, 12, 2)
+    assert (
+        relative(solve(RidgeStatistics.of(rows, targets), 0.5), recursive_ridge(rows, targets, 0.5))
+        < EXACT
+    )
+
+
+def test_group_laws() -> None:
+    parts = [RidgeStatistics.of(*problem(s, 10 + s, 6, 2)) for s in range(3)]
+    a, b, c = parts
+    zero = RidgeStatistics.zero(6, 2)
+    for one, other in (
+        (a + b, b + a),
+        ((a + b) + c, a + (b + c)),
+        (a + zero, a),
+        (a + b - b, a),
+    ):
+        assert torch.allclose(one.gram, other.gram, rtol=1e-13, atol=1e-12)
+        assert torch.allclose(one.moment, other.moment, rtol=1e-13, atol=1e-12)
+        assert one.count == other.count
+        assert one.energy == pytest.approx(other.energy)
+
+
+def test_adding_rows_equals_adding_sums_and_leaves_the_sum_alone() -> None:
+    first, second = problem(0, 20, 5, 2), problem(1, 9, 5, 2)
+    start = RidgeStatistics.of(*first)
+    kept = start.gram.clone()
+    both = start.add(*second)
+    assert torch.allclose(both.gram, (start + RidgeStatistics.of(*second)).gram, rtol=1e-14)
+    assert torch.equal(start.gram, kept)
+
+
+def test_classes_grow_as_columns() -> None:
+    rows, _, _ = problem(3, 12, 4, 1)
+    old = one_hot(torch.tensor([0, 1] * 3), (0, 1))
+    new = one_hot(torch.tensor([2, 3] * 3), (0, 1, 2, 3))
+    grown = RidgeStatistics.of(rows[:6], old).add(rows[6:], new)
+    everything = torch.cat([torch.nn.functional.pad(old, (0, 2)), new])
+    assert grown.outputs == 4
+    assert relative(solve(grown, 0.1), joint_ridge(rows, everything, 0.1)) < EXACT
+    assert RidgeStatistics.of(rows[:6], old).grow(4).outputs == 4
+    combined = RidgeStatistics.of(rows[6:], new) + RidgeStatistics.of(rows[:6], old)
+    assert torch.allclose(combined.moment, grown.moment)
+
+
+def test_float32_rows_are_accumulated_in_float64() -> None:
+    rows, targets, _ = problem(2, 500, 8, 2)
+    single = rows.float()
+    statistics = RidgeStatistics.of(single, targets)
+    assert statistics.gram.dtype == torch.float64
+    assert relative(statistics.gram, single.double().T @ single.double()) < 1e-14
+
+
+def test_a_weight_of_two_is_the_row_twice() -> None:
+    rows, targets, _ = problem(4, 10, 5, 2)
+    twice = RidgeStatistics.of(torch.cat([rows, rows]), torch.cat([targets, targets]))
+    weighted = RidgeStatistics.of(rows, targets, torch.full((10,), 2.0, dtype=torch.float64))
+    assert torch.allclose(twice.gram, weighted.gram)
+    assert torch.allclose(twice.moment, weighted.moment)
+    assert weighted.energy == pytest.approx(twice.energy)
+
+
+def test_squared_error_without_a_row() -> None:
+    rows, targets, weights = problem(5, 30, 6, 3)
+    statistics = RidgeStatistics.of(rows, targets, weights)
+    w = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    direct = float((weights * (targets - rows @ w).square().sum(dim=1)).sum())
+    assert statistics.squared_error(w) == pytest.approx(direct, rel=1e-12)
+
+
+def test_sparse_rows_never_become_a_large_dense_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    original = Csr.to_dense
+
+    def watched(self: Csr, dtype: torch.dtype | None = None) -> torch.Tensor:
+        made.append(8 * self.shape[0] * self.shape[1])
+        return original(self, dtype)
+
+    monkeypatch.setattr(Csr, "to_dense", watched)
+    budget_mb = 1.0
+    for density in (0.01, 0.5):  # the sparse form and the dense one
+        matrix = sp.random(3000, 700, density, random_state=0, format="csr")
+        csr = Csr.from_scipy(matrix, dtype=torch.float64)
+        gram = RidgeStatistics.of(csr, torch.ones(3000, 1), budget_mb=budget_mb).gram
+        dense = torch.from_numpy(matrix.toarray())
+        assert relative(gram, dense.T @ dense) < 1e-13
+    assert len(made) > 10
+    assert max(made) <= budget_mb * 2**20
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "weights", "message"),
+    [
+        (torch.ones(3, 4), torch.ones(3, 1), None, "columns"),
+        (torch.ones(3, 2), torch.ones(2, 1), None, "targets of shape"),
+        (torch.tensor([[1.0, float("nan")]]), torch.ones(1, 1), None, "NaN"),
+        (torch.ones(1, 2), torch.tensor([[float("inf")]]), None, "NaN or infinity"),
+        (torch.ones(2, 2), torch.ones(2, 1), torch.tensor([1.0, -1.0]), "at least 0"),
+    ],
+)
+def test_bad_rows(
+    rows: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None, message: str
+) -> None:
+    start = RidgeStatistics.zero(2)
+    with pytest.raises(InputError, match=message):
+        start.add(rows, targets, weights)
+    assert not start.gram.any()
+
+
+def test_sums_of_different_widths_do_not_mix() -> None:
+    with pytest.raises(InputError, match="different features"):
+        RidgeStatistics.zero(2) + RidgeStatistics.zero(3)
+
+
+def test_one_hot_names_a_strange_label() -> None:
+    with pytest.raises(InputError, match="label 9"):
+        one_hot(torch.tensor([0, 9]), (0, 1))

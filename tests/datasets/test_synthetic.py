@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.datasets.synthetic import generate
+from undrift.errors import InputError
+from undrift.streams.split import split_nodes
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return generate()
+
+
+def ridge_accuracy(x, labels, split, gamma):
+    """Mean of the per-class test accuracies of a ridge regression on centred features."""
+    train, test = split.train, split.test
+    x = x - x[train].mean(dim=0)
+    targets = torch.nn.functional.one_hot(labels).double()
+    gram = x[train].T @ x[train] + gamma * torch.eye(x.shape[1], dtype=x.dtype)
+    predicted = (x @ torch.linalg.solve(gram, x[train].T @ targets[train])).argmax(dim=1)
+    hits = (predicted == labels).double()
+    return float(torch.stack([hits[test & (labels == c)].mean() for c in labels.unique()]).mean())
+
+
+def test_the_default_graph_has_the_documented_size(graph):
+    assert (graph.num_nodes, graph.num_edges, graph.num_features) == (3000, 24000, 1000)
+    assert graph.labels.unique().tolist() == list(range(10))
+    assert graph.adjacency.symmetric
+    assert set(graph.adjacency.values.tolist()) == {1.0}
+    assert set(graph.features.values.tolist()) == {1.0}
+    assert not graph.adjacency.to_scipy().diagonal().any()
+
+
+def test_classes_are_unequal_in_the_given_ratio(graph):
+    sizes = graph.labels.bincount()
+    assert 5.5 < int(sizes.max()) / int(sizes.min()) < 6.5
+    assert sizes.unique().numel() == 10
+
+
+def test_nodes_do_not_lie_in_class_order(graph):
+    assert 0.7 < float((graph.labels[1:] != graph.labels[:-1]).double().mean()) < 0.95
+
+
+def test_the_share_of_edges_inside_a_class_is_the_homophily(graph):
+    edges = graph.adjacency.to_scipy().tocoo()
+    labels = graph.labels.numpy()
+    # repeated draws, which hubs of small classes see more of, cost a little
+    assert np.mean(labels[edges.row] == labels[edges.col]) == pytest.approx(0.65, abs=0.03)
+
+
+@pytest.mark.parametrize("homophily", [0.0, 1.0])
+def test_homophily_at_its_limits_is_exact(homophily):
+    graph = generate(nodes=300, words=20, classes=3, homophily=homophily, average_degree=4)
+    edges = graph.adjacency.to_scipy().tocoo()
+    labels = graph.labels.numpy()
+    assert np.mean(labels[edges.row] == labels[edges.col]) == homophily
+
+
+def test_hubs_make_degrees_unequal():
+    def largest(hubs):
+        graph = generate(nodes=1000, words=20, hubs=hubs)
+        return int(graph.adjacency.indptr.diff().max())
+
+    assert largest(0.0) < 25
+    assert largest(1.0) > 2 * largest(0.0)
+
+
+def test_a_few_words_are_frequent_and_most_are_rare(graph):
+    counts = np.sort(np.bincount(graph.features.indices.numpy(), minlength=1000))
+    assert counts[-100:].sum() > 0.4 * counts.sum()
+    assert np.median(counts) < 0.02 * graph.num_nodes
+
+
+def test_related_classes_share_words_by_kinship():
+    def likeness(kinship):
+        graph = generate(nodes=2000, classes=4, size_ratio=1.0, topic_share=1.0, kinship=kinship)
+        means = torch.stack(
+            [graph.features.to_dense()[graph.labels == c].mean(dim=0) for c in range(4)]
+        )
+        angle = torch.corrcoef(means)
+        return float(angle[0, 2] - angle[0, 1])  # class c is related to c + 2
+
+    assert likeness(0.0) == pytest.approx(0.0, abs=0.1)
+    assert likeness(0.9) > 0.15
+
+
+def test_words_alone_are_not_enough_and_neighbours_help(graph):
+    split = split_nodes(graph.labels)
+    x = graph.features.to_dense(torch.float64)
+    averaged = graph.operator().to(dtype=torch.float64) @ x
+    alone = ridge_accuracy(x, graph.labels, split, gamma=10.0)
+    helped = ridge_accuracy(averaged, graph.labels, split, gamma=0.3)
+    assert 0.55 < alone < 0.80
+    assert alone + 0.1 < helped < 0.95
+
+
+def test_the_same_arguments_give_the_same_graph_and_another_seed_another():
+    first, second, other = (generate(nodes=200, words=40, seed=s) for s in (1, 1, 2))
+    assert torch.equal(first.adjacency.indices, second.adjacency.indices)
+    assert torch.equal(first.features.indices, second.features.indices)
+    assert torch.equal(first.labels, second.labels)
+    assert not torch.equal(first.labels, other.labels)
+
+
+def test_generating_leaves_the_global_generators_alone():
+    np_before, torch_before = np.random.get_state()[1].copy(), torch.get_rng_state()
+    generate(nodes=200, words=40)
+    assert np.array_equal(np.random.get_state()[1], np_before)
+    assert torch.equal(torch.get_rng_state(), torch_before)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    nodes=st.integers(150, 400),
+    words=st.integers(2, 60),
+    classes=st.integers(2, 6),
+    ratio=st.floats(1.0, 5.0),
+    homophily=st.floats(0.0, 1.0),
+    hubs=st.floats(0.0, 1.5),
+    seed=st.integers(0, 2**40),
+)
+def test_any_settings_give_a_sound_graph(nodes, words, classes, ratio, homophily, hubs, seed):
+    graph = generate(
+        nodes=nodes,
+        words=words,
+        classes=classes,
+        size_ratio=ratio,
+        average_degree=3.0,
+        homophily=homophily,
+        hubs=hubs,
+        words_per_node=5.0,
+        seed=seed,
+    )
+    assert graph.num_nodes == nodes
+    assert graph.num_edges == 2 * round(nodes * 1.5)
+    assert graph.labels.unique().tolist() == list(range(classes))
+    assert int(graph.features.indptr.diff().min()) >= 1  # no node without a word
+
+
+@pytest.mark.parametrize(
+    ("settings_", "wanted"),
+    [
+        ({"nodes": 9}, "nodes of a generated graph must be 10 or more, not 9"),
+        ({"words": 1}, "words .* 2 or more"),
+        ({"classes": 1}, "classes .* 2 or more"),
+        ({"seed": -1}, "seed .* 0 or more, not -1"),
+        ({"homophily": 1.1}, "homophily .* from 0 to 1, not 1.1"),
+        ({"topic_share": -0.1}, "topic_share .* from 0 to 1"),
+        ({"kinship": 2}, "kinship .* from 0 to 1"),
+        ({"hubs": float("nan")}, "hubs .* not nan"),
+        ({"size_ratio": 0.5}, "size_ratio .* from 1 to"),
+        ({"average_degree": 2000}, "average_degree .* from 0 to 1500, not 2000"),
+        ({"words_per_node": 0}, "words_per_node .* from 1 to"),
+        ({"nodes": 50}, "50 nodes in 10 classes .* leave a class of 1, .* give more nodes"),
+    ],
+)
+def test_bad_settings_name_the_value_and_the_range(settings_, wanted):
+    with pytest.raises(InputError, match=wanted):
+        generate(**settings_)

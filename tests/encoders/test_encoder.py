@@ -1,0 +1,111 @@
+"""Encoders: forward against dense formulas, order of products, exact batches, the trace."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from undrift.encoders.architecture import KINDS, Architecture
+from undrift.encoders.encoder import Encoder, batch_of, whole_graph
+from undrift.graphs import Graph
+from undrift.sparse import Csr
+from undrift.testing.graphs import tiny_graph
+
+
+def make(kind: str, graph: Graph, hidden: tuple[int, ...] = (8, 5), hops: int = 2) -> Encoder:
+    architecture = Architecture(kind=kind, hidden=hidden, hops=hops)  # type: ignore[arg-type]
+    single = Encoder.create(architecture, graph.num_features, torch.Generator().manual_seed(3))
+    return Encoder(architecture, tuple(w.double() for w in single.weights))
+
+
+def dense_layers(encoder: Encoder, graph: Graph) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Aggregate, linear, activate, written out on dense matrices."""
+    features = graph.features
+    h = (features.to_dense() if isinstance(features, Csr) else features).double()
+    a = encoder.architecture.operator(graph).to_dense().double()
+    hats = []
+    for layer, weight in zip(encoder.layers, encoder.weights, strict=True):
+        hat = torch.linalg.matrix_power(a, layer.hops) @ h
+        hat = torch.cat([h, hat], dim=1) if layer.own else hat
+        hats.append(hat)
+        h = hat @ weight
+        h = torch.relu(h) if layer.activate else h
+    return hats, h
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_forward_and_trace_equal_the_dense_formulas(kind: str, sparse: bool) -> None:
+    graph = tiny_graph(sparse=sparse)
+    encoder = make(kind, graph)
+    hats, h = dense_layers(encoder, graph)
+    assert torch.allclose(encoder.embed(graph), h, rtol=1e-6, atol=1e-6)
+    nodes = torch.tensor([5, 2, 40])
+    for fast, slow in zip(encoder.trace(graph, nodes), hats, strict=True):
+        rows = fast.to_dense() if isinstance(fast, Csr) else fast
+        assert torch.allclose(rows, slow[nodes], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_layer_stays_sparse_where_the_features_are(kind: str) -> None:
+    graph = tiny_graph(sparse=True)
+    rows = make(kind, graph).trace(graph, torch.arange(7))
+    assert isinstance(rows[0], Csr)
+    assert all(isinstance(r, torch.Tensor) for r in rows[1:])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_equals_the_full_batch_forward_and_gradient(kind: str, sparse: bool) -> None:
+    graph = tiny_graph(sparse=sparse)
+    encoder = make(kind, graph)
+    nodes = torch.tensor([3, 17, 8, 51])
+    gradients, outputs = [], []
+    for batch, pick in ((batch_of(encoder, graph, nodes), None), (whole_graph(encoder, graph), 1)):
+        weights = tuple(w.clone().requires_grad_() for w in encoder.weights)
+        h = Encoder(encoder.architecture, weights).forward(batch)
+        h = h if pick is None else h[nodes]
+        h.square().sum().backward()
+        outputs.append(h.detach())
+        gradients.append([w.grad for w in weights])
+    assert torch.allclose(outputs[0], outputs[1], rtol=1e-10, atol=1e-12)
+    for one, other in zip(*gradients, strict=True):
+        assert one is not None
+        assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_a_batch_sees_only_its_receptive_field() -> None:
+    graph = tiny_graph(nodes=600)
+    encoder = make("gcn", graph)
+    batch = batch_of(encoder, graph, torch.tensor([0]))
+    reach = torch.matrix_power(graph.adjacency.to_dense() + torch.eye(600), 2)[0] > 0
+    assert batch.features.shape[0] == int(reach.sum()) < 600
+
+
+def test_equals_pyg_gcn() -> None:
+    nn = pytest.importorskip("torch_geometric.nn")
+    graph = tiny_graph()
+    encoder = make("gcn", graph, hidden=(6,))
+    conv = nn.GCNConv(graph.num_features, 6, bias=False).double()
+    conv.lin.weight.data = encoder.weights[0].T.contiguous()
+    data = graph.to_pyg()
+    theirs = torch.relu(conv(data.x.double(), data.edge_index))
+    # the operator is kept in float32
+    assert torch.allclose(encoder.embed(graph), theirs.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_created_from_a_seed_within_glorots_bound() -> None:
+    architecture = Architecture(hidden=(16,))
+    one, same, other = (
+        Encoder.create(architecture, 12, torch.Generator().manual_seed(s)).weights[0]
+        for s in (1, 1, 2)
+    )
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert float(one.abs().max()) <= (6 / 28) ** 0.5
+    assert float(one.std()) == pytest.approx((6 / 28) ** 0.5 / 3**0.5, rel=0.1)
+
+
+def test_num_features_is_known_from_the_weights() -> None:
+    for kind in KINDS:
+        assert make(kind, tiny_graph()).num_features == 12

@@ -1,0 +1,52 @@
+"""Bare forgets, Joint does not."""
+
+from __future__ import annotations
+
+import torch
+
+from undrift.evaluation.loop import evaluate
+from undrift.learners.bare import Bare
+from undrift.learners.joint import Joint
+from undrift.testing.graphs import tiny_stream
+
+QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
+
+
+def test_bare_forgets_and_joint_does_not() -> None:
+    stream = tiny_stream(nodes=180, features=24)
+    bare = evaluate(Bare.from_params(**QUICK), stream).by_class
+    joint = evaluate(Joint.from_params(**QUICK), stream).by_class
+    assert bare.a_l > 90
+    assert bare.a_f < 50
+    assert joint.a_f > 75
+
+
+def test_bare_goes_on_from_the_task_before() -> None:
+    stream = tiny_stream()
+    learner = Bare.from_params(**{**QUICK, "lr_next": 1e-12}).observe(stream.task(0))
+    before = learner.learned_.encoder.weights[0]
+    old = learner.scores(stream.graph)
+    learner.observe(stream.task(1))
+    assert torch.allclose(learner.learned_.encoder.weights[0], before, atol=1e-8)
+    assert torch.allclose(learner.scores(stream.graph)[:, :2], old, atol=1e-5)
+
+
+def test_joint_trains_on_every_graph_and_keeps_tasks_apart() -> None:
+    stream = tiny_stream()
+    learner = Joint.from_params(epochs=1, hidden=(4,))
+    edges = 0
+    for task in stream:
+        learner.observe(task)
+        edges += task.graph.num_edges
+    kept = learner.learned_
+    assert kept.graph.num_nodes == stream.graph.num_nodes
+    assert kept.graph.num_edges == edges < stream.graph.num_edges
+    assert int(kept.train.sum()) == int(stream.train.sum())
+
+
+def test_joint_starts_anew_at_every_task() -> None:
+    stream = tiny_stream()
+    learner = Joint.from_params(epochs=1, lr=1e-12, hidden=(4,)).observe(stream.task(0))
+    before = learner.learned_.encoder.weights[0]
+    learner.observe(stream.task(1))
+    assert not torch.allclose(learner.learned_.encoder.weights[0], before, atol=1e-3)

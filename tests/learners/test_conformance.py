@@ -1,0 +1,52 @@
+"""Every method in the registry passes every check of the learner contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.learners.base import Learner
+from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.testing.check_learner import LEARNER_CHECKS
+
+QUICK: dict[str, Any] = {"epochs": 4, "hidden": (8, 8)}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in METHODS},
+    "adr mini-batch": ("adr", {"batch_size": 7}),
+    "adr expanded": ("adr", {"alpha": 3}),
+    "adr without merge": ("adr", {"merge": "none"}),
+    "adr seen logits": ("adr", {"logits": "seen", "start": "base"}),
+    "adr from merged": ("adr", {"start": "merged", "nodes": "all"}),
+    "adr from scratch": ("adr", {"start": "scratch", "relative_gamma": True}),
+    "adr sage": ("adr", {"encoder": "sage"}),
+    "adr gin": ("adr", {"encoder": "gin"}),
+    "adr sgc": ("adr", {"encoder": "sgc"}),
+    "joint mini-batch": ("joint", {"batch_size": 7}),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("check", LEARNER_CHECKS.values(), ids=LEARNER_CHECKS)
+def test_conformance(variant: str, check: Callable[[Learner], None]) -> None:
+    name, params = VARIANTS[variant]
+    check(make_learner(name, **QUICK, **params))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_registry_tells_the_truth(name: str) -> None:
+    kind, entry = method_class(name), METHODS[name]
+    assert kind.name == name == entry.name
+    assert kind.keeps_examples == entry.keeps_examples
+
+
+def test_unknown_method_lists_the_names() -> None:
+    with pytest.raises(InputError, match="adr, bare, joint"):
+        make_learner("ewcc")
+
+
+def test_unknown_parameter_lists_the_names() -> None:
+    with pytest.raises(InputError, match=r"unknown parameter of adr 'gama' \(did you mean 'gamma'"):
+        make_learner("adr", gama=1.0)

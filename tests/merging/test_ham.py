@@ -1,0 +1,120 @@
+"""HAM: equals the joint solution of eq. 6, and is without drift exactly where it can be."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.encoders.architecture import KINDS, Architecture
+from undrift.encoders.encoder import Encoder
+from undrift.errors import InputError
+from undrift.evaluation.drift import relative_drift
+from undrift.graphs import Graph
+from undrift.merging.ham import Ham, layer_residual
+from undrift.sparse import Csr
+from undrift.testing.graphs import tiny_graph
+from undrift.testing.reference_ridge import merged_layer
+
+
+def encoders(kind: str, graphs: list[Graph], hidden: tuple[int, ...]) -> list[Encoder]:
+    architecture = Architecture(kind=kind, hidden=hidden)  # type: ignore[arg-type]
+    single = [
+        Encoder.create(architecture, g.num_features, torch.Generator().manual_seed(s))
+        for s, g in enumerate(graphs)
+    ]
+    return [Encoder(architecture, tuple(w.double() for w in e.weights)) for e in single]
+
+
+def dense(rows: torch.Tensor | Csr) -> torch.Tensor:
+    return rows.to_dense() if isinstance(rows, Csr) else rows
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 100),
+    tasks=st.integers(1, 4),
+    sparse=st.booleans(),
+    gamma=st.sampled_from([1e-3, 1.0]),
+)
+def test_merged_layers_equal_the_joint_solution(
+    kind: str, seed: int, tasks: int, sparse: bool, gamma: float
+) -> None:
+    graphs = [tiny_graph(seed + i, sparse=sparse) for i in range(tasks)]
+    models = encoders(kind, graphs, (7, 5))
+    nodes = torch.arange(0, 60, 2)
+    traces = [m.trace(g, nodes) for m, g in zip(models, graphs, strict=True)]
+    ham = Ham.empty(models[0], gamma)
+    for trace, model in zip(traces, models, strict=True):
+        ham = ham.add(trace, model.weights)
+    for k, merged in enumerate(ham.merge()):
+        slow = merged_layer(
+            [dense(trace[k]) for trace in traces], [m.weights[k] for m in models], gamma
+        )
+        assert float((merged - slow).norm() / slow.norm()) < 1e-9
+
+
+def test_no_drift_while_the_stacked_inputs_have_full_row_rank() -> None:
+    graphs = [tiny_graph(i, nodes=24, features=120, classes=2) for i in (10, 11, 12)]
+    models = encoders("gcn", graphs, (100, 90))
+    nodes = torch.arange(24)
+    traces = [m.trace(g, nodes) for m, g in zip(models, graphs, strict=True)]
+    for k in range(2):
+        stacked = torch.cat([dense(trace[k]) for trace in traces])
+        assert int(torch.linalg.matrix_rank(stacked)) == stacked.shape[0]
+    ham = Ham.empty(models[0], 1e-10)
+    for trace, model in zip(traces, models, strict=True):
+        ham = ham.add(trace, model.weights)
+    merged = ham.merge()
+    for trace, model in zip(traces, models, strict=True):
+        for k in range(2):
+            assert layer_residual(trace[k], model.weights[k], merged[k]) < 1e-6
+    unified = models[0].with_weights(merged)
+    for graph, model in zip(graphs, models, strict=True):
+        assert relative_drift(model.embed(graph), unified.embed(graph)) < 1e-6
+
+
+def test_drift_is_measured_when_the_rank_is_not_enough() -> None:
+    graphs = [tiny_graph(i, nodes=90, features=8) for i in range(3)]  # 270 rows, rank 8
+    models = encoders("gcn", graphs, (6, 6))
+    ham = Ham.empty(models[0], 1e-10)
+    for graph, model in zip(graphs, models, strict=True):
+        ham = ham.add(model.trace(graph, torch.arange(90)), model.weights)
+    unified = models[0].with_weights(ham.merge())
+    drifts = [
+        relative_drift(m.embed(g), unified.embed(g)) for m, g in zip(models, graphs, strict=True)
+    ]
+    assert min(drifts) > 0.05
+
+
+def test_identical_encoders_merge_to_themselves() -> None:
+    graph = tiny_graph()
+    model = encoders("gcn", [graph], (6, 6))[0]
+    ham = Ham.empty(model, 1e-9)
+    for _ in range(3):
+        ham = ham.add(model.trace(graph, torch.arange(60)), model.weights)
+    for merged, own in zip(ham.merge(), model.weights, strict=True):
+        assert torch.allclose(merged, own, atol=1e-5)
+
+
+def test_targets_are_taken_before_the_activation() -> None:
+    """Regressing ReLU outputs would give about half the weights; HAM must give the weights."""
+    graph = tiny_graph(nodes=300)
+    model = encoders("gcn", [graph], (6,))[0]
+    trace = model.trace(graph, torch.arange(300))
+    merged = Ham.empty(model, 1e-9).add(trace, model.weights).merge()[0]
+    hat = dense(trace[0])
+    after = merged_layer([hat], [model.weights[0]], 1e-9)
+    rectified = torch.linalg.lstsq(hat, torch.relu(hat @ model.weights[0])).solution
+    assert torch.allclose(merged, model.weights[0], atol=1e-6)
+    assert torch.allclose(merged, after, atol=1e-8)
+    assert float((rectified - model.weights[0]).norm() / model.weights[0].norm()) > 0.2
+
+
+def test_layers_must_match() -> None:
+    graph = tiny_graph()
+    model = encoders("gcn", [graph], (6, 6))[0]
+    with pytest.raises(InputError, match="2 layers"):
+        Ham.empty(model, 1.0).add((torch.ones(3, 12),), model.weights)
