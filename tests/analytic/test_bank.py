@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from undrift.analytic import bank as bank_module
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.factor import Factor
 from undrift.testing.reference_ridge import joint_ridge
 
@@ -55,7 +55,10 @@ def test_adding_leaves_the_bank_as_it_was() -> None:
     assert torch.equal(bank.solve(), before)
 
 
-def test_the_factor_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("solver", "made"), [("auto", 1), ("direct", 2)])
+def test_a_factor_is_kept_only_where_an_update_could_use_it(
+    monkeypatch: pytest.MonkeyPatch, solver: Solver, made: int
+) -> None:
     calls: list[int] = []
     original = bank_module.factorise
 
@@ -64,7 +67,6 @@ def test_the_factor_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(gram, ridge)
 
     monkeypatch.setattr(bank_module, "factorise", counted)
-    bank = RidgeBank.empty(10, 1.0).add(*task(0, 30, 10))
-    bank.solve()
-    bank.solve()
-    assert len(calls) == 1
+    bank = RidgeBank.empty(1300, 1.0, solver=solver).add(*task(0, 30, 1300))
+    assert torch.equal(bank.solve(), bank.solve())
+    assert len(calls) == made

@@ -52,6 +52,6 @@ def adr_drift(features: int, nodes: int) -> list[float]:
 
 
 def test_no_drift_with_full_row_rank_and_measured_drift_without() -> None:
-    """One layer, all nodes in the sums: 60 rows in 120 columns resist absolutely, 600 in 12 do not."""
+    """One layer, all nodes in its sums: 60 rows in 120 columns resist, 600 in 12 do not."""
     assert max(adr_drift(features=120, nodes=60)) < 1e-4
     assert min(adr_drift(features=12, nodes=600)) > 1e-2

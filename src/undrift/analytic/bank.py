@@ -52,24 +52,28 @@ class RidgeBank:
         """The bank after these rows; this one stays as it is."""
         statistics = self.statistics.add(rows, targets, weights)
         factor = None
-        # gamma relative to a sum that changed is another ridge: nothing to update
-        if (
-            self.solver == "auto"
-            and not self.relative
-            and self.statistics.count
-            and update_is_cheaper(rows.shape[0], rows.shape[1])
-        ):
+        if self.statistics.count and self._may_update(rows.shape[0]):
             factor = self.factor().updated(scaled(rows, weights))
+        else:
+            self._made.clear()  # not needed again: spares d^2 numbers while the next is made
         return RidgeBank(statistics, self.gamma, self.relative, self.solver, factor)
 
+    def _may_update(self, rows: int) -> bool:
+        # gamma relative to a sum that changed is another ridge: then there is nothing to update
+        exact = self.solver == "auto" and not self.relative
+        return exact and update_is_cheaper(rows, self.statistics.width)
+
     def factor(self) -> Factor:
-        """The factor of this bank's system, made once."""
+        """The factor of this bank's system; kept only if an update could start from it."""
         if self.updated is not None:
             return self.updated
-        if not self._made:
-            ridge = effective_ridge(self.statistics, self.gamma, relative=self.relative)
-            self._made.append(factorise(self.statistics.gram, ridge))
-        return self._made[0]
+        if self._made:
+            return self._made[0]
+        ridge = effective_ridge(self.statistics, self.gamma, relative=self.relative)
+        made = factorise(self.statistics.gram, ridge)
+        if self._may_update(0):
+            self._made.append(made)
+        return made
 
     def solve(self, *, prior: Tensor | None = None) -> Tensor:
         """The ridge solution of everything added so far."""

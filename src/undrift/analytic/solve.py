@@ -26,8 +26,9 @@ def solve(
 
     >>> import torch
     >>> s = RidgeStatistics.of(torch.eye(2), torch.eye(2))
-    >>> solve(s, gamma=1.0).tolist()
-    [[0.5, 0.0], [0.0, 0.5]]
+    >>> solve(s, gamma=1.0)
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.5000]], dtype=torch.float64)
     """
     factor = factorise(statistics.gram, effective_ridge(statistics, gamma, relative=relative))
     return solve_with(factor, statistics, prior=prior)

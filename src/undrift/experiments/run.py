@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 import platform
 from importlib.metadata import version
-from typing import Any, get_type_hints
 
 import torch
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import undrift
 from undrift.errors import InputError
 from undrift.evaluation.cost import MEGABYTE, threads
 from undrift.evaluation.loop import AfterTask, Evaluation, Grades, evaluate
 from undrift.evaluation.protocols import Split, check_gradable
+from undrift.experiments.params import check_params
 from undrift.experiments.result import Cost, Graded, Metrics, Result
-from undrift.experiments.spec import RunSpec, complaint
+from undrift.experiments.spec import RunSpec
 from undrift.learners.base import Learner
-from undrift.learners.registry import make_learner, method_class
+from undrift.learners.registry import make_learner
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
@@ -50,11 +49,8 @@ def run(
 
 def _learner(spec: RunSpec) -> Learner:
     _check_device(spec.device)
-    learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
-    hints = get_type_hints(method_class(spec.method))
-    for name, value in spec.params.items():
-        _check_value(spec.method, name, value, hints[name])
-    return learner
+    check_params(spec.method, spec.params)
+    return make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
 
 
 def _check_device(device: str) -> None:
@@ -64,16 +60,6 @@ def _check_device(device: str) -> None:
         raise InputError(f"unknown device {device!r}; choose cpu or cuda") from error
     if kind == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {device!r} was asked for but no CUDA GPU is usable; choose cpu")
-
-
-def _check_value(method: str, name: str, value: Any, hint: Any) -> None:
-    """Hold a hyperparameter to its type hint: a dataclass itself would take anything."""
-    try:
-        TypeAdapter(hint, config=ConfigDict(strict=True)).validate_python(value)
-    except ValidationError as error:
-        raise InputError(
-            f"{name}={value!r} does not suit method {method!r}: {complaint(error)}"
-        ) from error
 
 
 def _has_validation(stream: TaskStream) -> bool:

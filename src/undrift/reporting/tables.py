@@ -22,7 +22,7 @@ def matrix_table(
     matrix: AccuracyMatrix,
     *,
     tasks: Sequence[str] | None = None,
-    title: str | None = "Accuracy by task, after each task (percent)",
+    title: str | None = "Accuracy, percent",
     width: int = 100,
 ) -> Table:
     """The lower-triangular accuracy matrix, with A_t at the end of every row.

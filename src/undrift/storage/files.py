@@ -7,7 +7,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from undrift.errors import InputError
 
@@ -92,8 +92,8 @@ def save_state(path: str | Path, state: State) -> None:
 def load_state(path: str | Path) -> State:
     """Read what `save_state` wrote; a damaged or foreign file is an `InputError`.
 
-    JSON knows no tuples, so lists in `params` become tuples again: a learner's hyperparameters
-    are plain, unchangeable values.
+    JSON knows no tuples: a tuple that was in `params` comes back as a list, which is what
+    `Learner.params` gives for one as well.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -107,7 +107,7 @@ def load_state(path: str | Path) -> State:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return State(
             method=metadata["method"],
-            params={key: _frozen(value) for key, value in json.loads(metadata["params"]).items()},
+            params=dict(json.loads(metadata["params"])),
             tensors=tensors,
             values=dict(json.loads(metadata["values"])),
         )
@@ -141,7 +141,3 @@ def _own_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         own[name] = flat.clone() if place in seen else flat
         seen.add(place)
     return own
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value

@@ -7,18 +7,31 @@ keeping what it learned in one frozen dataclass.
 
 from __future__ import annotations
 
-import types
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import torch
 from torch import Tensor
 
 from undrift.errors import InputError
 
 __all__ = ["State", "pack", "unpack"]
 
-Plain = None | bool | int | float | str
+# A field of one of these types may hold a value of those. An int is a float as typing has it.
+_PLAIN: dict[Any, tuple[type, ...]] = {
+    None: (NoneType,),  # as it stands within `tuple[int, None]`
+    NoneType: (NoneType,),
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+}
+# Names beside the parts of a thing: no field is called so, and `_join` escapes them in dict keys.
+_COUNT = "#"  # the length of a tuple, or the keys of a dict
+_CLASS = "@"  # the class of a dataclass: tells the members of a union apart
+_HOW = "use tensors, plain values, tuples, dicts with str keys, dataclasses and unions of these"
 
 
 @dataclass(frozen=True)
@@ -41,82 +54,170 @@ class State:
 
 
 def pack(thing: Any, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and plain values of a dataclass, a tuple, a dict or a leaf, keyed by their path."""
+    """Tensors and plain values of a dataclass, a tuple, a dict or a leaf, keyed by their path.
+
+    Beside its parts a tuple keeps its length (`path.#`), a dict its keys (`path.#`) and a
+    dataclass the name of its class (`path.@`). Tensors are shared, not copied. What `unpack`
+    could not build again is refused here, with a `TypeError`, before anything is saved.
+
+    >>> pack({"a": 1, "b": (2.0, None)})[1]
+    {'#': ['a', 'b'], 'a': 1, 'b.#': 2, 'b.0': 2.0, 'b.1': None}
+    """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
-    if isinstance(thing, Tensor):
-        tensors[prefix] = thing
-    elif thing is None or isinstance(thing, bool | int | float | str):
-        values[prefix] = thing
-    else:
-        for key, part in _parts(thing, prefix):
-            inner_tensors, inner_values = pack(part, f"{prefix}.{key}" if prefix else key)
-            tensors |= inner_tensors
-            values |= inner_values
-        if isinstance(thing, tuple):
-            values[f"{prefix}.#"] = len(thing)
-        elif isinstance(thing, dict):
-            values[f"{prefix}.#"] = list(thing)
+    _take_apart(thing, prefix, tensors, values)
     return tensors, values
 
 
-def _parts(thing: Any, prefix: str) -> list[tuple[str, Any]]:
-    if is_dataclass(thing):
-        return [(f.name, getattr(thing, f.name)) for f in fields(thing) if f.init]
-    if isinstance(thing, tuple):
-        return [(str(i), part) for i, part in enumerate(thing)]
-    if isinstance(thing, dict) and all(isinstance(key, str) for key in thing):
-        return list(thing.items())
-    raise TypeError(f"cannot keep {type(thing).__name__} at {prefix!r} in a state")
+def _take_apart(thing: Any, path: str, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    if isinstance(thing, Tensor) and thing.layout == torch.strided:
+        tensors[path] = thing.detach() if thing.requires_grad else thing
+        return
+    if thing is None or isinstance(thing, bool | int | float | str):
+        values[path] = thing
+        return
+    if is_dataclass(thing) and not isinstance(thing, type):
+        parts = {name: getattr(thing, name) for name in _hints(type(thing))}
+        values[_join(path, _CLASS)] = type(thing).__name__
+    elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
+        parts = {str(i): part for i, part in enumerate(thing)}
+        values[_join(path, _COUNT)] = len(thing)
+    elif isinstance(thing, dict) and all(isinstance(key, str) for key in thing):
+        parts = {_escaped(key): part for key, part in thing.items()}
+        values[_join(path, _COUNT)] = list(thing)
+    else:
+        raise TypeError(f"cannot keep {type(thing).__name__} at {path!r} in a state; {_HOW}")
+    for name, part in parts.items():
+        _take_apart(part, _join(path, name), tensors, values)
 
 
 def unpack(kind: Any, tensors: dict[str, Tensor], values: dict[str, Any], prefix: str = "") -> Any:
-    """The thing of type `kind` that `pack` took apart; a missing part is a damaged state."""
+    """The thing of type `kind` that `pack` took apart.
+
+    A missing part, or a value of the wrong type, is a damaged state: an `InputError`.
+    """
+    _check_hint(kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return unpack(_member(arguments, tensors, values, prefix), tensors, values, prefix)
     if kind is Tensor:
         return _get(tensors, prefix)
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        return _unpack_union(arguments, tensors, values, prefix)
     if origin is tuple:
-        count = _get(values, f"{prefix}.#")
-        inner = [arguments[0]] * count if arguments[-1] is Ellipsis else list(arguments)
-        return tuple(unpack(part, tensors, values, f"{prefix}.{i}") for i, part in enumerate(inner))
+        kinds = _part_kinds(arguments, _get(values, _join(prefix, _COUNT)), prefix)
+        return tuple(
+            unpack(part, tensors, values, _join(prefix, str(i))) for i, part in enumerate(kinds)
+        )
     if origin is dict:
-        keys = _get(values, f"{prefix}.#")
-        return {key: unpack(arguments[1], tensors, values, f"{prefix}.{key}") for key in keys}
-    if is_dataclass(kind):
-        path = f"{prefix}." if prefix else ""
-        hints = _hints(kind)
-        parts = {
-            f.name: unpack(hints[f.name], tensors, values, path + f.name)
-            for f in fields(kind)
-            if f.init
+        keys = _get(values, _join(prefix, _COUNT))
+        if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
+            raise _damaged(_join(prefix, _COUNT), "is no list of keys")
+        return {
+            key: unpack(arguments[1], tensors, values, _join(prefix, _escaped(key))) for key in keys
         }
-        return kind(**parts)  # type: ignore[operator]  # a dataclass type is callable
-    return _get(values, prefix)
+    if isinstance(kind, type) and is_dataclass(kind):
+        parts = {
+            name: unpack(hint, tensors, values, _join(prefix, name))
+            for name, hint in _hints(kind).items()
+        }
+        return kind(**parts)
+    value = _get(values, prefix)
+    if not _holds(kind, value):
+        raise _damaged(prefix, f"is {value!r}, not {_name(kind)}")
+    return value
 
 
-def _unpack_union(
-    arguments: tuple[Any, ...], tensors: dict[str, Tensor], values: dict[str, Any], prefix: str
+def _part_kinds(arguments: tuple[Any, ...], count: Any, path: str) -> Any:
+    """The type of each part of a tuple, one after the other."""
+    endless = bool(arguments) and arguments[-1] is Ellipsis
+    if type(count) is not int or count < 0 or (not endless and count != len(arguments)):
+        raise _damaged(_join(path, _COUNT), f"is {count!r}, which is not the number of parts")
+    return (arguments[0] for _ in range(count)) if endless else arguments
+
+
+def _member(
+    arguments: tuple[Any, ...], tensors: dict[str, Tensor], values: dict[str, Any], path: str
 ) -> Any:
-    if prefix in values:
-        return values[prefix]
-    if prefix in tensors:
-        return tensors[prefix]
-    structured = [a for a in arguments if is_dataclass(a) or get_origin(a) in (tuple, dict)]
-    for kind in structured:
-        names = [f.name for f in fields(kind)] if is_dataclass(kind) else ["#"]
-        if any(key.startswith(f"{prefix}.{names[0]}") for key in (*tensors, *values)):
-            return unpack(kind, tensors, values, prefix)
-    raise InputError(f"the state is damaged: {prefix!r} is missing")
+    """The member of a union that was packed at this path."""
+    fits: list[Any]
+    if path in tensors:
+        fits = [kind for kind in arguments if kind is Tensor]
+    elif path in values:
+        fits = [kind for kind in arguments if _holds(kind, values[path])]
+    elif (counted := _join(path, _COUNT)) in values:
+        wanted = dict if isinstance(values[counted], list) else tuple
+        fits = [kind for kind in arguments if get_origin(kind) is wanted]
+    elif (named := _join(path, _CLASS)) in values:
+        fits = [a for a in arguments if is_dataclass(a) and _name(a) == values[named]]
+    else:
+        raise _damaged(path, "is missing")
+    if not fits:
+        raise _damaged(path, f"is none of {', '.join(_name(kind) for kind in arguments)}")
+    return fits[0]
+
+
+def _holds(kind: Any, value: Any) -> bool:
+    """Whether a field of this plain type may hold this value."""
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    return isinstance(value, _PLAIN.get(kind, ()))
 
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+    """The type of each field that the constructor takes; a `TypeError` if one cannot be kept."""
+    hints = get_type_hints(kind)
+    kept = {f.name: hints[f.name] for f in fields(kind) if f.init}
+    for name, hint in kept.items():
+        try:
+            _check_hint(hint)
+        except TypeError as error:
+            raise TypeError(f"field {name!r} of {kind.__name__}: {error}") from None
+    return kept
+
+
+@cache
+def _check_hint(kind: Any) -> None:
+    """Refuse a type whose parts could not be told from each other when they are read back."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in _PLAIN or kind is Tensor or origin is Literal or is_dataclass(kind):
+        return
+    if origin is tuple:
+        inner = arguments[:1] if Ellipsis in arguments else arguments
+    elif origin is dict and arguments[0] is str:
+        inner = arguments[1:]
+    elif origin in (Union, UnionType):
+        inner = arguments
+        names = [get_origin(a) or _name(a) for a in arguments if get_origin(a) is not Literal]
+        if len(set(names)) != len(names):
+            raise TypeError(f"the members of {kind} cannot be told apart in a state")
+    else:
+        raise TypeError(f"cannot keep {kind} in a state; {_HOW}")
+    for part in inner:
+        _check_hint(part)
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "__name__", kind))
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _escaped(key: str) -> str:
+    """A dict's key as one step of a path: `a.b` must not look like `b` within `a`."""
+    for sign in "%.#@":  # the per cent sign first: it marks what is escaped
+        key = key.replace(sign, f"%{ord(sign):02X}")
+    return key or "%"  # an empty step would be no step
 
 
 def _get(parts: dict[str, Any], key: str) -> Any:
     if key not in parts:
-        raise InputError(f"the state is damaged: {key!r} is missing")
+        raise _damaged(key, "is missing")
     return parts[key]
+
+
+def _damaged(path: str, how: str) -> InputError:
+    return InputError(
+        f"the state is damaged: {path!r} {how}; restore it from a copy or learn again"
+    )

@@ -1,0 +1,120 @@
+"""The commands and the exit codes: 0 done, 1 a run failed, 2 wrong usage or bad input."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from inspect import BoundArguments
+
+from cyclopts import App, CycloptsError
+
+import undrift
+from undrift.errors import InputError
+
+__all__ = ["make_app", "start"]
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+_HELP = "Continual learning on graphs that keeps what it learned and none of the data."
+
+_EXAMPLES = """\
+For example:
+
+    undrift run                   ADR on a generated stream, in about a minute
+    undrift run --stream cs-cl --method adr --seed 1
+    undrift streams               what there is to learn from
+    undrift methods               what there is to learn with
+
+Real data files are looked for in the folder named by UNDRIFT_DATA.
+"""
+
+# what help says before a command's module is imported: a line for the list, and examples
+_COMMANDS = {
+    "run": (
+        "Run one method over one stream and grade it after every task.",
+        """\
+The result is written to OUT/ID/result.json, where ID is a hash of what was
+run; the same run again overwrites it.
+
+For example:
+
+    undrift run
+    undrift run --stream cs-cl --method bare --seed 1
+    undrift run --set gamma=0.1 --set alpha=4 --set hidden=64,64
+    undrift run --protocol local --threads 4 --out /tmp/runs
+""",
+    ),
+    "streams": (
+        "List the streams: size, tasks, source, on disk or not.",
+        """\
+Tasks read as: how many (classes of the first + later tasks x classes of each).
+
+For example:
+
+    undrift streams
+    UNDRIFT_DATA=~/graphs undrift streams
+""",
+    ),
+    "methods": (
+        "List the methods: family, what they keep, paper.",
+        """\
+For example:
+
+    undrift methods
+    undrift run --method bare
+""",
+    ),
+}
+
+
+def make_app() -> App:
+    """The command line's commands; none of their modules is imported before it is used."""
+    app = App(
+        name="undrift",
+        help=_HELP,
+        help_epilogue=_EXAMPLES,
+        help_format="plaintext",
+        version=undrift.__version__,
+        suppress_keyboard_interrupt=False,
+    )
+    for name, (line, examples) in _COMMANDS.items():
+        where = f"undrift.cli.{name}:{name}"
+        app.command(where, name=name, help=line, help_epilogue=examples)
+    return app
+
+
+def start(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code. Errors become one line on stderr."""
+    app = make_app()
+    try:
+        command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        return _complain(f"{_one_line(error)} (see undrift --help)", BAD_INPUT)
+    try:
+        command(*bound.args, **bound.kwargs)
+    except InputError as error:
+        return _complain(_one_line(error), BAD_INPUT)
+    except KeyboardInterrupt:
+        return _complain("interrupted; nothing was written", INTERRUPTED)
+    except Exception as error:
+        return _failed(error, bound)
+    return DONE
+
+
+def _failed(error: Exception, bound: BoundArguments) -> int:
+    if bound.arguments.get("traceback"):
+        traceback.print_exception(error)
+    hint = "" if bound.arguments.get("traceback") else "; add --traceback to see where"
+    return _complain(
+        f"the run failed with {type(error).__name__}: {_one_line(error)}{hint}", FAILED
+    )
+
+
+def _complain(sentence: str, code: int) -> int:
+    sys.stderr.write(f"undrift: {sentence}\n")
+    return code
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,20 @@
+"""Where the command line writes: results to stdout, progress to stderr."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+__all__ = ["output", "progress_console"]
+
+_PIPE_WIDTH = 120
+
+
+def output() -> Console:
+    """The console for results; in a pipe or a file it is wide, whatever the terminal is."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+
+
+def progress_console() -> Console:
+    """The console for progress, beside the results and never among them."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)

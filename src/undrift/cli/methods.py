@@ -1,0 +1,14 @@
+"""`undrift methods`: what there is to learn with."""
+
+from __future__ import annotations
+
+__all__ = ["methods"]
+
+
+def methods() -> None:
+    """List the methods: their family, whether they keep examples, what they keep, their paper."""
+    from undrift.cli.console import output
+    from undrift.learners.registry import METHODS
+    from undrift.reporting.tables import methods_table
+
+    output().print(methods_table(METHODS.values()))

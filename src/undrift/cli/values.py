@@ -1,0 +1,56 @@
+"""Hyperparameters from the command line: `--set gamma=0.1`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from undrift.errors import InputError
+
+__all__ = ["parse_settings", "readings"]
+
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """The readings of each `name=value`; one without `=` or given twice is an `InputError`.
+
+    >>> parse_settings(["gamma=1e-3", "merge=ham"])
+    {'gamma': (0.001, '1e-3'), 'merge': ('ham',)}
+    """
+    parsed: dict[str, tuple[Any, ...]] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name.isidentifier():
+            raise InputError(
+                f"--set takes name=value, for example --set gamma=0.1, not {setting!r}"
+            )
+        if name in ("seed", "device"):
+            raise InputError(f"--set {setting} is an option of its own; write --{name} {text}")
+        if name in parsed:
+            raise InputError(f"--set names {name!r} twice; give it one value")
+        parsed[name] = readings(text)
+    return parsed
+
+
+def readings(text: str) -> tuple[Any, ...]:
+    """What a text can mean, likeliest first: a value (number, true, none, tuple), then itself.
+
+    The text alone cannot decide: `none` is a value for a batch size and a name for a merge. The
+    method's types do.
+
+    >>> readings("64,64"), readings("True"), readings("none"), readings("symmetric")
+    (((64, 64), '64,64'), (True, 'True'), (None, 'none'), ('symmetric',))
+    """
+    word = text.strip()
+    if word.lower() in _WORDS:
+        return _WORDS[word.lower()], word
+    try:
+        value = ast.literal_eval(word)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return (word,)
+    if isinstance(value, list):
+        value = tuple(value)
+    return (value, word) if isinstance(value, int | float | str | tuple) else (word,)

@@ -1,0 +1,126 @@
+"""`undrift run`, within this process and on a tiny stream."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from undrift.cli.app import start
+from undrift.experiments import run as experiment
+from undrift.experiments.result import load_result
+from undrift.learners.bare import Bare
+from undrift.testing.graphs import tiny_stream
+
+Captured = pytest.CaptureFixture[str]
+QUICK = ["--method", "bare", "--set", "epochs=3", "--set", "hidden=4,4"]
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every stream is the tiny one, and results go to a folder of the test."""
+    monkeypatch.setattr(experiment, "load_stream", lambda name, seed: tiny_stream(seed))
+    monkeypatch.chdir(tmp_path)
+
+
+def written(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("*/result.json")
+    loaded: dict[str, Any] = json.loads(path.read_text())
+    return loaded
+
+
+def test_a_run_shows_its_result_and_where_it_lies(tmp_path: Path, capsys: Captured) -> None:
+    assert start(["run", *QUICK, "--seed", "3", "--out", "here"]) == 0
+    shown = capsys.readouterr()
+    data = written(tmp_path / "here")
+    assert data["spec"]["seed"] == 3
+    assert data["spec"]["params"] == {"epochs": 3, "hidden": [4, 4]}
+    for text in ("bare on synthetic, seed 3, global protocol", "A_avg", "forgetting", "by node"):
+        assert text in shown.out
+    for text in ("seconds", "peak memory", "kept state", "drift of task 0"):
+        assert text in shown.out
+    last = shown.out.splitlines()[-1]
+    assert load_result(last.removeprefix("result: ")).spec.method == "bare"
+    assert shown.err.count("\n") == 3  # a plain line per task
+
+
+def test_the_same_run_again_overwrites(tmp_path: Path) -> None:
+    assert start(["run", *QUICK]) == 0
+    (path,) = (tmp_path / "runs").glob("*/result.json")
+    path.write_text("{}")
+    assert start(["run", *QUICK]) == 0
+    assert written(tmp_path / "runs")["metrics"]["class"]["a_avg"] >= 0
+
+
+def test_settings_are_read_by_the_methods_types(tmp_path: Path) -> None:
+    adr = [
+        "--set",
+        "epochs=2",
+        "--set",
+        "hidden=4",
+        "--set",
+        "merge=none",
+        "--set",
+        "patience=none",
+    ]
+    assert start(["run", *adr, "--protocol", "local"]) == 0
+    spec = written(tmp_path / "runs")["spec"]
+    assert spec["params"] == {"epochs": 2, "hidden": 4, "merge": "none", "patience": None}
+    assert spec["protocol"] == "local"
+
+
+def test_threads_are_set_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    assert start(["run", *QUICK, "--threads", "3"]) == 0
+    assert asked == [3]
+    assert written(tmp_path / "runs")["cost"]["threads"] == torch.get_num_threads()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--stream", "cora"], "unknown stream 'cora'"),
+        (["--method", "magic"], "unknown method 'magic'"),
+        (["--set", "gama=1"], "unknown parameter of adr 'gama' (did you mean 'gamma'?)"),
+        (["--set", "gamma"], "--set takes name=value"),
+        (["--set", "gamma=x"], "gamma='x' does not suit method 'adr'"),
+        (["--set", "gamma=-1"], "gamma must be greater than 0"),
+        (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
+        (["--threads", "0"], "--threads must be 1 or more"),
+        (["--device", "abacus"], "unknown device 'abacus'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_writes_nothing(
+    arguments: list[str], what: str, tmp_path: Path, capsys: Captured
+) -> None:
+    assert start(["run", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert what in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+    assert list(tmp_path.rglob("result.json")) == []
+
+
+def test_a_folder_that_cannot_be_made_is_found_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.delattr(experiment, "load_stream")
+    (tmp_path / "file").write_bytes(b"")
+    assert start(["run", *QUICK, "--out", "file/runs"]) == 2
+    assert "cannot make the folder file/runs" in capsys.readouterr().err
+
+
+def test_a_run_that_breaks_is_1_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    def explode(*arguments: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Bare, "_scores", explode)
+    assert start(["run", *QUICK]) == 1
+    assert "the run failed with RuntimeError: boom; add --traceback" in capsys.readouterr().err
+    assert list(tmp_path.rglob("result.json")) == []

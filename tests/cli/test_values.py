@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from undrift.cli.values import parse_settings, readings
+from undrift.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("-3", -3),
+        ("0.5", 0.5),
+        ("1e-3", 0.001),
+        ("true", True),
+        ("False", False),
+        ("none", None),
+        ("NULL", None),
+        ("ham", "ham"),
+        ("'quoted'", "quoted"),
+        ("64,64", (64, 64)),
+        ("[64, 64]", (64, 64)),
+        ("(64,)", (64,)),
+        ("", ""),
+        ("a=b", "a=b"),
+        ("import os", "import os"),
+        ("{'a': 1}", "{'a': 1}"),  # no hyperparameter is a dict
+        ("1+2j", "1+2j"),
+    ],
+)
+def test_the_likeliest_reading(text: str, value: Any) -> None:
+    first = readings(text)[0]
+    assert first == value
+    assert type(first) is type(value)
+
+
+def test_the_text_itself_is_the_last_reading() -> None:
+    assert readings(" none ") == (None, "none")
+    assert readings("3") == (3, "3")
+    assert readings("ham") == ("ham",)
+
+
+def test_settings_are_split_at_the_first_equals_sign() -> None:
+    parsed = parse_settings(["gamma=0.1", "relative-gamma=true", "name=a=b"])
+    assert parsed == {
+        "gamma": (0.1, "0.1"),
+        "relative_gamma": (True, "true"),
+        "name": ("a=b",),
+    }
+
+
+@pytest.mark.parametrize("setting", ["gamma", "=1", "1=2", "a b=1", ""])
+def test_a_setting_is_name_and_value(setting: str) -> None:
+    with pytest.raises(InputError, match="--set takes name=value"):
+        parse_settings([setting])
+
+
+def test_a_name_given_twice_is_rejected() -> None:
+    with pytest.raises(InputError, match="names 'gamma' twice"):
+        parse_settings(["gamma=1", "gamma=2"])
+
+
+@pytest.mark.parametrize("name", ["seed", "device"])
+def test_what_has_an_option_of_its_own_is_not_set(name: str) -> None:
+    with pytest.raises(InputError, match=f"write --{name} 3"):
+        parse_settings([f"{name}=3"])

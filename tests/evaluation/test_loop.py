@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.evaluation.loop import Evaluation, evaluate
+from undrift.evaluation.matrix import class_accuracy, node_accuracy
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.streams.task import Task
+from undrift.testing.graphs import tiny_stream
+from undrift.typing import Progress
+
+
+@dataclass(frozen=True)
+class Means:
+    classes: tuple[int, ...]
+    num_features: int
+    centres: Tensor
+
+
+@dataclass(kw_only=True)
+class NearestMean(Learner):
+    """The class whose mean feature vector is nearest. Looks at no edge."""
+
+    name: ClassVar[str] = "nearest-mean"
+    learned_type: ClassVar[type] = Means
+
+    def _learn(self, task: Task, progress: Progress) -> Means:
+        assert task.graph.labels is not None
+        x = task.graph.features
+        assert isinstance(x, Tensor)
+        rows = [x[task.train & (task.graph.labels == c)].mean(dim=0) for c in task.classes]
+        progress("means", 0, 1)
+        old = self.learned_
+        known = [] if old is None else [old.centres]
+        classes = (*self.classes_, *task.classes)
+        return Means(classes, task.graph.num_features, torch.cat([*known, torch.stack(rows)]))
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        assert isinstance(graph.features, Tensor)
+        return -torch.cdist(graph.features, learned.centres)
+
+
+@dataclass(kw_only=True)
+class Drifting(NearestMean):
+    """Its embeddings are the features times the number of tasks: drift t after task t."""
+
+    def embed(self, graph: Graph) -> Tensor:
+        assert isinstance(graph.features, Tensor)
+        assert graph.num_nodes == 20  # the base task alone
+        return graph.features * (len(self.classes_) / 2)
+
+
+@dataclass(kw_only=True)
+class Spy(NearestMean):
+    """Notes every graph it has to predict."""
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        SEEN.append(graph)
+        return super()._scores(learned, graph)
+
+
+SEEN: list[Graph] = []
+
+
+def test_the_matrices_are_those_of_a_loop_written_out() -> None:
+    stream = tiny_stream()
+    found = evaluate(NearestMean(), stream)
+    learner = NearestMean()
+    for t in range(len(stream)):
+        learner.observe(stream.task(t))
+        nodes = stream.nodes(range(t + 1))
+        predicted = learner.predict(stream.graph.subgraph(nodes))
+        assert stream.graph.labels is not None
+        truth = stream.graph.labels[nodes]
+        for i in range(t + 1):
+            mask = (stream.test & (stream.task_of == i))[nodes]
+            by_class = class_accuracy(predicted[mask], truth[mask], stream.classes[i])
+            assert found.by_class.rows[t][i] == by_class
+            assert found.by_node.rows[t][i] == node_accuracy(predicted[mask], truth[mask])
+    assert len(found.by_class) == 3
+
+
+def test_both_splits_come_from_one_prediction_per_exam() -> None:
+    stream = tiny_stream()
+    SEEN.clear()
+    both = evaluate(Spy(), stream, splits=("test", "val"))
+    assert len(SEEN) == 3
+    assert both.grades["test"] == evaluate(NearestMean(), stream).grades["test"]
+    assert both.grades["val"] == evaluate(NearestMean(), stream, splits=("val",)).grades["val"]
+    assert both.by_class == both.grades["test"].by_class
+
+
+def test_a_learner_never_gets_a_label_to_predict_with() -> None:
+    SEEN.clear()
+    evaluate(Spy(), tiny_stream(), protocol="local")
+    assert len(SEEN) == 1 + 2 + 3
+    assert all(graph.labels is None for graph in SEEN)
+    assert SEEN[0] is SEEN[1] is SEEN[3]  # the base task's graph was built once
+
+
+def test_on_a_learner_that_looks_at_no_edge_the_protocols_agree() -> None:
+    stream = tiny_stream()
+    local, whole = (evaluate(NearestMean(), stream, protocol=p) for p in ("local", "global"))
+    assert local.by_class == whole.by_class
+    assert local.by_node == whole.by_node
+
+
+def test_drift_is_measured_on_the_base_task_from_task_zero_on() -> None:
+    assert evaluate(Drifting(), tiny_stream()).drift == pytest.approx((0.0, 1.0, 2.0))
+    assert evaluate(NearestMean(), tiny_stream()).drift == ()
+
+
+def test_cost_is_recorded() -> None:
+    found = evaluate(NearestMean(), tiny_stream())
+    assert set(found.seconds) == {"prepare", "learn", "means", "evaluate"}
+    assert all(spent >= 0 for spent in found.seconds.values())
+    width = tiny_stream().graph.num_features
+    assert found.state_bytes == tuple(4 * width * classes for classes in (2, 4, 6))
+    assert found.peak_memory_mb is None or found.peak_memory_mb > 0
+
+
+def test_reports_name_the_phases_in_order() -> None:
+    heard: list[tuple[str, int, int]] = []
+    evaluate(
+        NearestMean(),
+        tiny_stream(),
+        protocol="local",
+        progress=lambda *report: heard.append(report),
+    )
+    assert heard[:3] == [("means", 0, 1), ("evaluate", 0, 1), ("evaluate", 1, 1)]
+    assert heard[-1] == ("evaluate", 3, 3)
+
+
+def test_after_task_sees_the_run_so_far() -> None:
+    told: list[tuple[int, Evaluation]] = []
+    found = evaluate(NearestMean(), tiny_stream(), after_task=lambda t, e: told.append((t, e)))
+    assert [t for t, _ in told] == [0, 1, 2]
+    assert [len(so_far.by_class) for _, so_far in told] == [1, 2, 3]
+    assert told[-1][1] == found
+    assert told[0][1].by_class.rows == found.by_class.rows[:1]
+
+
+def test_the_learner_has_observed_the_stream_afterwards() -> None:
+    learner = NearestMean()
+    evaluate(learner, tiny_stream())
+    assert learner.classes_ == (0, 1, 2, 3, 4, 5)
+
+
+def test_something_must_be_graded() -> None:
+    with pytest.raises(InputError, match="at least one split"):
+        evaluate(NearestMean(), tiny_stream(), splits=())
+
+
+def test_a_learner_is_not_run_when_a_split_cannot_be_graded() -> None:
+    from dataclasses import replace
+
+    stream = tiny_stream()
+    learner = NearestMean()
+    with pytest.raises(InputError, match="has no test node"):
+        evaluate(learner, replace(stream, test=torch.zeros_like(stream.test)))
+    assert learner.classes_ == ()

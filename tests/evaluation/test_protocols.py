@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from undrift.errors import InputError
+from undrift.evaluation.protocols import check_gradable, exams
+from undrift.graphs import Graph
+from undrift.streams.stream import TaskStream
+from undrift.testing.graphs import tiny_stream
+
+
+def chain() -> TaskStream:
+    """Nodes 0-5 in a ring; classes 0, 1, 2 in turn, one class per task: all edges cross tasks.
+
+    Node 6 belongs to class 0 and hangs on node 0, the only edge within a task.
+    """
+    labels = [0, 1, 2, 0, 1, 2, 0]
+    edges = [[0, 1, 2, 3, 4, 5, 0], [1, 2, 3, 4, 5, 0, 6]]
+    graph = Graph.from_arrays(torch.eye(7), edges, labels, undirected=True)
+    train = torch.tensor([1, 1, 1, 0, 0, 0, 0], dtype=torch.bool)
+    test = torch.tensor([0, 0, 0, 1, 1, 1, 0], dtype=torch.bool)
+    val = torch.tensor([0, 0, 0, 0, 0, 0, 1], dtype=torch.bool)
+    return TaskStream(graph, ((0,), (1,), (2,)), train, val, test)
+
+
+def test_the_global_exam_has_the_classes_seen_and_their_edges_between_tasks() -> None:
+    (exam,) = exams(chain(), 1)
+    assert exam.truth.tolist() == [0, 1, 0, 1, 0]  # nodes 0, 1, 3, 4, 6: class 2 is still to come
+    assert exam.task.tolist() == [0, 1, 0, 1, 0]
+    dense = exam.graph.adjacency.to_dense()
+    edges = {tuple(sorted(pair)) for pair in dense.nonzero().tolist()}
+    assert edges == {(0, 1), (2, 3), (0, 4)}  # 0-1 and 3-4 join two tasks; 0-6 is within one
+    assert exam.masks["test"].tolist() == [False, False, True, True, False]
+
+
+def test_the_global_exam_grows_to_the_whole_graph() -> None:
+    stream = tiny_stream()
+    sizes = [next(exams(stream, t)).graph.num_nodes for t in range(3)]
+    assert sizes == [20, 40, 60]
+    (last,) = exams(stream, 2)
+    assert last.graph.num_edges == stream.graph.num_edges
+
+
+def test_local_exams_are_the_task_graphs_without_an_edge_between_tasks() -> None:
+    stream = tiny_stream()
+    papers = list(exams(stream, 2, "local"))
+    assert len(papers) == 3
+    for t, exam in enumerate(papers):
+        assert set(exam.task.tolist()) == {t}
+        task = stream.task(t)
+        assert torch.equal(exam.graph.adjacency.to_dense(), task.graph.adjacency.to_dense())
+        assert torch.equal(exam.masks["test"], task.test)
+    inside = sum(exam.graph.num_edges for exam in papers)
+    assert inside < stream.graph.num_edges
+
+
+@pytest.mark.parametrize("protocol", ["global", "local"])
+def test_an_exam_shows_no_labels(protocol: str) -> None:
+    for exam in exams(tiny_stream(), 1, protocol):  # type: ignore[arg-type]
+        assert exam.graph.labels is None
+        assert bool((exam.truth >= 0).all())
+
+
+def test_every_split_asked_for_comes_from_the_same_exam() -> None:
+    stream = tiny_stream()
+    (exam,) = exams(stream, 2, splits=("test", "val"))
+    assert torch.equal(exam.masks["test"], stream.test)
+    assert torch.equal(exam.masks["val"], stream.val)
+
+
+def test_a_local_exam_is_built_once_when_a_place_to_keep_it_is_given() -> None:
+    stream = tiny_stream()
+    built: dict[int, object] = {}
+    first = list(exams(stream, 0, "local", built=built))  # type: ignore[arg-type]
+    second = list(exams(stream, 1, "local", built=built))  # type: ignore[arg-type]
+    assert second[0] is first[0]
+    assert len(built) == 2
+
+
+def test_an_unknown_protocol_prints_the_list() -> None:
+    with pytest.raises(InputError, match=r"unknown protocol 'both'.*global, local"):
+        list(exams(tiny_stream(), 0, "both"))  # type: ignore[arg-type]
+
+
+def test_a_task_without_nodes_in_a_split_is_named() -> None:
+    check_gradable(chain(), ["test"])
+    with pytest.raises(InputError, match="task 1 of stream 'custom' has no val node"):
+        check_gradable(chain(), ["val"])
+
+
+def test_train_is_not_a_split_to_grade() -> None:
+    with pytest.raises(InputError, match="unknown split 'train'"):
+        check_gradable(chain(), ["train"])  # type: ignore[list-item]

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.experiments.result import Metrics, Result, load_result, result_path, save_result
+from undrift.experiments.spec import RunSpec
+
+ROWS = [[90.0], [70.0, 80.0]]
+METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
+
+
+def record() -> dict[str, Any]:
+    """A result.json as it lies on disk."""
+    return {
+        "spec": {
+            "stream": "cs-cl",
+            "method": "adr",
+            "seed": 0,
+            "protocol": "global",
+            "params": {"hidden": [8, 8]},
+            "device": "cpu",
+        },
+        "matrix": {"class": ROWS, "node": ROWS},
+        "metrics": {"class": METRICS, "node": METRICS},
+        "validation": {"class": METRICS, "node": METRICS},
+        "drift": [0.0, None],
+        "cost": {
+            "seconds": {"train": 1.5, "total": 1.5},
+            "peak_memory_mb": 300.0,
+            "state_mb": 0.5,
+            "threads": 1,
+        },
+        "versions": {"undrift": "0.1.0", "torch": "2", "python": "3.11"},
+        "provenance": {"sha256": "ab", "stand_in": False},
+    }
+
+
+def result() -> Result:
+    return Result.model_validate(record())
+
+
+def test_the_file_has_exactly_the_published_shape(tmp_path: Path) -> None:
+    path = save_result(result(), tmp_path)
+    assert json.loads(path.read_text()) == record()
+
+
+def test_it_lies_under_the_id_of_its_spec(tmp_path: Path) -> None:
+    path = save_result(result(), tmp_path / "runs")
+    assert path == result_path(result().spec, tmp_path / "runs")
+    assert path == tmp_path / "runs" / result().spec.id / "result.json"
+    assert [p.name for p in path.parent.iterdir()] == ["result.json"]
+
+
+def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
+    again = load_result(save_result(result(), tmp_path))
+    assert again == result()
+    assert again.spec.params["hidden"] == (8, 8)
+    assert again.by_class == AccuracyMatrix(ROWS)
+    assert again.by_node == AccuracyMatrix(ROWS)
+    assert again.stand_in is False
+
+
+def test_saving_again_overwrites(tmp_path: Path) -> None:
+    save_result(result(), tmp_path)
+    changed = result().model_copy(update={"drift": []})
+    assert load_result(save_result(changed, tmp_path)).drift == []
+
+
+def test_metrics_are_those_of_the_matrix() -> None:
+    assert Metrics.of(AccuracyMatrix(ROWS)).model_dump() == METRICS
+
+
+def test_validation_and_memory_may_be_unknown() -> None:
+    data = record() | {"validation": None}
+    data["cost"]["peak_memory_mb"] = None
+    assert Result.model_validate(data).validation is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff\xfe"])
+def test_a_damaged_result_is_an_input_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "result.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is not a result of a run") as caught:
+        load_result(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [("matrix", {"class": ROWS}), ("spec", {"seed": -1}), ("metrics", None), ("more", 1)],
+)
+def test_a_wrong_part_is_named(tmp_path: Path, where: str, value: Any) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(record() | {where: value}))
+    with pytest.raises(InputError, match=where):
+        load_result(path)
+
+
+def test_a_missing_result_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the result"):
+        load_result(tmp_path / "result.json")
+
+
+def test_the_spec_of_a_result_is_a_run_spec() -> None:
+    assert result().spec == RunSpec(stream="cs-cl", params={"hidden": (8, 8)})
+
+
+def test_a_result_does_not_import_torch() -> None:
+    code = "import sys, undrift.experiments.result; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

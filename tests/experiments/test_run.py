@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from undrift.errors import InputError
+from undrift.evaluation.loop import evaluate
+from undrift.experiments import run as module
+from undrift.experiments.run import run
+from undrift.experiments.spec import RunSpec
+from undrift.learners.registry import make_learner
+from undrift.streams.stream import TaskStream
+from undrift.testing.graphs import tiny_stream
+
+QUICK = {"epochs": 3, "hidden": (4, 4)}
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stream is the tiny one, so that a run takes a moment."""
+
+    def load(name: str, seed: int = 0) -> TaskStream:
+        provenance = {"file": "x.npz", "sha256": "ab12"}
+        return replace(tiny_stream(seed), name=name, stand_in=True, provenance=provenance)
+
+    monkeypatch.setattr(module, "load_stream", load)
+
+
+def spec(**fields: object) -> RunSpec:
+    return RunSpec(**({"method": "bare", "params": QUICK} | fields))
+
+
+def test_a_result_says_what_evaluate_found() -> None:
+    found = run(spec(seed=4))
+    learner = make_learner("bare", seed=4, **QUICK)
+    wanted = evaluate(learner, tiny_stream(4), splits=("test", "val"))
+    assert found.by_class == wanted.by_class
+    assert found.by_node == wanted.by_node
+    assert found.metrics.by_class.a_avg == wanted.by_class.a_avg
+    assert found.metrics.by_node.forgetting == wanted.by_node.forgetting
+    assert found.validation is not None
+    assert found.validation.by_class.a_f == wanted.grades["val"].by_class.a_f
+    assert found.drift == pytest.approx(list(wanted.drift))
+    assert found.cost.state_mb == wanted.state_bytes[-1] / 1e6
+
+
+def test_the_same_spec_gives_the_same_numbers() -> None:
+    first, second = run(spec()), run(spec())
+    assert first.matrix == second.matrix
+    assert first.drift == second.drift
+
+
+def test_a_result_says_what_it_cost_and_with_what() -> None:
+    found = run(spec())
+    phases = {name: spent for name, spent in found.cost.seconds.items() if name != "total"}
+    assert found.cost.seconds["total"] == pytest.approx(sum(phases.values()))
+    assert {"prepare", "train", "evaluate"} <= set(phases)
+    assert found.cost.threads == torch.get_num_threads()
+    assert set(found.versions) == {"undrift", "torch", "numpy", "scipy", "python"}
+    assert found.versions["torch"] == str(torch.__version__)
+    assert found.provenance == {"file": "x.npz", "sha256": "ab12", "stand_in": True}
+
+
+@pytest.mark.parametrize(("protocol", "exams"), [("global", 1), ("local", 3)])
+def test_the_protocol_is_the_specs(protocol: str, exams: int) -> None:
+    heard: list[tuple[str, int, int]] = []
+    run(spec(protocol=protocol), progress=lambda *report: heard.append(report))
+    assert heard[-1] == ("evaluate", exams, exams)
+
+
+def test_a_stream_without_validation_nodes_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = tiny_stream()
+    blind = replace(stream, val=torch.zeros_like(stream.val))
+    monkeypatch.setattr(module, "load_stream", lambda name, seed: blind)
+    assert run(spec()).validation is None
+
+
+def test_progress_and_after_task_are_passed_on() -> None:
+    phases: list[str] = []
+    tasks: list[int] = []
+    run(
+        spec(),
+        progress=lambda phase, done, total: phases.append(phase),
+        after_task=lambda t, so_far: tasks.append(t),
+    )
+    assert set(phases) == {"train", "evaluate"}
+    assert tasks == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"params": {"nonsense": 1}}, "unknown parameter of bare 'nonsense'.*epochs"),
+        ({"params": {"epochs": "many"}}, "epochs='many' does not suit method 'bare'"),
+        ({"method": "best"}, "unknown method 'best'"),
+        ({"device": "toaster"}, "unknown device 'toaster'"),
+    ],
+)
+def test_bad_input_is_found_before_the_stream_is_loaded(
+    fields: dict[str, object], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(module, "load_stream")
+    with pytest.raises(InputError, match=what):
+        run(spec(**fields))
+
+
+def test_cuda_without_a_gpu_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="no CUDA GPU is usable; choose cpu"):
+        run(spec(device="cuda"))

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.errors import InputError
+from undrift.graphs import NORMALISATIONS, normalise
+from undrift.sparse import Csr
+from undrift.testing.reference_graphs import dense_operator
+
+
+def random_adjacency(
+    seed: int, nodes: int, directed: bool, weighted: bool, dtype: torch.dtype = torch.float64
+) -> Csr:
+    """Node 0 has no edge; in a directed graph node 1 only sends."""
+    rng = np.random.default_rng(seed)
+    weights = (rng.random((nodes, nodes)) < 0.4).astype(np.float64)
+    if weighted:
+        weights *= rng.uniform(0.1, 3.0, size=weights.shape)
+    if not directed:
+        weights = np.maximum(weights, weights.T)
+    np.fill_diagonal(weights, 0.0)
+    weights[:1] = 0.0
+    weights[:, :1] = 0.0
+    if directed:
+        weights[1:2] = 0.0
+    return Csr.from_scipy(sp.csr_matrix(weights), dtype=dtype, symmetric=not directed)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 8),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(NORMALISATIONS),
+    st.booleans(),
+)
+def test_operators_equal_their_dense_twins(seed, nodes, directed, weighted, kind, self_loops):
+    adjacency = random_adjacency(seed, nodes, directed, weighted)
+    operator = normalise(adjacency, kind, self_loops=self_loops)
+    twin = dense_operator(adjacency.to_dense(), kind, self_loops=self_loops)
+    torch.testing.assert_close(operator.to_dense(), twin, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+def test_the_type_is_that_of_the_adjacency(kind, dtype):
+    adjacency = random_adjacency(0, 6, directed=False, weighted=True, dtype=dtype)
+    operator = normalise(adjacency, kind)
+    assert operator.dtype == dtype
+    twin = dense_operator(adjacency.to_dense(), kind).to(dtype)
+    torch.testing.assert_close(operator.to_dense(), twin)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_only_a_symmetric_operator_is_flagged_so(directed):
+    adjacency = random_adjacency(1, 7, directed, weighted=True)
+    flags = {kind: normalise(adjacency, kind).symmetric for kind in NORMALISATIONS}
+    assert flags == {"symmetric": not directed, "row": False, "sum": not directed}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+def test_the_transpose_of_an_operator_is_its_transpose(kind, directed):
+    # a wrong flag would hand out the matrix itself, and wrong gradients with it
+    operator = normalise(random_adjacency(2, 7, directed, weighted=True), kind)
+    torch.testing.assert_close(
+        operator.transpose.to_dense(), operator.to_dense().T, rtol=1e-15, atol=0
+    )
+
+
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+def test_a_node_without_neighbours_aggregates_to_zero_or_to_itself(kind):
+    adjacency = random_adjacency(3, 6, directed=True, weighted=False)
+    h = torch.full((6, 2), 5.0, dtype=torch.float64)
+    assert (normalise(adjacency, kind, self_loops=False) @ h)[0].tolist() == [0.0, 0.0]
+    assert (normalise(adjacency, kind, self_loops=True) @ h)[0].tolist() == [5.0, 5.0]
+    for self_loops in (False, True):
+        assert torch.isfinite(normalise(adjacency, kind, self_loops=self_loops).values).all()
+
+
+def test_weights_that_cancel_give_no_nan():
+    signed = Csr.from_scipy(sp.csr_matrix([[0.0, 1.0, -1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+    for kind in NORMALISATIONS:
+        values = normalise(signed, kind, self_loops=False).values
+        assert torch.isfinite(values).all()
+
+
+def test_rows_of_the_mean_sum_to_one_and_a_constant_stays_constant():
+    operator = normalise(random_adjacency(4, 8, directed=True, weighted=True), "row")
+    ones = torch.ones(8, 1, dtype=torch.float64)
+    torch.testing.assert_close(operator @ ones, ones)
+
+
+def test_the_adjacency_is_left_as_it_was():
+    adjacency = random_adjacency(5, 6, directed=False, weighted=True)
+    before = adjacency.to_dense().clone()
+    for kind in NORMALISATIONS:
+        normalise(adjacency, kind)
+    assert torch.equal(adjacency.to_dense(), before)
+
+
+def test_sum_without_self_loops_is_the_adjacency():
+    adjacency = random_adjacency(6, 6, directed=True, weighted=True)
+    plain = normalise(adjacency, "sum", self_loops=False)
+    assert torch.equal(plain.to_dense(), adjacency.to_dense())
+
+
+def test_an_unknown_name_prints_the_list():
+    with pytest.raises(InputError, match=r"unknown normalisation 'mean'; .*row, sum, symmetric"):
+        normalise(random_adjacency(7, 3, directed=False, weighted=False), "mean")
+
+
+def test_the_twin_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match="no twin for normalisation 'mean'"):
+        dense_operator(torch.ones(2, 2), "mean")

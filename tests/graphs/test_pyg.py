@@ -1,0 +1,141 @@
+"""The border with PyTorch Geometric, and its word on what a GCN propagates."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.sparse import Csr
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its own import is not free of warnings
+    pytest.importorskip("torch_geometric", reason="install it with: pip install 'undrift[pyg]'")
+    from torch_geometric.data import Data
+    from torch_geometric.nn import GCNConv
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+
+def random_graph(seed: int, nodes: int = 12, *, weighted: bool = False, sparse: bool = False):
+    rng = np.random.default_rng(seed)
+    weights = np.triu(rng.random((nodes, nodes)) < 0.25, 1).astype(np.float32)
+    if weighted:
+        weights *= rng.uniform(0.2, 3.0, size=weights.shape).astype(np.float32)
+    weights[:, -1] = 0.0  # the last node has no edge
+    features = rng.normal(size=(nodes, 5)) * (rng.random((nodes, 5)) < 0.6)
+    return Graph.from_scipy(
+        sp.csr_matrix(features) if sparse else features,
+        weights + weights.T,
+        rng.integers(0, 3, size=nodes),
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_there_and_back(sparse, weighted):
+    graph = random_graph(0, sparse=sparse, weighted=weighted)
+    data = graph.to_pyg()
+    data.validate()
+    assert (data.edge_weight is not None) is weighted
+    assert (data.x.layout == torch.sparse_csr) is sparse
+    back = Graph.from_pyg(data)
+    assert torch.equal(back.adjacency.to_dense(), graph.adjacency.to_dense())
+    assert torch.equal(back.features.to_dense(), graph.features.to_dense())
+    assert isinstance(back.features, Csr) is sparse
+    assert torch.equal(back.labels, graph.labels)
+    assert back.adjacency.symmetric
+
+
+def test_the_direction_of_an_edge_survives():
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]))  # 0 -> 1 -> 2
+    graph = Graph.from_pyg(data)
+    assert graph.adjacency.to_dense().tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert graph.labels is None
+    assert graph.to_pyg().edge_index.tolist() == [[0, 1], [1, 2]]
+    assert graph.to_pyg().y is None
+
+
+def test_duplicates_count_once_without_weights_and_add_up_with_them():
+    edges = torch.tensor([[0, 0, 1], [1, 1, 1]])
+    once = Graph.from_pyg(Data(x=torch.eye(2), edge_index=edges))
+    assert once.adjacency.to_dense().tolist() == [[0, 0], [1, 0]]
+    weight = torch.tensor([0.5, 0.25, 9.0])
+    summed = Graph.from_pyg(Data(x=torch.eye(2), edge_index=edges, edge_weight=weight))
+    assert summed.adjacency.to_dense().tolist() == [[0, 0], [0.75, 0]]
+
+
+def test_sparse_features_in_coordinates_and_labels_in_a_column():
+    data = Data(
+        x=torch.eye(3).to_sparse(),
+        edge_index=torch.tensor([[0], [1]]),
+        y=torch.tensor([[2], [0], [1]]),
+    )
+    graph = Graph.from_pyg(data)
+    assert isinstance(graph.features, Csr)
+    assert torch.equal(graph.features.to_dense(), torch.eye(3))
+    assert graph.labels.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (Data(edge_index=torch.tensor([[0], [1]])), "no node features `x`; set data.x first"),
+        (Data(x=torch.eye(2)), "no edges `edge_index`; set data.edge_index first"),
+        (Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]])), "an edge names node 5"),
+        (
+            Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]]), edge_weight=torch.ones(1)),
+            "an edge names node 5",
+        ),
+        (
+            Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), edge_weight=torch.ones(2)),
+            r"edge_weight must be 1 numbers, one per edge, not of shape \(2,\)",
+        ),
+        (
+            Data(
+                x=torch.eye(2),
+                edge_index=torch.tensor([[0], [1]]),
+                edge_weight=torch.tensor([torch.nan]),
+            ),
+            "edge weights contain NaN or infinity",
+        ),
+    ],
+)
+def test_incomplete_or_wrong_data_is_refused(data, message):
+    with pytest.raises(InputError, match=message):
+        Graph.from_pyg(data)
+
+
+def test_without_pyg_the_way_out_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
+    with pytest.raises(InputError, match=r"install it with: pip install 'undrift\[pyg\]'"):
+        random_graph(1).to_pyg()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_symmetric_operator_is_what_gcn_conv_propagates_with(weighted):
+    graph = random_graph(2, nodes=40, weighted=weighted)
+    data = graph.to_pyg()
+    index, weight = gcn_norm(data.edge_index, data.edge_weight, num_nodes=40)
+    dense = torch.zeros(40, 40)
+    dense[index[1], index[0]] = weight
+    torch.testing.assert_close(graph.operator().to_dense(), dense, rtol=1e-6, atol=1e-7)
+    x = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(graph.operator() @ x, dense @ x, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_gcn_layer_comes_out_the_same(weighted):
+    graph = random_graph(3, nodes=40, weighted=weighted)
+    data = graph.to_pyg()
+    layer = GCNConv(5, 4, bias=False)
+    with torch.no_grad():
+        weight = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
+        layer.lin.weight.copy_(weight.T)
+        expected = layer(data.x, data.edge_index, data.edge_weight)
+    torch.testing.assert_close(
+        graph.operator() @ (graph.features @ weight), expected, rtol=1e-5, atol=1e-6
+    )

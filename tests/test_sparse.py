@@ -1,0 +1,374 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.errors import InputError
+from undrift.sparse import Csr, matmul, row_index, sparse_product
+
+FLOATS = [torch.float32, torch.float64]
+EMPTY_SHAPES = [(0, 0), (0, 4), (4, 0), (3, 4)]
+
+
+def random_dense(seed: int, rows: int, columns: int, density: float = 0.3) -> np.ndarray:
+    """Random entries, with a row and a column left empty where there is room."""
+    rng = np.random.default_rng(seed)
+    dense = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < density)
+    if rows > 1:
+        dense[rows // 2] = 0.0
+    if columns > 1:
+        dense[:, columns // 2] = 0.0
+    return dense
+
+
+def csr_of(dense: np.ndarray, dtype: torch.dtype = torch.float64, symmetric: bool = False) -> Csr:
+    return Csr.from_scipy(sp.csr_matrix(dense), dtype=dtype, symmetric=symmetric)
+
+
+def parts(indptr, indices, values=None, dtype=torch.int32):
+    values = [1.0] * len(indices) if values is None else values
+    return (
+        torch.tensor(indptr, dtype=dtype),
+        torch.tensor(indices, dtype=dtype),
+        torch.tensor(values),
+    )
+
+
+# construction -----------------------------------------------------------------------------
+
+
+def test_a_matrix_from_parts():
+    csr = Csr(*parts([0, 2, 2, 3], [0, 3, 1], [1.0, 2.0, 3.0]), (3, 4))
+    assert csr.to_dense().tolist() == [[1, 0, 0, 2], [0, 0, 0, 0], [0, 3, 0, 0]]
+    assert (csr.nnz, csr.dtype, csr.device) == (3, torch.float32, torch.device("cpu"))
+    assert csr.nbytes == 4 * 4 + 3 * 4 + 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "values", "shape", "message"),
+    [
+        ([0, 1], [0], [1.0], (2, 2), r"needs 3 row pointers .* not \(2,\), \(1,\) and \(1,\)"),
+        ([0, 1, 2], [0, 1], [1.0], (2, 2), "as many columns as values"),
+        ([0, 1, 2], [[0], [1]], [[1.0], [1.0]], (2, 2), "as many columns as values"),
+        ([], [], [], (-1, 2), "needs 0 row pointers"),
+        ([0], [], [], (0, -1), "a CSR matrix of shape"),
+        ([1, 1, 2], [0, 1], [1.0, 1.0], (2, 2), "must run from 0 to 2, not from 1 to 2"),
+        ([0, 1, 1], [0, 1], [1.0, 1.0], (2, 2), "must run from 0 to 2, not from 0 to 1"),
+        ([0, 2, 1, 2], [0, 1], [1.0, 1.0], (3, 2), "row pointers must not decrease"),
+        ([0, 1, 2], [0, 2], [1.0, 1.0], (2, 2), "column index 2 is outside a matrix of 2 columns"),
+        ([0, 1, 2], [-1, 1], [1.0, 1.0], (2, 2), "column index -1 is outside"),
+        ([0, 2], [1, 0], [1.0, 1.0], (1, 2), "columns of a row must rise without repeats"),
+        ([0, 0, 2, 2], [1, 1], [1.0, 1.0], (3, 2), "columns of a row must rise without repeats"),
+    ],
+)
+def test_wrong_parts_are_refused(indptr, indices, values, shape, message):
+    with pytest.raises(InputError, match=message):
+        Csr(*parts(indptr, indices, values), shape)
+
+
+@pytest.mark.parametrize("types", [("float32", "float32"), ("int32", "int64"), ("int16", "int16")])
+def test_indices_must_be_whole_numbers_of_one_type(types):
+    pointers, columns, values = parts([0, 1], [0])
+    kinds = [getattr(torch, name) for name in types]
+    with pytest.raises(InputError, match="both be int32 or both int64"):
+        Csr(pointers.to(kinds[0]), columns.to(kinds[1]), values, (1, 1))
+
+
+def test_only_a_square_matrix_is_symmetric():
+    with pytest.raises(InputError, match="1 x 2 matrix is not square"):
+        Csr(*parts([0, 1], [0]), (1, 2), symmetric=True)
+
+
+def test_columns_may_fall_from_one_row_to_the_next_and_over_empty_rows():
+    csr = Csr(*parts([0, 0, 2, 2, 3, 3], [1, 2, 0]), (5, 3))
+    assert csr.to_dense().sum() == 3
+
+
+def test_int64_indices_give_the_same_products():
+    dense = random_dense(0, 6, 5)
+    narrow = csr_of(dense)
+    wide = Csr(narrow.indptr.long(), narrow.indices.long(), narrow.values, narrow.shape)
+    x = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(wide @ x, narrow @ x, rtol=0, atol=0)
+    assert torch.equal(wide.transpose.to_dense(), torch.from_numpy(dense.T))
+
+
+def test_it_is_frozen_and_equal_only_to_itself():
+    csr = csr_of(np.eye(2))
+    with pytest.raises(AttributeError):
+        csr.values = torch.zeros(2)  # type: ignore[misc]
+    assert csr != csr_of(np.eye(2))
+    assert len({csr, csr_of(np.eye(2))}) == 2
+
+
+# to and from scipy ------------------------------------------------------------------------
+
+
+def test_from_scipy_adds_duplicates_and_sorts_columns_without_touching_the_input():
+    raw = sp.csr_matrix(
+        (np.array([1.0, 2.0, 4.0, 8.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])), shape=(2, 3)
+    )
+    before = [array.copy() for array in (raw.indptr, raw.indices, raw.data)]
+    csr = Csr.from_scipy(raw)
+    assert csr.to_dense().tolist() == [[2, 0, 5], [0, 8, 0]]
+    assert csr.indices.tolist() == [0, 2, 1]
+    for now, then in zip((raw.indptr, raw.indices, raw.data), before, strict=True):
+        assert np.array_equal(now, then)
+
+
+@pytest.mark.parametrize("layout", ["coo", "csc", "lil", "dok", "dia", "bsr"])
+def test_from_scipy_takes_every_layout(layout):
+    dense = random_dense(1, 4, 6)
+    csr = Csr.from_scipy(sp.csr_matrix(dense).asformat(layout), dtype=torch.float64)
+    assert np.array_equal(csr.to_dense().numpy(), dense)
+
+
+def test_from_scipy_takes_sparse_arrays_whole_numbers_and_booleans():
+    dense = np.array([[0, 3], [1, 0]])
+    assert Csr.from_scipy(sp.csr_array(dense)).to_dense().tolist() == dense.tolist()
+    assert Csr.from_scipy(sp.csr_matrix(dense > 0)).to_dense().tolist() == [[0, 1], [1, 0]]
+
+
+def test_from_scipy_copies():
+    raw = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    csr = Csr.from_scipy(raw)
+    raw.data[:] = np.nan
+    raw.indices[:] = 0
+    assert torch.equal(csr.to_dense(), torch.eye(3))
+
+
+def test_from_scipy_reads_arrays_that_may_not_be_written():
+    raw = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    for array in (raw.data, raw.indices, raw.indptr):
+        array.flags.writeable = False
+    assert torch.equal(Csr.from_scipy(raw).to_dense(), torch.eye(3))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_to_scipy_is_the_same_matrix_on_the_same_memory(dtype):
+    dense = random_dense(2, 5, 7)
+    csr = csr_of(dense, dtype)
+    back = csr.to_scipy()
+    assert sp.isspmatrix_csr(back)
+    assert back.dtype == (np.float32 if dtype == torch.float32 else np.float64)
+    np.testing.assert_array_equal(back.toarray(), dense.astype(back.dtype))
+    assert np.shares_memory(back.data, csr.values.numpy())
+    assert back.has_canonical_format
+
+
+def test_indices_are_int32():
+    csr = csr_of(random_dense(3, 4, 4))
+    assert csr.indptr.dtype == csr.indices.dtype == torch.int32
+
+
+def test_to_dense_in_another_type():
+    dense = random_dense(4, 3, 4)
+    csr = csr_of(dense, torch.float32)
+    assert csr.to_dense(torch.float64).dtype == torch.float64
+    assert torch.equal(csr.to_dense(torch.float64), torch.from_numpy(dense).float().double())
+
+
+# transpose and moving ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_transpose_is_built_once(dtype):
+    dense = random_dense(5, 4, 6)
+    csr = csr_of(dense, dtype)
+    assert csr.transpose is csr.transpose
+    assert csr.transpose.dtype == dtype
+    assert torch.equal(csr.transpose.to_dense(), csr.to_dense().T)
+    assert torch.equal(csr.transpose.transpose.to_dense(), csr.to_dense())
+
+
+def test_a_symmetric_matrix_is_its_own_transpose():
+    dense = random_dense(6, 5, 5)
+    csr = csr_of(dense + dense.T, symmetric=True)
+    assert csr.transpose is csr
+
+
+def test_to_returns_itself_when_nothing_changes():
+    csr = csr_of(np.eye(3), torch.float32, symmetric=True)
+    assert csr.to() is csr
+    assert csr.to("cpu") is csr
+    assert csr.to("cpu", torch.float32) is csr
+    wide = csr.to(dtype=torch.float64)
+    assert (wide.dtype, wide.symmetric, wide.shape) == (torch.float64, True, (3, 3))
+    assert torch.equal(wide.to_dense(), torch.eye(3, dtype=torch.float64))
+
+
+# products ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(1, 4),
+    st.sampled_from(FLOATS),
+)
+def test_products_equal_dense_ones(seed, rows, columns, width, dtype):
+    dense = random_dense(seed, rows, columns)
+    csr = csr_of(dense, dtype)
+    x = torch.from_numpy(np.random.default_rng(seed).normal(size=(columns, width))).to(dtype)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(
+        csr @ x, torch.from_numpy(dense).to(dtype) @ x, rtol=tolerance, atol=tolerance
+    )
+
+
+def test_products_with_a_vector_and_with_strided_matrices():
+    dense = torch.from_numpy(random_dense(7, 5, 6))
+    csr = csr_of(dense.numpy())
+    base = torch.arange(24.0, dtype=torch.float64)
+    for x in (
+        base[:6],
+        base.reshape(4, 6).T,
+        base.reshape(6, 4)[:, ::2],
+        base[:6, None].expand(6, 3),
+        base.reshape(6, 4)[:, :0],
+    ):
+        torch.testing.assert_close(csr @ x, dense @ x, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_the_gradient_is_right(symmetric):
+    dense = random_dense(8, 5, 5) if symmetric else random_dense(8, 5, 7)
+    csr = csr_of(dense + dense.T if symmetric else dense, symmetric=symmetric)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(csr.shape[1], 3, dtype=torch.float64, generator=generator, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: csr @ x, (x,))
+    assert torch.autograd.gradgradcheck(lambda x: (csr @ x) ** 2, (x,))
+
+
+def test_the_gradient_of_a_sum_and_of_a_vector():
+    # the gradient of a sum arrives expanded, without memory of its own
+    csr = csr_of(random_dense(9, 4, 6))
+    for shape in ((6,), (6, 2)):
+        x = torch.ones(shape, dtype=torch.float64, requires_grad=True)
+        (gradient,) = torch.autograd.grad((csr @ x).sum(), x)
+        expected = csr.to_dense().sum(dim=0)
+        torch.testing.assert_close(
+            gradient, expected if x.dim() == 1 else expected[:, None].expand(6, 2)
+        )
+
+
+def test_without_gradients_nothing_is_recorded():
+    csr = csr_of(np.eye(3))
+    x = torch.ones(3, 1, dtype=torch.float64, requires_grad=True)
+    assert (csr @ x).requires_grad
+    with torch.no_grad():
+        assert not (csr @ x).requires_grad
+    assert not (csr @ x.detach()).requires_grad
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_products_that_cannot_be_are_refused(grad):
+    csr = csr_of(np.ones((2, 3)), torch.float32)
+    with pytest.raises(InputError, match="a 2 x 3 sparse matrix with one of 2 rows"):
+        matmul(csr, torch.ones(2, 1, requires_grad=grad))
+    with pytest.raises(InputError, match=r"float32 with a dense one of torch\.float64"):
+        matmul(csr, torch.ones(3, 1, dtype=torch.float64, requires_grad=grad))
+
+
+@pytest.mark.parametrize("shape", EMPTY_SHAPES)
+def test_empty_matrices(shape):
+    csr = Csr.from_scipy(sp.csr_matrix(shape, dtype=np.float32))
+    assert csr.nnz == 0
+    assert torch.equal(csr.to_dense(), torch.zeros(shape))
+    assert csr.transpose.shape == shape[::-1]
+    x = torch.ones(shape[1], 2, requires_grad=True)
+    y = csr @ x
+    assert torch.equal(y, torch.zeros(shape[0], 2))
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    assert torch.equal(gradient, torch.zeros(shape[1], 2))
+    assert csr.select(torch.zeros(shape[0], dtype=torch.bool)).shape == (0, shape[1])
+    assert csr.slice(0, shape[0]).shape == shape
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
+def test_sparse_products_equal_dense_ones(seed, n, k, m):
+    left, right = random_dense(seed, n, k), random_dense(seed + 1, k, m)
+    product = sparse_product(csr_of(left), csr_of(right))
+    assert (product.shape, product.dtype) == ((n, m), torch.float64)
+    np.testing.assert_allclose(product.to_dense().numpy(), left @ right, atol=1e-12)
+
+
+def test_sparse_products_keep_the_type_of_the_left_and_check_the_sizes():
+    left, right = csr_of(np.eye(3), torch.float32), csr_of(np.ones((3, 2)), torch.float64)
+    assert sparse_product(left, right).dtype == torch.float32
+    with pytest.raises(InputError, match="a 3 x 2 sparse matrix with one of 3 rows"):
+        sparse_product(right, left)
+
+
+# rows -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 6), max_size=10))
+def test_select_picks_rows_in_order_and_with_repeats(seed, rows):
+    dense = random_dense(seed, 7, 5)
+    picked = csr_of(dense).select(torch.tensor(rows, dtype=torch.int64))
+    assert picked.shape == (len(rows), 5)
+    np.testing.assert_array_equal(picked.to_dense().numpy(), dense[rows])
+
+
+def test_select_by_mask_and_by_other_whole_numbers():
+    dense = random_dense(10, 5, 4)
+    csr = csr_of(dense)
+    mask = torch.tensor([True, False, True, True, False])
+    np.testing.assert_array_equal(csr.select(mask).to_dense().numpy(), dense[mask.numpy()])
+    for dtype in (torch.int32, torch.uint8):
+        index = torch.tensor([4, 1], dtype=dtype)
+        np.testing.assert_array_equal(csr.select(index).to_dense().numpy(), dense[[4, 1]])
+
+
+def test_a_selection_of_a_symmetric_matrix_makes_no_promise():
+    csr = csr_of(np.ones((3, 3)), symmetric=True)
+    picked = csr.select(torch.tensor([0, 0, 1]))
+    assert not picked.symmetric
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (torch.tensor([0, 3]), "row 3 is not there: the 3 rows are numbered from 0"),
+        (torch.tensor([-1]), "row -1 is not there"),
+        (torch.tensor([True]), r"a row mask needs 3 entries, not \(1,\)"),
+        (torch.tensor([0.5]), r"whole numbers or a boolean mask, not as \(1,\) of torch.float32"),
+        (torch.tensor([[0]]), r"not as \(1, 1\) of torch.int64"),
+        (torch.tensor(0), r"not as \(\) of torch.int64"),
+    ],
+)
+def test_rows_that_are_not_there_are_refused(rows, message):
+    with pytest.raises(InputError, match=message):
+        csr_of(np.eye(3)).select(rows)
+
+
+def test_row_index_names_the_things_it_counts():
+    with pytest.raises(InputError, match="node 9 is not there: the 2 nodes are numbered from 0"):
+        row_index(torch.tensor([1, 9]), 2, "node")
+    assert row_index(torch.tensor([]), 0).tolist() == []
+    assert row_index(torch.tensor([1, 1], dtype=torch.int32), 2).dtype == torch.int64
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 6), (1, 4), (2, 2), (6, 6), (3, 6)])
+def test_slices_are_views_of_consecutive_rows(start, stop):
+    dense = random_dense(11, 6, 5, density=0.6)
+    csr = csr_of(dense)
+    part = csr.slice(start, stop)
+    np.testing.assert_array_equal(part.to_dense().numpy(), dense[start:stop])
+    x = torch.ones(5, 1, dtype=torch.float64)
+    torch.testing.assert_close(part @ x, torch.from_numpy(dense[start:stop]) @ x)
+    if part.nnz:
+        assert np.shares_memory(part.values.numpy(), csr.values.numpy())
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (2, 1), (0, 4), (4, 4)])
+def test_slices_that_are_not_there_are_refused(start, stop):
+    with pytest.raises(InputError, match=f"rows {start} to {stop} are not within 3 rows"):
+        csr_of(np.eye(3)).slice(start, stop)
