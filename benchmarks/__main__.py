@@ -16,9 +16,8 @@ ALL = ("epoch", "ham", "gram", "update", "memory")
 def main(names: list[str]) -> int:
     """Run the named benchmarks, or all."""
     console = Console(width=max(120, Console().width))
-    console.print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads; load {os.getloadavg()[0]:.1f}"
-    )
+    load = os.getloadavg()[0]
+    console.print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, load {load:.1f}")
     table = Table("what", "ratio", "budget", "measured", show_lines=True)
     broken = 0
     for name in names or ALL:

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from undrift.analytic import gram as gram_module
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.errors import InputError
@@ -142,22 +143,29 @@ def test_squared_error_without_a_row() -> None:
     assert statistics.squared_error(w) == pytest.approx(direct, rel=1e-12)
 
 
-def test_sparse_rows_never_become_a_large_dense_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("density", [0.01, 0.5])  # the sparse form and the dense one
+def test_sparse_rows_never_become_a_large_dense_copy(
+    monkeypatch: pytest.MonkeyPatch, density: float
+) -> None:
     made: list[int] = []
-    original = Csr.to_dense
 
-    def watched(self: Csr, dtype: torch.dtype | None = None) -> torch.Tensor:
-        made.append(8 * self.shape[0] * self.shape[1])
-        return original(self, dtype)
+    def watch(module: object, name: str) -> None:
+        original = getattr(module, name)
 
-    monkeypatch.setattr(Csr, "to_dense", watched)
+        def watched(*args: object, **kwargs: object) -> torch.Tensor:
+            made.append((result := original(*args, **kwargs)).nbytes)
+            return result
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(Csr, "to_dense")
+    watch(gram_module, "_dense_columns")
     budget_mb = 1.0
-    for density in (0.01, 0.5):  # the sparse form and the dense one
-        matrix = sp.random(3000, 700, density, random_state=0, format="csr")
-        csr = Csr.from_scipy(matrix, dtype=torch.float64)
-        gram = RidgeStatistics.of(csr, torch.ones(3000, 1), budget_mb=budget_mb).gram
-        dense = torch.from_numpy(matrix.toarray())
-        assert relative(gram, dense.T @ dense) < 1e-13
+    matrix = sp.random(3000, 700, density, random_state=0, format="csr")
+    csr = Csr.from_scipy(matrix, dtype=torch.float64)
+    gram = RidgeStatistics.of(csr, torch.ones(3000, 1), budget_mb=budget_mb).gram
+    dense = torch.from_numpy(matrix.toarray())
+    assert relative(gram, dense.T @ dense) < 1e-13
     assert len(made) > 10
     assert max(made) <= budget_mb * 2**20
 

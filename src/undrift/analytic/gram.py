@@ -73,15 +73,24 @@ def _add_dense(gram: Tensor, rows: Tensor) -> None:
 
 
 def _add_sparse(gram: Tensor, rows: Csr, budget_mb: float) -> None:
-    d = gram.shape[0]
+    n, d = rows.shape
     step = max(1, int(budget_mb * 2**20 / (8 * _BLOCK)))
-    for start in range(0, rows.shape[0], step):
-        part = rows.slice(start, min(start + step, rows.shape[0]))
+    for start in range(0, n, step):
+        # the whole matrix has its transpose cached, which the moment needs too
+        part = rows if n <= step else rows.slice(start, min(start + step, n))
         columns = part.transpose
         for j in range(0, d, _BLOCK):
             stop = min(j + _BLOCK, d)
-            block = columns.slice(j, stop).to_dense().T.contiguous()
-            gram[j:, j:stop] += columns.slice(j, d) @ block
+            gram[j:, j:stop] += columns.slice(j, d) @ _dense_columns(columns.slice(j, stop))
+
+
+def _dense_columns(columns: Csr) -> Tensor:
+    """The transpose of these rows as a dense matrix, written in its final order."""
+    width, n = columns.shape
+    block = torch.zeros(n, width, dtype=columns.dtype)
+    where = torch.repeat_interleave(torch.arange(width), columns.indptr.diff().long())
+    block[columns.indices.long(), where] = columns.values
+    return block
 
 
 def _mirror(gram: Tensor) -> None:
