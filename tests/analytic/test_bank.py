@@ -8,6 +8,7 @@ import torch
 from undrift.analytic import bank as bank_module
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.factor import Factor
+from undrift.storage.state import pack, unpack
 from undrift.testing.reference_ridge import joint_ridge
 
 
@@ -70,3 +71,16 @@ def test_a_factor_is_kept_only_where_an_update_could_use_it(
     bank = RidgeBank.empty(1300, 1.0, solver=solver).add(*task(0, 30, 1300))
     assert torch.equal(bank.solve(), bank.solve())
     assert len(calls) == made
+
+
+def test_a_restored_bank_goes_on_bit_for_bit() -> None:
+    """With updates in between, through the same form that a file has."""
+    d = 1500
+    straight = restored = RidgeBank.empty(d, 0.1).add(*task(0, 400, d))
+    for seed in range(1, 4):
+        straight, restored = straight.add(*task(seed, 8, d)), restored.add(*task(seed, 8, d))
+        tensors, values = pack(restored)
+        copies = {k: t.clone(memory_format=torch.contiguous_format) for k, t in tensors.items()}
+        restored = unpack(RidgeBank, copies, values)
+        assert straight.updated is not None
+        assert torch.equal(straight.solve(), restored.solve())

@@ -1,83 +1,437 @@
-from __future__ import annotations
+"""Every kind of field that a state can hold, and every way in which one can be damaged."""
 
+import json
+from collections import namedtuple
 from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Optional
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.sparse import Csr
 from undrift.storage.state import State, pack, unpack
 
+Plain = None | bool | int | float | str
 
-@dataclass(frozen=True, eq=False)
-class Layer:
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in structure, type and value, tensors entry by entry."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Tensor):
+        return a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if hasattr(a, "__dataclass_fields__"):
+        return all(same(getattr(a, f), getattr(b, f)) for f in a.__dataclass_fields__ if f != "_c")
+    return bool(a == b) or (a != a and b != b)  # NaN is itself here
+
+
+def through_json(thing: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Packed, with the values as they come back from a file."""
+    tensors, values = pack(thing)
+    return tensors, json.loads(json.dumps(values))
+
+
+def comes_back(thing: Any) -> bool:
+    return same(unpack(type(thing), *through_json(thing)), thing)
+
+
+@dataclass(frozen=True)
+class Empty:
+    pass
+
+
+@dataclass(frozen=True)
+class Leaf:
+    weight: Tensor
+    name: str = "leaf"
+
+
+@dataclass(frozen=True)
+class LeafToo:  # the same first field, and fields that begin with the same letters
     weight: Tensor
     name: str
-    bias: Tensor | None = None
+    weight2: Tensor
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
-    layers: tuple[Layer, ...]
-    named: dict[str, Layer]
+@dataclass(frozen=True)
+class Twin:  # the same fields as Leaf: only the class tells them apart
+    weight: Tensor
+    name: str
+
+
+@dataclass(frozen=True)
+class Everything:
+    leaf: Leaf
+    leaves: tuple[Leaf, ...]
+    pair: tuple[int, Tensor]
+    named: dict[str, Leaf]
     classes: tuple[int, ...]
-    pair: tuple[int, str]
-    best: Layer | None
-    rate: float
-    cache: list[int] = field(default_factory=list, init=False)
+    none: None
+    flag: bool
+    count: int
+    share: float
+    word: str
+    mode: Literal["auto", "direct"]
+    maybe_leaf: Leaf | None = None
+    maybe_tensor: Tensor | None = None
+    maybe_number: float | None = None
+    maybe_classes: tuple[int, ...] | None = None
+    maybe_named: dict[str, Tensor] | None = None
+    maybe_mode: Literal["auto", "direct"] | None = None
+    rows: Tensor | Csr | None = None
+    either: Leaf | LeafToo | Twin | Empty | None = None
+    old_style: Optional[Leaf] = None  # noqa: UP045
+    mixed: int | str | tuple[int, ...] | dict[str, int] | Leaf | Tensor | None = None
+    plain: dict[str, Plain] = field(default_factory=dict)
+    deep: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    _c: list[int] = field(default_factory=list, init=False)
 
 
-def learned(best: Layer | None = None) -> Learned:
-    one = Layer(torch.ones(2, 3), "one", torch.zeros(3))
-    two = Layer(torch.full((1,), 2.0), "two")
-    return Learned((one, two), {"x": two}, (4, 7), (1, "b"), best, 0.5)
+def leaf(number: float = 1.0) -> Leaf:
+    return Leaf(torch.full((2, 2), number, dtype=torch.float64), f"leaf {number}")
 
 
-def test_what_was_packed_is_unpacked() -> None:
-    tensors, values = pack(learned(Layer(torch.zeros(1), "best")))
-    again = unpack(Learned, tensors, values)
-    assert again.classes == (4, 7)
-    assert again.pair == (1, "b")
-    assert again.rate == 0.5
-    assert [layer.name for layer in again.layers] == ["one", "two"]
-    assert torch.equal(again.layers[0].weight, torch.ones(2, 3))
-    assert again.layers[0].bias is not None
-    assert again.layers[1].bias is None
-    assert again.named["x"].name == "two"
-    assert again.best is not None
-    assert again.best.name == "best"
+def everything(**changes: Any) -> Everything:
+    parts: dict[str, Any] = {
+        "leaf": leaf(),
+        "leaves": (leaf(2), leaf(3)),
+        "pair": (7, torch.arange(3)),
+        "named": {"a": leaf(4), "b": leaf(5)},
+        "classes": (3, 1, 2),
+        "none": None,
+        "flag": True,
+        "count": 5,
+        "share": 0.1,
+        "word": "",
+        "mode": "auto",
+    }
+    return Everything(**(parts | changes))
 
 
-def test_none_in_the_place_of_a_part_stays_none() -> None:
-    assert unpack(Learned, *pack(learned(None))).best is None
+def csr() -> Csr:
+    return Csr.from_scipy(sp.csr_matrix([[0.0, 2.0], [2.0, 0.0]]), symmetric=True)
 
 
-def test_an_empty_tuple_and_dict_come_back() -> None:
-    empty = Learned((), {}, (), (0, ""), None, 0.0)
-    again = unpack(Learned, *pack(empty))
-    assert (again.layers, again.named, again.classes) == ((), {}, ())
+# round trips ------------------------------------------------------------------------------
 
 
-def test_keys_are_paths() -> None:
-    tensors, values = pack(learned())
-    assert set(tensors) == {"layers.0.weight", "layers.0.bias", "layers.1.weight", "named.x.weight"}
-    assert values["layers.#"] == 2
-    assert values["named.#"] == ["x"]
+def test_everything_comes_back():
+    assert comes_back(everything())
 
 
-def test_a_missing_part_is_damage() -> None:
-    tensors, values = pack(learned())
-    for key in tensors:
-        with pytest.raises(InputError, match="the state is damaged"):
-            unpack(Learned, {k: t for k, t in tensors.items() if k != key}, values)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"leaves": ()},
+        {"named": {}},
+        {"classes": ()},
+        {"share": float("nan")},
+        {"share": float("-inf")},
+        {"share": 1},
+        {"word": "dots. and # and @ and \n"},
+        {"mode": "direct"},
+        {"maybe_leaf": leaf()},
+        {"maybe_tensor": torch.zeros(0)},
+        {"maybe_tensor": torch.tensor(True)},
+        {"maybe_number": 0.0},
+        {"maybe_classes": ()},
+        {"maybe_classes": (0,)},
+        {"maybe_named": {}},
+        {"maybe_named": {"x": torch.ones(1)}},
+        {"maybe_mode": "direct"},
+        {"rows": torch.ones(2)},
+        {"either": leaf()},
+        {"either": LeafToo(torch.ones(1), "too", torch.ones(2))},
+        {"either": Twin(torch.ones(1), "twin")},
+        {"either": Empty()},
+        {"old_style": leaf()},
+        {"mixed": 0},
+        {"mixed": ""},
+        {"mixed": ()},
+        {"mixed": (1, 2)},
+        {"mixed": {}},
+        {"mixed": {"0": 1, "#": 2, "@": 3}},
+        {"mixed": leaf()},
+        {"mixed": torch.ones(1)},
+        {"plain": {"a": None, "b": True, "c": 1, "d": 1.5, "e": "x", "layers.0.weight": 0}},
+        {"deep": (((1, 2), ()), (), ((3,),))},
+    ],
+    ids=str,
+)
+def test_every_kind_of_field_comes_back(changes):
+    assert comes_back(everything(**changes))
 
 
-def test_what_cannot_be_kept_is_a_programming_error() -> None:
-    with pytest.raises(TypeError, match="cannot keep set at 'x'"):
-        pack({"x": {1, 2}})
+def test_a_sparse_matrix_in_a_union_with_a_tensor():
+    tensors, values = through_json(everything(rows=csr()))
+    back = unpack(Everything, tensors, values).rows
+    assert isinstance(back, Csr)
+    assert (back.shape, back.symmetric) == ((2, 2), True)
+    assert torch.equal(back.to_dense(), csr().to_dense())
 
 
-def test_the_size_of_a_state_is_that_of_its_tensors() -> None:
-    tensors = {"a": torch.zeros(3, dtype=torch.float64), "b": torch.zeros(2, dtype=torch.bool)}
-    assert State("m", {}, tensors, {"x": 1}).nbytes == 26
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_graph_comes_back_whatever_it_has_derived(sparse):
+    features = sp.eye(3) if sparse else np.eye(3)
+    graph = Graph.from_arrays(features, [[0, 1], [1, 2]], [0, 1, -1])
+    graph.operator()
+    tensors, values = through_json(graph)
+    assert not any("operators" in key for key in (*tensors, *values))
+    back = unpack(Graph, tensors, values)
+    assert torch.equal(back.features.to_dense(), graph.features.to_dense())
+    assert torch.equal(back.adjacency.to_dense(), graph.adjacency.to_dense())
+    assert torch.equal(back.labels, graph.labels)
+    assert torch.equal(back.operator().to_dense(), graph.operator().to_dense())
+
+
+@pytest.mark.parametrize(
+    ("thing", "kind"),
+    [
+        ((1, 2), tuple[int, ...]),
+        ((1, "a", None), tuple[int, str, None]),
+        ((), tuple[int, ...]),
+        ((), tuple[()]),
+        ({"a": (1,)}, dict[str, tuple[int, ...]]),
+        ({"": {"": 1}}, dict[str, dict[str, int]]),
+        (torch.ones(2), Tensor),
+        (5, int),
+        (None, int | None),
+        ((1,), tuple[int, ...] | None),
+        (Empty(), Empty | None),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("prefix", ["", "a", "a.b"])
+def test_any_thing_at_any_path(thing, kind, prefix):
+    tensors, values = pack(thing, prefix)
+    assert same(unpack(kind, tensors, values, prefix), thing)
+    assert all(key.startswith(prefix) for key in (*tensors, *values))
+
+
+KEYS = st.text("ab.#@%0", max_size=4)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.dictionaries(
+        KEYS, st.one_of(st.integers(), st.dictionaries(KEYS, st.integers(), max_size=3)), max_size=5
+    )
+)
+def test_keys_may_hold_any_sign(thing):
+    kind = dict[str, int | dict[str, int]]
+    for prefix in ("", "x"):
+        assert unpack(kind, *pack(thing, prefix), prefix) == thing
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        {"a": {"b": 1}, "a.b": 2},  # `a.b` must not be read as `b` within `a`
+        {"a.b": 1, "a%2Eb": 2},  # nor a key as what escaping makes of another
+        {"#": 1, "a": 2},
+        {"": {"a": 1}, "a": 2},
+    ],
+)
+def test_two_keys_never_share_a_path(thing):
+    assert unpack(dict[str, int | dict[str, int]], *pack(thing)) == thing
+
+
+# what is in it ----------------------------------------------------------------------------
+
+
+def test_paths_are_dotted_fields_with_the_sizes_and_the_class_beside_them():
+    tensors, values = pack(everything(named={}, leaves=(leaf(),)))
+    assert set(tensors) == {"leaf.weight", "leaves.0.weight", "pair.1"}
+    assert values["leaves.0.name"] == "leaf 1.0"
+    assert values["leaves.#"] == 1
+    assert values["named.#"] == []
+    assert values["@"] == "Everything"
+    assert values["leaves.0.@"] == "Leaf"
+
+
+def test_tensors_are_shared_but_carry_no_gradient():
+    plain, trained = torch.ones(2), torch.ones(2, requires_grad=True)
+    assert pack({"t": plain})[0]["t"] is plain
+    kept = pack({"t": trained * 2})[0]["t"]
+    assert not kept.requires_grad
+    assert kept.grad_fn is None
+    assert pack({"t": trained})[0]["t"].data_ptr() == trained.data_ptr()
+
+
+def test_a_state_knows_its_size():
+    state = State("adr", {"seed": 0}, {"a": torch.zeros(3), "b": torch.zeros(2).double()}, {"c": 1})
+    assert state.nbytes == 3 * 4 + 2 * 8
+    assert State("adr", {}, {}, {}).nbytes == 0
+
+
+# what cannot be kept ----------------------------------------------------------------------
+
+Named = namedtuple("Named", "a b")
+
+
+class TypedNamed(NamedTuple):
+    a: int
+
+
+@pytest.mark.parametrize(
+    ("thing", "name"),
+    [
+        ([1, 2], "list"),
+        ({1, 2}, "set"),
+        ({1: 2}, "dict"),
+        (np.ones(2), "ndarray"),
+        (np.int64(1), "int64"),
+        (1j, "complex"),
+        (b"a", "bytes"),
+        (object(), "object"),
+        (Leaf, "type"),
+        (Named(1, 2), "Named"),
+        (TypedNamed(1), "TypedNamed"),
+        (torch.float32, "dtype"),
+        (csr()._torch, "Tensor"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
+)
+def test_what_cannot_be_kept_is_refused_with_its_place(thing, name):
+    with pytest.raises(TypeError, match=rf"cannot keep {name} at 'box\.1' in a state"):
+        pack({"box": (0, thing)})
+
+
+@dataclass
+class WithList:
+    things: list[int] | None = None
+
+
+@dataclass
+class WithAny:
+    thing: Any = None
+
+
+@dataclass
+class WithBareTuple:
+    things: tuple = ()
+
+
+@dataclass
+class WithIntKeys:
+    things: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class WithTwoTuples:
+    things: tuple[int, ...] | tuple[Tensor, ...] = ()
+
+
+@dataclass
+class WithTwoDicts:
+    things: tuple[dict[str, int] | dict[str, str], ...] = ()
+
+
+@dataclass
+class WithParameter:
+    weight: torch.nn.Parameter | None = None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [WithList, WithAny, WithBareTuple, WithIntKeys, WithTwoTuples, WithTwoDicts, WithParameter],
+)
+def test_a_field_that_could_not_be_read_back_is_refused_before_it_is_saved(kind):
+    with pytest.raises(TypeError, match=rf"field '\w+' of {kind.__name__}: "):
+        pack(kind())
+    with pytest.raises(TypeError, match=rf"field '\w+' of {kind.__name__}: "):
+        unpack(kind, {}, {})
+
+
+def test_a_type_that_cannot_be_kept_is_refused_when_it_is_asked_for():
+    with pytest.raises(TypeError, match=r"cannot keep list\[int\] in a state"):
+        unpack(list[int], {}, {})
+
+
+# what is damaged --------------------------------------------------------------------------
+
+
+def whole() -> Everything:
+    return everything(maybe_leaf=leaf(), rows=csr(), either=leaf(), mixed={"a": 1})
+
+
+def every_key() -> list[str]:
+    tensors, values = pack(whole())
+    # the class is asked for in unions alone: elsewhere a class may be renamed
+    needed = ("maybe_leaf.@", "rows.@", "either.@")
+    return [key for key in (*tensors, *values) if not key.endswith("@") or key in needed]
+
+
+@pytest.mark.parametrize("key", every_key())
+def test_a_state_without_one_of_its_parts_is_damaged(key):
+    tensors, values = pack(whole())
+    (tensors if key in tensors else values).pop(key)
+    with pytest.raises(InputError, match="the state is damaged: "):
+        unpack(Everything, tensors, values)
+
+
+def test_the_message_names_the_part():
+    tensors, values = pack(whole())
+    del tensors["leaves.1.weight"]
+    with pytest.raises(InputError, match=r"'leaves\.1\.weight' is missing; restore it from a copy"):
+        unpack(Everything, tensors, values)
+    with pytest.raises(InputError, match=r"'leaf\.weight' is missing"):
+        unpack(Everything, {}, {})
+
+
+def test_a_missing_optional_part_is_not_read_as_none():
+    tensors, values = pack(everything())
+    del values["maybe_tensor"]
+    with pytest.raises(InputError, match="'maybe_tensor' is missing"):
+        unpack(Everything, tensors, values)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("count", "5", "'count' is '5', not int"),
+        ("count", 5.5, "'count' is 5.5, not int"),
+        ("share", "a", "'share' is 'a', not float"),
+        ("flag", 1, "'flag' is 1, not bool"),
+        ("word", None, "'word' is None, not str"),
+        ("none", 0, "'none' is 0, not NoneType"),
+        ("mode", "other", "'mode' is 'other', not "),
+        ("maybe_number", "a", "'maybe_number' is none of float, NoneType"),
+        ("leaves.#", -1, "'leaves.#' is -1, which is not the number of parts"),
+        ("leaves.#", "2", "'leaves.#' is '2', which is not the number of parts"),
+        ("leaves.#", True, "'leaves.#' is True, which is not the number of parts"),
+        ("leaves.#", 10**12, "'leaves.2.weight' is missing"),
+        ("leaves.#", 3, "'leaves.2.weight' is missing"),
+        ("pair.#", 1, "'pair.#' is 1, which is not the number of parts"),
+        ("named.#", 2, "'named.#' is no list of keys"),
+        ("named.#", [1, 2], "'named.#' is no list of keys"),
+        ("named.#", ["a", "c"], "'named.c.weight' is missing"),
+        ("either.@", "Graph", "'either' is none of Leaf, LeafToo, Twin, Empty, NoneType"),
+        ("rows.shape.0", 3, "needs 4 row pointers"),
+        ("rows.symmetric", "yes", "'rows.symmetric' is 'yes', not bool"),
+    ],
+)
+def test_a_value_that_cannot_be_right_is_damage(key, value, message):
+    tensors, values = pack(whole())
+    assert key in values
+    with pytest.raises(InputError) as caught:
+        unpack(Everything, tensors, values | {key: value})
+    assert message in str(caught.value)
+
+
+def test_a_tensor_where_none_can_be_is_damage():
+    tensors, values = pack(everything())
+    del values["maybe_number"]
+    with pytest.raises(InputError, match="'maybe_number' is none of float, NoneType"):
+        unpack(Everything, tensors | {"maybe_number": torch.ones(1)}, values)

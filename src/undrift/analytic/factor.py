@@ -40,7 +40,8 @@ class Factor:
         rounding of many updates adds up slowly instead of growing. Cost: 2 (n + 128) d^2.
         """
         d = self.lower.shape[0]
-        lower = self.lower.clone()
+        # rows in order: a restored factor has that layout, and other layouts round differently
+        lower = self.lower.clone(memory_format=torch.contiguous_format)
         v = rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double().clone()
         for j in range(0, d, _BLOCK):
             stop = min(j + _BLOCK, d)

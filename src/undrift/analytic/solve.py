@@ -46,7 +46,8 @@ def solve_with(
                 f"{tuple(right.shape)}"
             )
         right = right + factor.ridge * prior.to(right)
-    return factor.solve(right)
+    # rows in order: a restored copy has that layout, and other layouts round differently
+    return factor.solve(right).contiguous()
 
 
 def effective_ridge(statistics: RidgeStatistics, gamma: float, *, relative: bool = False) -> float:

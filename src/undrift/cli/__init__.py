@@ -7,7 +7,12 @@ __all__ = ["main"]
 
 def main() -> None:
     """What the shell's `undrift` calls."""
+    import os
     import sys
+
+    # OpenMP threads that spin while they wait cost nothing on an idle machine and slow torch
+    # several times on a busy one; the variable is read when torch is loaded
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
     from undrift.cli.app import start
 

@@ -104,7 +104,7 @@ def evaluate(
             so_far,
             grades=_add(so_far.grades, marks, t),
             drift=so_far.drift + base.drift(),
-            state_bytes=(*so_far.state_bytes, learner.state().nbytes),
+            state_bytes=(*so_far.state_bytes, learner.nbytes()),
         )
         clock.stop()
         so_far = replace(so_far, seconds=dict(clock.seconds), peak_memory_mb=peak_memory_mb())

@@ -86,6 +86,12 @@ class Learner(ABC):
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
         return State(self.name, self.params(), on_cpu, values)
 
+    def nbytes(self) -> int:
+        """Bytes of all tensors in `state()`: the size of what is kept."""
+        if self.learned_ is None:
+            return 0
+        return sum(tensor.nbytes for tensor in pack(self.learned_)[0].values())
+
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
         if state.method != self.name:

@@ -93,7 +93,11 @@ def check_restored_continues(learner: Learner) -> None:
 
 
 def _copied(state: State) -> State:
-    tensors = {key: tensor.clone() for key, tensor in state.tensors.items()}
+    # in order of rows, as a file gives them back: another layout may round differently
+    tensors = {
+        key: tensor.clone(memory_format=torch.contiguous_format)
+        for key, tensor in state.tensors.items()
+    }
     return State(state.method, dict(state.params), tensors, dict(state.values))
 
 

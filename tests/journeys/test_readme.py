@@ -1,0 +1,22 @@
+"""The README's example runs as it stands."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_python_example_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    predicted, kept, score = done.stdout.splitlines()
+    assert predicted.startswith("tensor([")
+    assert float(kept.split()[0]) < 20
+    a_f, drift = (float(number) for number in score.split())
+    assert a_f > 75
+    assert 0 < drift < 0.3

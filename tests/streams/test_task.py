@@ -1,0 +1,75 @@
+"""A task checks itself: every way to give a wrong one is one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.streams.task import Task
+from undrift.testing.graphs import tiny_stream
+
+
+def mask(*places: int) -> torch.Tensor:
+    chosen = torch.zeros(6, dtype=torch.bool)
+    chosen[list(places)] = True
+    return chosen
+
+
+def parts(**changed: Any) -> dict[str, Any]:
+    labels = changed.pop("labels", [0, 0, 0, 1, 1, 1])
+    graph = Graph.from_arrays(torch.ones(6, 2), [[0, 1], [1, 0]], labels)
+    good = {"graph": graph, "train": mask(0, 3), "val": mask(1, 4), "test": mask(2, 5)}
+    return {**good, "classes": (0, 1), **changed}
+
+
+def test_a_good_task() -> None:
+    assert Task(**parts()).classes == (0, 1)
+
+
+def test_test_labels_may_be_hidden_but_not_the_others() -> None:
+    Task(**parts(labels=[0, 0, -1, 1, 1, -1]))
+    with pytest.raises(InputError, match="label -1 is outside the task's classes"):
+        Task(**parts(labels=[0, -1, 0, 1, 1, 1]))
+
+
+def test_a_task_of_a_stream_hides_test_labels_only() -> None:
+    stream = tiny_stream()
+    task = stream.task(1)
+    assert task.graph.labels is not None
+    assert bool((task.graph.labels[task.test] == -1).all())
+    known = stream.graph.labels
+    assert known is not None
+    truth = known[stream.nodes([1])]
+    seen = task.train | task.val
+    assert torch.equal(task.graph.labels[seen], truth[seen])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"classes": ()}, r"an empty task \(6 nodes, 0 classes\)"),
+        ({"classes": (0, 0)}, "different ids"),
+        ({"classes": (-1, 1)}, "different ids from 0"),
+        ({"classes": (0,)}, r"label 1 is outside the task's classes \(0,\)"),
+        ({"classes": (0, 1, 2)}, "class 2 of the task has no training node"),
+        ({"labels": None}, "needs labels"),
+        ({"train": mask()}, "without training nodes"),
+        ({"train": mask(0, 1, 3)}, "overlap"),
+        ({"train": torch.ones(5, dtype=torch.bool)}, "train mask must be 6 booleans"),
+        ({"val": torch.ones(6)}, "val mask must be 6 booleans"),
+    ],
+)
+def test_bad_tasks(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Task(**parts(**changed))
+
+
+def test_a_task_without_nodes_is_empty() -> None:
+    nothing = torch.zeros(0, dtype=torch.bool)
+    graph = Graph.from_arrays(torch.ones(0, 2), [[], []], [])
+    with pytest.raises(InputError, match="an empty task"):
+        Task(graph, nothing, nothing, nothing, (0,))

@@ -1,0 +1,192 @@
+"""The conformance checks can fail: each catches a learner that breaks its rule."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.streams.task import Task
+from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
+from undrift.typing import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class MeansLearned:
+    classes: tuple[int, ...]
+    num_features: int
+    means: Tensor
+    extra: Tensor | None = None
+
+
+@dataclass(kw_only=True)
+class Means(Learner):
+    """Nearest class mean: the smallest honest learner."""
+
+    name: ClassVar[str] = "means"
+    learned_type: ClassVar[type] = MeansLearned
+    scale: float = 1.0
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        progress("means", 0, 1)
+        x, labels = _dense(task.graph), task.graph.labels
+        assert labels is not None
+        new = torch.stack([x[task.train & (labels == c)].mean(dim=0) for c in task.classes])
+        old = self.learned_
+        if old is None:
+            return MeansLearned(task.classes, x.shape[1], new)
+        return MeansLearned(
+            (*old.classes, *task.classes), x.shape[1], torch.cat([old.means, new]), old.extra
+        )
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        return -self.scale * torch.cdist(_dense(graph), learned.means)
+
+
+def _dense(graph: Graph) -> Tensor:
+    return graph.features if isinstance(graph.features, Tensor) else graph.features.to_dense()
+
+
+def test_an_honest_learner_passes() -> None:
+    check_learner(Means())
+
+
+class Forgetful(Means):
+    """Does not restore what it knew."""
+
+    def load(self, state: Any) -> Any:
+        super().load(state)
+        self.learned_ = MeansLearned(
+            self.learned_.classes, self.learned_.num_features, self.learned_.means * 1.001
+        )
+        return self
+
+
+class Restless(Means):
+    """Draws from a counter: the same seed gives another result."""
+
+    counter: ClassVar[Any] = itertools.count()
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        learned = super()._learn(task, progress)
+        shift = float(next(self.counter))
+        return MeansLearned(learned.classes, learned.num_features, learned.means + shift)
+
+
+class GlobalNoise(Means):
+    """Draws from torch's global generator."""
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        torch.rand(1)
+        return super()._learn(task, progress)
+
+
+class Hoarder(Means):
+    """Keeps every node it saw and says it keeps none."""
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        learned = super()._learn(task, progress)
+        return MeansLearned(
+            learned.classes, learned.num_features, learned.means, _dense(task.graph)
+        )
+
+
+class Sampler(Means):
+    """Keeps one node, whatever the size of the graph, and says it keeps none."""
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        learned = super()._learn(task, progress)
+        one = _dense(task.graph)[:1]
+        return MeansLearned(learned.classes, learned.num_features, learned.means, one)
+
+
+class Boaster(Means):
+    """Says it keeps examples and has none."""
+
+    keeps_examples: ClassVar[bool] = True
+
+
+class Hasty(Means):
+    """Writes what it learned before it is done."""
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        if self.learned_ is not None:
+            means = self.learned_.means + 1
+            self.learned_ = MeansLearned(self.learned_.classes, means.shape[1], means)
+        return super()._learn(task, progress)
+
+
+class Guesser(Means):
+    """Predicts a class that nobody taught it."""
+
+    def predict(self, graph: Graph) -> Tensor:
+        return torch.full_like(super().predict(graph), 77)
+
+
+class Positional(Means):
+    """Scores depend on where a node stands."""
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        place = torch.arange(graph.num_nodes).unsqueeze(1)
+        return super()._scores(learned, graph) + place * torch.arange(len(learned.classes))
+
+
+class Vandal(Means):
+    """Writes into the task."""
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        _dense(task.graph).mul_(2)
+        return super()._learn(task, progress)
+
+
+@dataclass(kw_only=True)
+class Silent(Means):
+    """Has a parameter that repr does not show."""
+
+    hidden_choice: int = field(default=3, repr=False)
+
+
+class Blind(Means):
+    """Reads sparse features wrongly."""
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        scores = super()._scores(learned, graph)
+        return scores if isinstance(graph.features, Tensor) else scores.flip(1)
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (Forgetful, "restored_continues"),
+        (Restless, "same_seed_same_result"),
+        (GlobalNoise, "same_seed_same_result"),
+        (Hoarder, "keeps_examples"),
+        (Sampler, "keeps_examples"),
+        (Boaster, "keeps_examples"),
+        (Hasty, "rejected_task"),
+        (Guesser, "unseen_never_predicted"),
+        (Positional, "node_order"),
+        (Vandal, "input_not_changed"),
+        (Silent, "clone_and_repr"),
+        (Blind, "sparse_features"),
+    ],
+)
+def test_each_rule_is_enforced(broken: Callable[[], Learner], check: str) -> None:
+    with pytest.raises(AssertionError):
+        LEARNER_CHECKS[check](broken())
+
+
+def test_a_learner_that_takes_any_state_is_caught() -> None:
+    class Trusting(Means):
+        def load(self, state: Any) -> Any:
+            return self
+
+    with pytest.raises(AssertionError, match="another method"):
+        LEARNER_CHECKS["state_of_another_method"](Trusting())
