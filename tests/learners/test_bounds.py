@@ -24,10 +24,10 @@ def test_bare_forgets_and_joint_does_not() -> None:
 def test_bare_goes_on_from_the_task_before() -> None:
     stream = tiny_stream()
     learner = Bare.from_params(**{**QUICK, "lr_next": 1e-12}).observe(stream.task(0))
-    before = learner.learned_.encoder.weights[0]
+    before = learner.learned_.model.encoder.weights[0]
     old = learner.scores(stream.graph)
     learner.observe(stream.task(1))
-    assert torch.allclose(learner.learned_.encoder.weights[0], before, atol=1e-8)
+    assert torch.allclose(learner.learned_.model.encoder.weights[0], before, atol=1e-8)
     assert torch.allclose(learner.scores(stream.graph)[:, :2], old, atol=1e-5)
 
 
@@ -47,6 +47,6 @@ def test_joint_trains_on_every_graph_and_keeps_tasks_apart() -> None:
 def test_joint_starts_anew_at_every_task() -> None:
     stream = tiny_stream()
     learner = Joint.from_params(epochs=1, lr=1e-12, hidden=(4,)).observe(stream.task(0))
-    before = learner.learned_.encoder.weights[0]
+    before = learner.learned_.model.encoder.weights[0]
     learner.observe(stream.task(1))
-    assert not torch.allclose(learner.learned_.encoder.weights[0], before, atol=1e-3)
+    assert not torch.allclose(learner.learned_.model.encoder.weights[0], before, atol=1e-3)

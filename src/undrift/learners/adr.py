@@ -19,6 +19,7 @@ from undrift.encoders.head import Head
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_choice, check_positive
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
 from undrift.merging.ham import Ham
 from undrift.streams.task import Task
@@ -93,7 +94,8 @@ class Adr(Learner):
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:
         before: AdrLearned | None = self.learned_
         graph = task.graph.to(self.device)
-        adapted, head = self._adapt(before, task, graph, progress)
+        model = self._adapt(before, task, graph, progress)
+        adapted = model.encoder
         progress("merge", 0, 1)
         ham, merged = self._merge(before, adapted, task, graph)
         progress("classify", 0, 1)
@@ -110,30 +112,25 @@ class Adr(Learner):
             bank=bank,
             classifier=classifier,
             start=self._next_start(before, adapted),
-            head=head if self.logits == "seen" else None,
+            head=model.head if self.logits == "seen" else None,
         )
 
     # stage 1: Incremental Task Adaptation ------------------------------------------------
 
     def _adapt(
         self, before: AdrLearned | None, task: Task, graph: Graph, progress: Progress
-    ) -> tuple[Encoder, Head]:
+    ) -> Model:
         t = before.tasks if before else 0
         generator = generator_for(self.seed, t)
-        encoder = before.merged if before and self.start == "merged" else None
-        if before and before.start is not None:
-            encoder = before.start
-        if encoder is None:
-            encoder = self.backbone.create(graph.num_features, generator, self.device)
+        encoder = self._started(before) or self.backbone.encoder_for(graph, generator)
         classes = task.classes
         if before and before.head is not None:
             classes = (*before.classes, *task.classes)
             head = before.head.grow(len(task.classes), generator)
         else:
-            width = self.backbone.architecture().width
-            head = Head.create(width, len(task.classes), generator, self.device)
+            head = self.backbone.head_for(len(task.classes), graph, generator)
         return self.backbone.train(
-            (encoder, head),
+            Model(encoder, head),
             graph,
             task,
             classes,
@@ -142,6 +139,12 @@ class Adr(Learner):
             progress=progress,
             phase="adapt",
         )
+
+    def _started(self, before: AdrLearned | None) -> Encoder | None:
+        """The encoder that this task starts from; None is a new one."""
+        if before is None:
+            return None
+        return before.merged if self.start == "merged" else before.start
 
     def _next_start(self, before: AdrLearned | None, adapted: Encoder) -> Encoder | None:
         if self.start == "previous":

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -26,8 +25,7 @@ class BareLearned:
     classes: tuple[int, ...]
     num_features: int
     tasks: int
-    encoder: Encoder
-    head: Head
+    model: Model
 
 
 @dataclass(kw_only=True)
@@ -49,14 +47,12 @@ class Bare(Learner):
         generator = generator_for(self.seed, t)
         graph = task.graph.to(self.device)
         if before:
-            encoder, head = before.encoder, before.head.grow(len(task.classes), generator)
+            model = before.model.grow(len(task.classes), generator)
         else:
-            encoder = self.backbone.create(graph.num_features, generator, self.device)
-            width = self.backbone.architecture().width
-            head = Head.create(width, len(task.classes), generator, self.device)
+            model = self.backbone.model_for(graph, len(task.classes), generator)
         classes = (*(before.classes if before else ()), *task.classes)
-        encoder, head = self.backbone.train(
-            (encoder, head),
+        model = self.backbone.train(
+            model,
             graph,
             task,
             classes,
@@ -65,14 +61,14 @@ class Bare(Learner):
             progress=progress,
             phase="train",
         )
-        return BareLearned(classes, graph.num_features, t + 1, encoder, head)
+        return BareLearned(classes, graph.num_features, t + 1, model)
 
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node."""
         self._check_graph(graph)
-        encoder: Encoder = self.learned_.encoder
-        return encoder.embed(graph).cpu()
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.head(learned.encoder.embed(graph))
+        logits: Tensor = learned.model.logits(graph)
         return logits

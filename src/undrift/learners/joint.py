@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
 from undrift.graphs import Graph, disjoint_union
 from undrift.learners.base import Learner
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -30,8 +29,7 @@ class JointLearned:
     graph: Graph
     train: Tensor
     val: Tensor
-    encoder: Encoder
-    head: Head
+    model: Model
 
 
 @dataclass(kw_only=True)
@@ -55,11 +53,8 @@ class Joint(Learner):
         everything = _together(before, task)
         graph = everything.graph.to(self.device)
         generator = generator_for(self.seed, t)
-        encoder = self.backbone.create(graph.num_features, generator, self.device)
-        width = self.backbone.architecture().width
-        head = Head.create(width, len(everything.classes), generator, self.device)
-        encoder, head = self.backbone.train(
-            (encoder, head),
+        model = self.backbone.train(
+            self.backbone.model_for(graph, len(everything.classes), generator),
             graph,
             everything,
             everything.classes,
@@ -75,18 +70,17 @@ class Joint(Learner):
             graph=everything.graph,
             train=everything.train,
             val=everything.val,
-            encoder=encoder,
-            head=head,
+            model=model,
         )
 
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node."""
         self._check_graph(graph)
-        encoder: Encoder = self.learned_.encoder
-        return encoder.embed(graph).cpu()
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.head(learned.encoder.embed(graph))
+        logits: Tensor = learned.model.logits(graph)
         return logits
 
 

@@ -13,6 +13,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.encoders.training import Loss, Training, cross_entropy, fit
 from undrift.graphs import Graph, Normalisation
+from undrift.learners.parts.model import Model
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -62,13 +63,24 @@ class Backbone:
             patience=self.patience,
         )
 
-    def create(self, num_features: int, generator: torch.Generator, device: str) -> Encoder:
-        """A new encoder with random weights."""
-        return Encoder.create(self.architecture(), num_features, generator, device)
+    def encoder_for(self, graph: Graph, generator: torch.Generator) -> Encoder:
+        """A new encoder with random weights, for graphs like this and on its device."""
+        device = str(graph.device)
+        return Encoder.create(self.architecture(), graph.num_features, generator, device)
+
+    def head_for(self, classes: int, graph: Graph, generator: torch.Generator) -> Head:
+        """A new head with random columns, on the graph's device."""
+        width = self.architecture().width
+        return Head.create(width, classes, generator, str(graph.device))
+
+    def model_for(self, graph: Graph, classes: int, generator: torch.Generator) -> Model:
+        """A new encoder with a new head."""
+        encoder = self.encoder_for(graph, generator)
+        return Model(encoder, self.head_for(classes, graph, generator))
 
     def train(
         self,
-        model: tuple[Encoder, Head],
+        model: Model,
         graph: Graph,
         task: Task,
         classes: tuple[int, ...],
@@ -78,13 +90,14 @@ class Backbone:
         progress: Progress,
         phase: str,
         loss: Loss = cross_entropy,
-    ) -> tuple[Encoder, Head]:
+    ) -> Model:
         """The model after training on the task; `classes` are the head's columns in order.
 
         `graph` is the task's graph on the model's device.
         """
-        return fit(
-            *model,
+        encoder, head = fit(
+            model.encoder,
+            model.head,
             graph,
             train=task.train.nonzero().flatten().to(graph.device),
             val=task.val.nonzero().flatten().to(graph.device),
@@ -95,6 +108,7 @@ class Backbone:
             progress=progress,
             phase=phase,
         )
+        return Model(encoder, head)
 
 
 def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
