@@ -42,6 +42,15 @@ def test_the_registry_tells_the_truth(name: str) -> None:
     assert kind.keeps_examples == entry.keeps_examples
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_the_search_grid_holds_valid_values(name: str) -> None:
+    kind = method_class(name)
+    for key, values in kind.grid.items():
+        assert len(set(values)) == len(values) > 1
+        for value in values:
+            assert kind.from_params(**{key: value}).params()[key] == value
+
+
 def test_unknown_method_lists_the_names() -> None:
     with pytest.raises(InputError, match="adr, bare, joint"):
         make_learner("ewcc")

@@ -49,14 +49,21 @@ class Training:
 
 @dataclass(frozen=True)
 class Step:
-    """What a loss may look at: one forward pass over the target nodes of a batch."""
+    """What a loss may look at: one forward pass over the target nodes of a batch.
 
+    `nodes` are the target nodes' indices in the graph and `columns` the head's column of each
+    one's class. `encoder` and `head` are the model in training, for further forward passes and
+    penalties on its weights; `generator` is where any noise must come from.
+    """
+
+    nodes: Tensor
     embeddings: Tensor
     logits: Tensor
     columns: Tensor
     class_weights: Tensor | None
     encoder: Encoder
     head: Head
+    generator: torch.Generator
 
 
 Loss = Callable[[Step], Tensor]
@@ -110,7 +117,16 @@ def fit(
     for epoch in range(training.epochs):
         for nodes, batch in batches.epoch(generator):
             embeddings = model.forward(batch, noise)
-            step = Step(embeddings, top(embeddings), columns[nodes], class_weights, model, top)
+            step = Step(
+                nodes=nodes,
+                embeddings=embeddings,
+                logits=top(embeddings),
+                columns=columns[nodes],
+                class_weights=class_weights,
+                encoder=model,
+                head=top,
+                generator=noise,
+            )
             optimiser.zero_grad(set_to_none=True)
             loss(step).backward()
             optimiser.step()

@@ -71,6 +71,10 @@ class Adr(Learner):
 
     name: ClassVar[str] = "adr"
     learned_type: ClassVar[type] = AdrLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "gamma": (1e-3, 1e-2, 1e-1, 1.0),
+        "alpha": (1, 2, 4, 8, 16, 32, 64),
+    }
 
     gamma: float = 1.0
     alpha: int = 1

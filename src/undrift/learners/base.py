@@ -47,6 +47,7 @@ class Learner(ABC):
     name: ClassVar[str]
     keeps_examples: ClassVar[bool] = False
     learned_type: ClassVar[type]
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
 
     seed: int = 0
     device: str = "cpu"
