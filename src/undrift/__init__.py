@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from undrift.datasets.from_networkx import graph_from_networkx
+    from undrift.datasets.tables import read_tables
     from undrift.errors import InputError
     from undrift.evaluation.loop import evaluate
     from undrift.graphs import Graph
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from undrift.learners.joint import Joint
     from undrift.learners.registry import make_learner
     from undrift.streams.benchmarks import load_stream
+    from undrift.streams.file import load_stream_file
     from undrift.streams.stream import TaskStream
     from undrift.streams.task import Task
 
@@ -33,8 +36,11 @@ _WHERE = {
     "Task": "streams.task",
     "TaskStream": "streams.stream",
     "evaluate": "evaluation.loop",
+    "graph_from_networkx": "datasets.from_networkx",
     "load_stream": "streams.benchmarks",
+    "load_stream_file": "streams.file",
     "make_learner": "learners.registry",
+    "read_tables": "datasets.tables",
 }
 
 __all__ = [
@@ -47,8 +53,11 @@ __all__ = [
     "Task",
     "TaskStream",
     "evaluate",
+    "graph_from_networkx",
     "load_stream",
+    "load_stream_file",
     "make_learner",
+    "read_tables",
 ]
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift.datasets.npz import read_npz
+from undrift.datasets.npz import load, read_npz, read_topology
 from undrift.errors import InputError
 
 
@@ -162,3 +162,44 @@ def test_a_single_array_is_refused(tmp_path):
 def test_a_file_that_is_not_there_is_named(path):
     with pytest.raises(InputError, match=r"there is no file .*graph\.npz"):
         read_npz(path)
+
+
+def test_labels_with_gaps_keep_them(path):
+    np.savez(path, **arrays(labels=np.array([0, 7, 7, 3])))
+    assert read_npz(path).labels.tolist() == [0, 7, 7, 3]
+
+
+def test_a_topology_needs_no_features(path):
+    without = {name: None for name in arrays() if name.startswith("attr")}
+    np.savez(path, **arrays(**without))
+    adjacency, labels = read_topology(path)
+    assert adjacency.toarray().tolist() == [
+        [0, 1, 0, 0],
+        [1, 0, 1, 0],
+        [0, 1, 0, 0],
+        [0, 0, 0, 0],
+    ]
+    assert labels.tolist() == [0, 1, 1, 0]
+    assert labels.dtype == np.int64
+    with pytest.raises(InputError, match="has no array 'attr_data'"):
+        read_npz(path)
+
+
+def test_a_topology_is_that_of_the_graph(path):
+    np.savez(path, **arrays())
+    adjacency, labels = read_topology(path)
+    graph = read_npz(path)
+    assert (adjacency != graph.adjacency.to_scipy()).nnz == 0
+    assert labels.tolist() == graph.labels.tolist()
+
+
+def test_a_topology_whose_sizes_disagree(path):
+    np.savez(path, **arrays(labels=np.array([0, 1])))
+    with pytest.raises(InputError, match="4 nodes in adj_shape and 2 in labels; they must agree"):
+        read_topology(path)
+
+
+def test_load_counts_the_edges_of_the_graph(path):
+    np.savez(path, **arrays())
+    graph, edges = load([path])
+    assert edges == graph.num_edges == 4

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.datasets.synthetic import generate
+from undrift.datasets import synthetic
+from undrift.datasets.synthetic import draw_pairs, generate
 from undrift.errors import InputError
 from undrift.streams.split import split_nodes
 
@@ -140,6 +141,64 @@ def test_any_settings_give_a_sound_graph(nodes, words, classes, ratio, homophily
     assert graph.num_edges == 2 * round(nodes * 1.5)
     assert graph.labels.unique().tolist() == list(range(classes))
     assert int(graph.features.indptr.diff().min()) >= 1  # no node without a word
+
+
+# pairs ---------------------------------------------------------------------------------------
+
+
+def pairs(wanted=400, *, sizes=(30, 50), seed=0, homophily=0.7, **options):
+    rng = np.random.default_rng(seed)
+    sizes = np.array(sizes)
+    weights = options.pop("weights", np.ones(sizes.sum()))
+    return draw_pairs(rng, sizes, weights, wanted, homophily, **options)
+
+
+def test_pairs_are_sorted_different_and_as_many_as_wanted():
+    keys, backwards = pairs()
+    low, high = keys // 80, keys % 80
+    assert keys.size == backwards.size == 400
+    assert (np.diff(keys) > 0).all()
+    assert (low < high).all()
+    assert 100 < backwards.sum() < 300
+
+
+def test_pairs_drawn_in_small_chunks_follow_the_same_law(monkeypatch):
+    monkeypatch.setattr(synthetic, "_CHUNK", 7)
+    keys, _ = pairs()
+    inside = (keys // 80 < 30) == (keys % 80 < 30)
+    assert keys.size == 400
+    assert (np.diff(keys) > 0).all()
+    assert inside.mean() == pytest.approx(0.7, abs=0.08)
+
+
+def test_pairs_run_out_where_there_are_no_more():
+    keys, _ = pairs(10_000, sizes=(5, 6), homophily=1.0, rounds=50)
+    assert keys.size == 10 + 15
+
+
+def test_a_homophily_per_class_holds_for_its_sources():
+    keys, backwards = pairs(sizes=(40, 40), homophily=np.array([1.0, 0.0]))
+    low, high = keys // 80, keys % 80
+    source, target = np.where(backwards, high, low), np.where(backwards, low, high)
+    assert (target < 40).all()  # class 0 stays at home, class 1 goes out
+    assert (source >= 40).any()
+
+
+def test_attraction_draws_targets_and_propensity_draws_sources():
+    attraction = np.zeros(80)
+    attraction[[3, 60]] = 1.0
+    keys, backwards = pairs(60, homophily=0.5, attraction=attraction)
+    target = np.where(backwards, keys // 80, keys % 80)
+    assert set(target.tolist()) == {3, 60}
+
+
+def test_names_replace_the_numbers_by_class():
+    plain, _ = pairs()
+    names = np.random.default_rng(5).permutation(80)
+    named, _ = pairs(names=names)
+    ends = np.sort(names[np.stack([plain // 80, plain % 80])], axis=0)
+    # later rounds may meet other repeats first, so the sets need not be drawn in one order
+    assert set((ends[0] * 80 + ends[1]).tolist()) == set(named.tolist())
 
 
 @pytest.mark.parametrize(

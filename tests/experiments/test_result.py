@@ -10,8 +10,18 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.result import Metrics, Result, load_result, result_path, save_result
+from undrift.experiments.result import (
+    Metrics,
+    Result,
+    load_result,
+    result_path,
+    save_result,
+    split_path,
+)
 from undrift.experiments.spec import RunSpec
+from undrift.storage import splits
+from undrift.storage.splits import load_split
+from undrift.testing.graphs import tiny_stream
 
 ROWS = [[90.0], [70.0, 80.0]]
 METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
@@ -66,6 +76,26 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again.by_class == AccuracyMatrix(ROWS)
     assert again.by_node == AccuracyMatrix(ROWS)
     assert again.stand_in is False
+
+
+def test_the_split_lies_beside_it(tmp_path: Path) -> None:
+    saved = tiny_stream().saved_split()
+    path = save_result(result(), tmp_path, split=saved)
+    assert split_path(path) == path.parent / "split.npz"
+    assert load_split(split_path(path)).sha256 == saved.sha256
+    assert sorted(p.name for p in path.parent.iterdir()) == ["result.json", "split.npz"]
+
+
+def test_without_its_split_there_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr(splits, "write_atomically", full)
+    with pytest.raises(InputError, match="full"):
+        save_result(result(), tmp_path, split=tiny_stream().saved_split())
+    assert list(tmp_path.rglob("result.json")) == []
 
 
 def test_saving_again_overwrites(tmp_path: Path) -> None:

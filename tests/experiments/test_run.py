@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,8 +9,8 @@ import torch
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.experiments import run as module
-from undrift.experiments.run import run
-from undrift.experiments.spec import RunSpec
+from undrift.experiments.run import prepare, run
+from undrift.experiments.spec import RunSpec, pinned
 from undrift.learners.registry import make_learner
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_stream
@@ -60,7 +61,12 @@ def test_a_result_says_what_it_cost_and_with_what() -> None:
     assert found.cost.threads == torch.get_num_threads()
     assert set(found.versions) == {"undrift", "torch", "numpy", "scipy", "python"}
     assert found.versions["torch"] == str(torch.__version__)
-    assert found.provenance == {"file": "x.npz", "sha256": "ab12", "stand_in": True}
+    assert found.provenance == {
+        "file": "x.npz",
+        "sha256": "ab12",
+        "split_sha256": tiny_stream().saved_split().sha256,
+        "stand_in": True,
+    }
 
 
 @pytest.mark.parametrize(("protocol", "exams"), [("global", 1), ("local", 3)])
@@ -110,3 +116,47 @@ def test_cuda_without_a_gpu_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match="no CUDA GPU is usable; choose cpu"):
         run(spec(device="cuda"))
+
+
+# stream files ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stream_file(tmp_path: Path) -> Path:
+    """Thirty nodes in three classes, as two tables and a stream.toml."""
+    rows = [f"{i},{i % 3},{i % 3 + 0.01 * i},{i % 2}" for i in range(30)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label,a,b", *rows]))
+    edges = [f"{i},{(i + 3) % 30}" for i in range(30)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    path = tmp_path / "stream.toml"
+    path.write_text(
+        'name = "mine"\n[graph]\nnodes = "nodes.csv"\nedges = "edges.csv"\n'
+        "[tasks]\nbase = 1\nincrement = 1\n"
+    )
+    return path
+
+
+def test_a_stream_file_is_run_and_its_spec_pinned(stream_file: Path) -> None:
+    found = run(spec(stream=str(stream_file)))
+    assert [len(row) for row in found.matrix.by_class] == [1, 2, 3]
+    assert found.spec == pinned(spec(stream=str(stream_file)))
+    assert found.spec.stream_sha256 == found.provenance["content_sha256"]
+    assert found.provenance["nodes"] == "nodes.csv"
+    assert len(str(found.provenance["edges_sha256"])) == 64
+
+
+def test_a_stream_file_that_changed_is_not_run(stream_file: Path) -> None:
+    described = pinned(spec(stream=str(stream_file)))
+    with (stream_file.parent / "edges.csv").open("a") as file:
+        file.write("\n0,1\n")
+    with pytest.raises(InputError, match="changed since the run was described"):
+        run(described)
+
+
+def test_a_prepared_run_knows_its_tasks_and_its_split_before_it_starts(stream_file: Path) -> None:
+    ready = prepare(spec(stream=str(stream_file), seed=2))
+    assert len(ready.stream) == 3
+    assert ready.stream.seed == 2
+    found = ready.run()
+    assert found.provenance["split_sha256"] == ready.stream.saved_split().sha256
+    assert found.matrix == run(spec(stream=str(stream_file), seed=2)).matrix

@@ -4,11 +4,12 @@ import hashlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from undrift.errors import InputError
-from undrift.experiments.spec import RunSpec
+from undrift.experiments.spec import RunSpec, pinned
 
 
 def test_the_id_is_the_hash_of_the_canonical_json() -> None:
@@ -62,6 +63,7 @@ def test_a_spec_is_frozen() -> None:
         ({"seed": True}, "seed: "),
         ({"protocol": "both"}, "protocol: input should be 'global' or 'local'"),
         ({"threads": 2}, "threads: extra inputs"),
+        ({"stream_sha256": "ab"}, "stream_sha256 is for stream files, and 'synthetic' is a name"),
         ({"params": {"seed": 2}}, "seed is not a parameter"),
         ({"params": {"device": "cpu"}}, "device is not a parameter"),
         ({"params": {"gamma": float("nan")}}, "gamma is nan"),
@@ -78,3 +80,65 @@ def test_bad_fields_are_one_sentence(fields: dict[str, object], what: str) -> No
 def test_a_spec_does_not_import_torch() -> None:
     code = "import sys, undrift.experiments.spec; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# stream files ----------------------------------------------------------------------------
+
+TOML = """\
+name = "mine"
+graph.npz = "graph.npz"
+[tasks]
+base = 2
+increment = 1
+"""
+
+
+@pytest.fixture
+def stream_file(tmp_path: Path) -> Path:
+    """A stream file and its data, which a spec hashes but never opens."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "graph.npz").write_bytes(b"data")
+    (folder / "stream.toml").write_text(TOML)
+    return folder / "stream.toml"
+
+
+def test_the_id_of_a_stream_file_is_that_of_its_content(stream_file: Path) -> None:
+    first = pinned(RunSpec(stream=str(stream_file)))
+    moved = stream_file.parent.rename(stream_file.parent.with_name("moved")) / "stream.toml"
+    again = pinned(RunSpec(stream=str(moved)))
+    assert again.stream != first.stream
+    assert again.id == first.id
+    assert pinned(RunSpec(stream=str(moved), seed=1)).id != first.id
+    (moved.parent / "graph.npz").write_bytes(b"other data")
+    other = pinned(RunSpec(stream=str(moved)))
+    moved.write_text(TOML.replace("2", "3"))
+    assert len({first.id, other.id, pinned(RunSpec(stream=str(moved))).id}) == 3
+
+
+def test_a_stream_file_has_no_id_before_it_is_pinned() -> None:
+    with pytest.raises(InputError, match=r"the file mine/stream.toml has no id .* use pinned"):
+        _ = RunSpec(stream="mine/stream.toml").id
+
+
+def test_a_pinned_spec_notices_a_change(stream_file: Path) -> None:
+    spec = pinned(RunSpec(stream=str(stream_file)))
+    assert pinned(spec) == spec
+    (stream_file.parent / "graph.npz").write_bytes(b"other data")
+    with pytest.raises(InputError, match=r"stream.toml or its data changed since the run was desc"):
+        pinned(spec)
+
+
+def test_a_pinned_spec_comes_back_from_json_where_the_file_is_not(stream_file: Path) -> None:
+    spec = pinned(RunSpec(stream=str(stream_file)))
+    text, name = spec.model_dump_json(), spec.id
+    stream_file.unlink()
+    assert RunSpec.model_validate_json(text) == spec
+    assert RunSpec.model_validate_json(text).id == name
+
+
+def test_a_named_stream_is_written_and_pinned_as_ever() -> None:
+    spec = RunSpec(stream="cs-cl")
+    assert "stream_sha256" not in spec.model_dump()
+    assert "stream_sha256" not in spec.model_dump_json()
+    assert pinned(spec) is spec

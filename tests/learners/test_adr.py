@@ -9,8 +9,17 @@ import torch
 
 from undrift.analytic.expansion import Expansion
 from undrift.analytic.statistics import one_hot
-from undrift.encoders.encoder import Encoder
+from undrift.encoders.encoder import Encoder, batch_of
+from undrift.errors import InputError
 from undrift.learners.adr import Adr, AdrLearned
+from undrift.learners.parts.randomness import generator_for
+from undrift.merging.average import Average, merge_average
+from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, unit_norm
+from undrift.merging.ham import Ham
+from undrift.merging.magmax import MagMax, merge_magmax
+from undrift.merging.merger import named
+from undrift.merging.regmean import RegMean, merge_regmean
+from undrift.merging.ties import Ties, merge_ties
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 from undrift.testing.reference_ridge import joint_ridge, merged_layer
@@ -108,9 +117,9 @@ def test_start_merged_begins_at_the_merged_encoder() -> None:
 def test_nodes_all_counts_every_node() -> None:
     for nodes in ("train", "all"):
         task, known = observed(adr(nodes=nodes), 1)[0]
-        assert known.ham is not None
+        assert isinstance(known.memory, Ham)
         expected = int(task.train.sum()) if nodes == "train" else task.graph.num_nodes
-        assert known.ham.banks[0].statistics.count == expected
+        assert known.memory.banks[0].statistics.count == expected
         assert known.bank.statistics.count == int(task.train.sum())
 
 
@@ -123,9 +132,125 @@ def test_logits_seen_grows_one_head_and_task_keeps_none() -> None:
 
 def test_merge_none_predicts_with_the_last_encoder() -> None:
     known = observed(adr(merge="none"))[-1][1]
-    assert known.ham is None
+    assert known.memory is None
     assert known.start is not None
     assert same(known.merged, known.start)
+
+
+Weights = dict[str, torch.Tensor]
+
+
+def thetas(steps: list[tuple[Task, AdrLearned]]) -> list[Weights]:
+    """theta_t of every task, which start="previous" keeps."""
+    return [named(known.start.weights) for _, known in steps if known.start is not None]
+
+
+def initial(seed: int = 0) -> Weights:
+    """The random weights that the first task starts from."""
+    encoder = adr().backbone.encoder_for(tiny_stream().task(0).graph, generator_for(seed, 0))
+    return named(encoder.weights)
+
+
+def mean_grams(task: Task, known: AdrLearned) -> Weights:
+    assert known.start is not None
+    trace = known.start.trace(task.graph, task.train.nonzero().flatten())
+    rows = [torch.as_tensor(h).double() for h in trace]
+    return named([h.T @ h / h.shape[0] for h in rows])
+
+
+def whole_history(rule: str, models: list[Weights], grams: list[Weights]) -> Weights:
+    """The pure function of the rule, with the first model as theta_pre."""
+    if rule == "average":
+        return merge_average(models)
+    if rule == "regmean":
+        return merge_regmean(models, grams)
+    return (merge_magmax if rule == "magmax" else merge_ties)(models, models[0])
+
+
+@pytest.mark.parametrize("rule", ["average", "magmax", "regmean", "ties"])
+def test_merged_encoder_is_the_rule_over_all_tasks(rule: str) -> None:
+    steps = observed(adr(merge=rule))
+    for t, (_, known) in enumerate(steps):
+        models = thetas(steps)[: t + 1]
+        wanted = whole_history(rule, models, [mean_grams(*step) for step in steps[: t + 1]])
+        assert len(wanted) == 2
+        for fast, slow in zip(known.merged.weights, wanted.values(), strict=True):
+            assert float((fast - slow).norm() / slow.norm()) < 1e-5
+    kinds = {"average": Average, "magmax": MagMax, "regmean": RegMean, "ties": Ties}
+    assert type(steps[-1][1].memory) is kinds[rule]
+    assert not same(steps[-1][1].merged, steps[0][1].merged)
+
+
+@pytest.mark.parametrize("nodes", ["train", "all"])
+def test_fisher_merging_weighs_by_the_fisher_of_each_task(nodes: str) -> None:
+    steps = observed(adr(merge="fisher", logits="seen", nodes=nodes))  # keeps each head
+    memories = [known.memory for _, known in steps]
+    totals = [m.total for m in memories if isinstance(m, Fisher)]
+    assert len(totals) == 3
+    nothing = tuple(torch.zeros_like(w) for w in totals[0])
+    fishers = [
+        tuple(b - a for a, b in zip(before, after, strict=True))
+        for before, after in zip([nothing, *totals[:-1]], totals, strict=True)
+    ]
+    whole = merge_fisher(thetas(steps), [named(f) for f in fishers])
+    for fast, slow in zip(steps[-1][1].merged.weights, whole.values(), strict=True):
+        assert torch.allclose(fast, slow, atol=1e-6)
+    for (task, known), fisher in zip(steps, fishers, strict=True):
+        again = many_probes(task, known, nodes)
+        for estimate, better in zip(fisher, again, strict=True):
+            likeness = torch.cosine_similarity(estimate.flatten(), better.flatten(), dim=0)
+            assert float(likeness) > 0.85  # 32 probes against 1000
+
+
+def many_probes(task: Task, known: AdrLearned, nodes: str) -> tuple[torch.Tensor, ...]:
+    assert known.start is not None
+    assert known.head is not None
+    weights = tuple(w.clone().requires_grad_() for w in known.start.weights)
+    encoder = Encoder(known.start.architecture, weights)
+    chosen = task.train if nodes == "train" else torch.ones_like(task.train)
+    batch = batch_of(encoder, task.graph, chosen.nonzero().flatten())
+    noise = torch.Generator().manual_seed(9)
+    logits = known.head(encoder.forward(batch))
+    return unit_norm(diagonal_fisher(logits, weights, generator=noise, probes=1000))
+
+
+@pytest.mark.parametrize("rule", ["magmax", "ties"])
+def test_origin_initial_measures_changes_from_the_random_weights(rule: str) -> None:
+    steps = observed(adr(merge=rule, origin="initial"))
+    merge = merge_magmax if rule == "magmax" else merge_ties
+    wanted = merge(thetas(steps), initial())
+    for fast, slow in zip(steps[-1][1].merged.weights, wanted.values(), strict=True):
+        assert torch.allclose(fast, slow, atol=1e-6)
+    other = observed(adr(merge=rule))[-1][1].merged
+    assert not torch.allclose(steps[-1][1].merged.weights[0], other.weights[0], atol=1e-3)
+
+
+def test_the_rule_leaves_adaptation_alone() -> None:
+    """A rule only merges: the encoders it merges are the same under every rule."""
+    last = [
+        observed(adr(merge=rule))[-1][1].start
+        for rule in ("ham", "none", "average", "fisher", "magmax", "regmean", "ties")
+    ]
+    assert last[0] is not None
+    assert all(other is not None and same(last[0], other) for other in last)
+
+
+def test_unknown_rule_and_origin_list_the_names() -> None:
+    with pytest.raises(InputError, match="average, fisher, ham, magmax, none, regmean, ties"):
+        adr(merge="mean")
+    with pytest.raises(InputError, match="base, initial"):
+        adr(origin="zero")
+
+
+@pytest.mark.parametrize(
+    ("rule", "per_weight"), [("average", 8), ("fisher", 16), ("magmax", 8), ("ties", 28)]
+)
+def test_memory_of_the_rules_is_constant_per_weight(rule: str, per_weight: int) -> None:
+    learner = adr(merge=rule)
+    for t in range(3):
+        state = learner.observe(tiny_stream().task(t)).state()
+        kept = sum(v.nbytes for k, v in state.tensors.items() if k.startswith("memory."))
+        assert kept == per_weight * (12 * 10 + 10 * 8)
 
 
 def test_merging_reduces_drift() -> None:
@@ -165,7 +290,7 @@ def test_memory_follows_the_papers_formula() -> None:
     learner = adr(alpha=3)
     known = observed(learner)[-1][1]
     state = learner.state()
-    ham = sum(t.nbytes for k, t in state.tensors.items() if k.startswith("ham."))
+    ham = sum(t.nbytes for k, t in state.tensors.items() if k.startswith("memory."))
     acr = sum(t.nbytes for k, t in state.tensors.items() if k.startswith("bank."))
     assert ham == 8 * ((12 * 12 + 12 * 10) + (10 * 10 + 10 * 8))
     assert acr == 8 * (24 * 24 + 24 * len(known.classes))

@@ -142,10 +142,10 @@ def test_a_stream_on_disk_and_a_stand_in_are_marked() -> None:
         def on_disk(self) -> bool:
             return True
 
-    info = Here("x", "X", "somewhere", 2, 2, 10, 20, 3, 4, file="x.npz", stand_in=True)
+    info = Here("x-stand-in", "X stand-in", "cora-full", 30, 2, stand_in=True)
     line = shown(streams_table([info]))[-1]
     assert "  yes  " in line
-    assert line.endswith("somewhere (stand-in)")
+    assert line.endswith("real links and labels (stand-in)")
 
 
 def test_every_method_is_listed() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import subprocess
 import sys
 
@@ -10,29 +9,32 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from undrift.datasets import catalogue
+from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile
+from undrift.datasets.folder import data_folder
 from undrift.errors import InputError
 from undrift.streams import benchmarks
-from undrift.streams.benchmarks import STREAMS, StreamInfo, load_stream
+from undrift.streams.benchmarks import STREAMS, StreamInfo, load_stream, stream_info
 from undrift.streams.split import split_counts
 from undrift.testing.check_stream import check_stream
 
-SMALL = StreamInfo(
+SMALL_DATA = Dataset(
     name="small",
     title="Small",
-    source="written by this test",
-    base=1,
-    increment=1,
+    files=(RemoteFile("small.npz", "http://localhost/small.npz"),),
     nodes=12,
     edges=22,
     features=12,
     classes=2,
-    file="small.npz",
+    licence="MIT",
+    source="written by this test",
 )
+SMALL = StreamInfo("small-cl", "Small-CL", "small", 1, 1)
 
 
 @pytest.fixture
 def small_file(monkeypatch, tmp_path):
-    """A stream `small` over a file in a data folder: twelve nodes in a row."""
+    """A stream `small-cl` over a file in a data folder: twelve nodes in a row."""
     links, words = sp.eye(12, k=1, format="csr"), sp.eye(12, format="csr")
     parts = {"labels": np.arange(12) % 2}
     for prefix, matrix in (("adj", links), ("attr", words)):
@@ -44,70 +46,121 @@ def small_file(monkeypatch, tmp_path):
         }
     np.savez(tmp_path / "small.npz", **parts)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
-    monkeypatch.setitem(benchmarks.STREAMS, "small", SMALL)
+    monkeypatch.setitem(catalogue.DATASETS, "small", SMALL_DATA)
+    monkeypatch.setitem(benchmarks.STREAMS, "small-cl", SMALL)
     return tmp_path / "small.npz"
 
 
 def test_the_list_is_read_without_torch_numpy_or_scipy():
     code = (
-        "import sys; from undrift.streams.benchmarks import STREAMS; "
-        "STREAMS['cs-cl'].on_disk(); "
+        "import sys; from undrift.streams.benchmarks import STREAMS, stream_info; "
+        "[(s.on_disk(), s.nodes, s.edges, s.source) for s in STREAMS.values()]; "
+        "stream_info('reddit-cl-stand-in@0.01').edges; "
         "sys.exit(', '.join({'torch', 'numpy', 'scipy'} & set(sys.modules)) or 0)"
     )
     run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 
 
-def test_names_and_sizes_are_those_of_the_paper():
-    assert list(STREAMS) == ["synthetic", "cs-cl"]
+PAPER = {  # the paper's dataset table
+    "cs-cl": (18_333, 163_788, 6_805, 15, 5, 10, 6),
+    "corafull-cl": (19_793, 126_842, 8_710, 70, 30, 40, 21),
+    "arxiv-cl": (169_343, 1_166_243, 128, 40, 20, 20, 11),
+    "reddit-cl": (232_965, 114_615_892, 602, 40, 20, 20, 11),
+}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_four_benchmarks_are_those_of_the_paper(name):
+    info = STREAMS[name]
+    later = info.classes - info.base
+    found = (info.nodes, info.edges, info.features, info.classes, info.base, later, info.tasks)
+    assert found == PAPER[name]
+    assert info.increment == 2
+    assert not info.stand_in
+
+
+@pytest.mark.parametrize("name", ["corafull-cl", "arxiv-cl", "reddit-cl"])
+def test_a_stand_in_says_so_and_has_the_shape_of_its_benchmark(name):
+    real, info = STREAMS[name], STREAMS[f"{name}-stand-in"]
+    assert info.stand_in
+    assert "stand-in" in info.title
+    shape = dataclasses.replace(info, name=real.name, title=real.title, stand_in=False)
+    assert shape == real
+    assert (info.nodes, info.edges, info.tasks) == (real.nodes, real.edges, real.tasks)
+
+
+def test_the_list_is_in_order_and_complete():
+    assert list(STREAMS) == [
+        "synthetic",
+        "cs-cl",
+        "corafull-cl",
+        "corafull-cl-stand-in",
+        "arxiv-cl",
+        "arxiv-cl-stand-in",
+        "reddit-cl",
+        "reddit-cl-stand-in",
+        "physics-cl",
+        "computers-cl",
+        "photo-cl",
+        "coraml-cl",
+        "citeseer-cl",
+        "dblp-cl",
+    ]
     assert all(name == info.name for name, info in STREAMS.items())
-    cs = STREAMS["cs-cl"]
-    assert (cs.base, cs.increment, cs.tasks, cs.classes) == (5, 2, 6, 15)
-    assert not any(info.stand_in for info in STREAMS.values())
+    assert {name for name, info in STREAMS.items() if info.stand_in} == {
+        name for name in STREAMS if name.endswith("-stand-in")
+    }
 
 
 @pytest.mark.parametrize(
-    ("base", "increment", "classes", "tasks"),
-    [(5, 2, 15, 6), (4, 2, 10, 4), (3, 2, 8, 4), (15, 2, 15, 1), (1, 100, 3, 2)],
+    ("base", "increment", "tasks"), [(5, 2, 6), (4, 2, 7), (3, 2, 7), (15, 2, 1), (1, 100, 2)]
 )
-def test_tasks_counts_a_smaller_last_one(base, increment, classes, tasks):
-    info = dataclasses.replace(SMALL, base=base, increment=increment, classes=classes)
+def test_tasks_counts_a_smaller_last_one(base, increment, tasks):
+    info = dataclasses.replace(STREAMS["cs-cl"], base=base, increment=increment)
     assert info.tasks == tasks
 
 
-def test_on_disk_follows_the_file(monkeypatch, tmp_path):
-    monkeypatch.delenv("UNDRIFT_DATA", raising=False)
-    assert STREAMS["synthetic"].on_disk()
-    assert not SMALL.on_disk()
+def test_on_disk_follows_the_files(monkeypatch, tmp_path):
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
-    assert not SMALL.on_disk()
-    (tmp_path / "small.npz").write_bytes(b"")
-    assert SMALL.on_disk()
+    assert STREAMS["synthetic"].on_disk()
+    assert STREAMS["reddit-cl-stand-in"].on_disk()
+    for name, files in (
+        ("cs-cl", ["ms_academic_cs.npz"]),
+        ("corafull-cl-stand-in", ["cora_full_topology.npz"]),
+        ("reddit-cl", ["reddit_data.npz", "reddit_graph.npz"]),
+    ):
+        for file in files:
+            assert not STREAMS[name].on_disk()
+            (tmp_path / file).write_bytes(b"")
+        assert STREAMS[name].on_disk()
+        assert STREAMS[name].file == files[0]
 
 
 def test_synthetic_matches_its_entry_and_keeps_the_promises():
     info, stream = STREAMS["synthetic"], load_stream("synthetic")
+    graph = stream.graph
+    assert (graph.num_nodes, graph.num_edges) == (info.nodes, info.edges)
+    assert (graph.num_features, stream.num_classes) == (info.features, info.classes)
     assert len(stream) == info.tasks == 4
-    assert stream.name == "synthetic"
+    assert (stream.name, stream.stand_in) == ("synthetic", False)
     assert stream.provenance == {"generator": "undrift.datasets.synthetic.generate(seed=0)"}
-    assert all(row.dropped > 0 for row in stream.describe())
     check_stream(stream, lambda seed: load_stream("synthetic", seed))
 
 
-def test_a_seed_changes_the_split_of_synthetic_and_not_the_graph():
-    first, second = load_stream("synthetic", 0), load_stream("synthetic", 1)
+@pytest.mark.parametrize("name", ["synthetic", "reddit-cl-stand-in@0.01"])
+def test_a_seed_changes_the_split_and_not_the_graph(name):
+    first, second = load_stream(name, 0), load_stream(name, 1)
     assert torch.equal(first.graph.labels, second.graph.labels)
     assert torch.equal(first.graph.adjacency.indices, second.graph.adjacency.indices)
-    assert torch.equal(first.graph.features.indices, second.graph.features.indices)
     assert not torch.equal(first.train, second.train)
     assert first.classes == second.classes
 
 
 def test_a_file_stream_says_which_file_it_is(small_file):
-    stream = load_stream("small", seed=2)
-    digest = hashlib.sha256(small_file.read_bytes()).hexdigest()
-    assert stream.provenance == {"file": "small.npz", "sha256": digest}
-    assert (stream.name, stream.seed, len(stream)) == ("small", 2, 2)
+    stream = load_stream("small-cl", seed=2)
+    assert "small.npz" in " ".join([*stream.provenance, *stream.provenance.values()])
+    assert (stream.name, stream.seed, len(stream)) == ("small-cl", 2, 2)
     check_stream(stream)
 
 
@@ -115,39 +168,126 @@ def test_a_file_stream_says_which_file_it_is(small_file):
     ("what", "count"), [("nodes", 12), ("edges", 22), ("features", 12), ("classes", 2)]
 )
 def test_a_file_with_other_statistics_does_not_pass(monkeypatch, small_file, what, count):
-    changed = dataclasses.replace(SMALL, **{what: 99})
-    monkeypatch.setitem(benchmarks.STREAMS, "small", changed)
-    wanted = f"'small' has {count} {what}, but the benchmark has 99; use small.npz as published"
+    changed = dataclasses.replace(SMALL_DATA, **{what: 99})
+    monkeypatch.setitem(catalogue.DATASETS, "small", changed)
+    with pytest.raises(InputError, match=f"{count} {what}.* 99"):
+        load_stream("small-cl")
+
+
+# stand-ins and options -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reddit():
+    return load_stream("reddit-cl-stand-in", seed=1, scale=0.01)
+
+
+def test_a_small_reddit_keeps_the_promises(reddit):
+    check_stream(reddit, lambda seed: load_stream("reddit-cl-stand-in@0.01", seed))
+    assert [len(classes) for classes in reddit.classes] == [20] + 10 * [2]
+    assert reddit.stand_in
+    assert reddit.name == "reddit-cl-stand-in@0.01"
+    info = stream_info(reddit.name)
+    assert (info.nodes, info.edges) == (reddit.graph.num_nodes, reddit.graph.num_edges)
+
+
+def test_the_last_class_of_reddit_is_in_no_task(reddit):
+    assert 40 not in reddit.graph.labels
+    gone = reddit.graph.labels == -1
+    assert int(gone.sum()) == 10
+    assert (reddit.task_of[gone] == -1).all()
+    assert not (reddit.train | reddit.val | reddit.test)[gone].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "wanted"),
+    [
+        ("reddit-cl-stand-in@0.010", {}, "reddit-cl-stand-in@0.01"),
+        ("reddit-cl-stand-in@1", {}, "reddit-cl-stand-in"),
+        ("reddit-cl-stand-in@0.5", {"scale": 0.25}, "reddit-cl-stand-in@0.25"),
+        ("reddit-cl-stand-in@0.5", {"scale": 1}, "reddit-cl-stand-in"),
+        ("arxiv-cl@directed", {}, "arxiv-cl@directed"),
+        ("arxiv-cl", {"directed": True}, "arxiv-cl@directed"),
+        ("arxiv-cl@directed", {"directed": True}, "arxiv-cl@directed"),
+        ("arxiv-cl-stand-in", {"directed": True}, "arxiv-cl-stand-in@directed"),
+        ("cs-cl", {"scale": 1.0}, "cs-cl"),
+    ],
+)
+def test_the_name_says_the_options_however_they_were_given(monkeypatch, name, options, wanted):
+    class LoadedError(Exception):
+        pass
+
+    def stop(info):
+        raise LoadedError(info)
+
+    monkeypatch.setattr(benchmarks, "_graph", stop)
+    with pytest.raises(LoadedError) as caught:
+        load_stream(name, **options)
+    info = caught.value.args[0]
+    assert info.name == wanted
+    assert stream_info(wanted) == info
+
+
+@pytest.mark.parametrize("scale", ["0", "-1", "1.5", "nan", "inf"])
+def test_a_scale_out_of_range_is_named(scale):
+    wanted = "scale of stream 'reddit-cl-stand-in' must be a number above 0 and at most 1, not"
     with pytest.raises(InputError, match=wanted):
-        load_stream("small")
+        stream_info(f"reddit-cl-stand-in@{scale}")
+    with pytest.raises(InputError, match=wanted):
+        load_stream("reddit-cl-stand-in", scale=float(scale))
 
 
-def test_an_unknown_stream_prints_the_list():
-    with pytest.raises(InputError, match=r"unknown stream 'cs' .*choose one of: cs-cl, synthetic"):
-        load_stream("cs")
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("reddit-cl-stand-in@small", "unknown option 'small' after the @; give a scale"),
+        ("reddit-cl-stand-in@", "unknown option '' after the @"),
+        ("reddit-cl@0.1", "'reddit-cl' has one size"),
+        ("corafull-cl-stand-in@0.1", "'corafull-cl-stand-in' has one size"),
+        ("synthetic@0.1", "'synthetic' has one size"),
+        ("cs-cl@directed", "'cs-cl' has no directed form"),
+        ("synthetic@directed", "'synthetic' has no directed form"),
+        ("reddit@0.1", r"unknown stream 'reddit@0\.1' \(did you mean 'reddit-cl'"),
+        ("cs", r"unknown stream 'cs' .*choose one of: arxiv-cl, .*, synthetic"),
+    ],
+)
+def test_a_name_that_means_nothing_is_explained(name, wanted):
+    with pytest.raises(InputError, match=wanted):
+        load_stream(name)
 
 
-def test_a_missing_file_says_how_to_point_to_it(monkeypatch):
-    monkeypatch.delenv("UNDRIFT_DATA", raising=False)
-    with pytest.raises(InputError, match=r"ms_academic_cs\.npz is needed; set .* UNDRIFT_DATA"):
-        load_stream("cs-cl")
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("cs-cl", r"ms_academic_cs\.npz"),
+        ("corafull-cl-stand-in", r"cora_full_topology\.npz"),
+        ("arxiv-cl-stand-in", r"arxiv_labels_split\.npz"),
+    ],
+)
+def test_a_missing_file_is_named_with_a_way_to_point_to_it(monkeypatch, tmp_path, name, file):
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=rf"{file} is .*UNDRIFT_DATA"):
+        load_stream(name)
+
+
+# real files ----------------------------------------------------------------------------------
+
+
+def real(name):
+    if not STREAMS[name].on_disk():
+        pytest.skip(f"needs {STREAMS[name].file} in the folder that UNDRIFT_DATA names")
+    return load_stream(name)
 
 
 @pytest.fixture(scope="module")
 def cs():
-    if not STREAMS["cs-cl"].on_disk():
-        pytest.skip(
-            "needs ms_academic_cs.npz (github.com/shchur/gnn-benchmark, data/npz) in the folder "
-            "that UNDRIFT_DATA names"
-        )
-    return load_stream("cs-cl")
+    return real("cs-cl")
 
 
 @pytest.mark.real_data
 def test_cs_cl_keeps_the_promises(cs):
     check_stream(cs, lambda seed: load_stream("cs-cl", seed))
-    assert cs.provenance["file"] == "ms_academic_cs.npz"
-    assert len(cs.provenance["sha256"]) == 64
+    assert "ms_academic_cs.npz" in " ".join([*cs.provenance, *cs.provenance.values()])
 
 
 @pytest.mark.real_data
@@ -168,7 +308,7 @@ def test_cs_cl_has_six_tasks_of_known_sizes(cs):
 
 @pytest.mark.real_data
 def test_the_base_task_of_cs_cl_has_27_5_percent_of_the_nodes(cs):
-    assert cs.nodes([0]).numel() / cs.graph.num_nodes == pytest.approx(0.275, abs=0.0005)
+    assert cs.base_share == pytest.approx(0.275, abs=0.0005)
 
 
 @pytest.mark.real_data
@@ -179,3 +319,62 @@ def test_every_class_of_cs_cl_is_split_6_2_2(cs):
         found = tuple(int((mask & inside).sum()) for mask in (cs.train, cs.val, cs.test))
         assert found == split_counts(int(inside.sum()), (0.6, 0.2, 0.2))
         assert found[0] / sum(found) == pytest.approx(0.6, abs=0.01)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("physics-cl", [2, 1, 1, 1]),
+        ("computers-cl", [4, 2, 2, 2]),
+        ("photo-cl", [4, 2, 2]),
+        ("coraml-cl", [3, 2, 2]),
+        ("citeseer-cl", [2, 2, 2]),
+        ("dblp-cl", [2, 1, 1]),
+    ],
+)
+def test_the_other_real_streams_load_and_account_for_every_edge(name, sizes):
+    stream, info = real(name), STREAMS[name]
+    assert [len(classes) for classes in stream.classes] == sizes
+    assert len(stream) == info.tasks
+    rows = stream.describe()
+    assert sum(row.edges + row.dropped for row in rows) == info.edges
+    assert sum(row.train + row.val + row.test for row in rows) == info.nodes
+    assert not stream.stand_in
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    """The real files in a folder of the test's own, so that nothing is cached among them."""
+    for dataset in ("cora-full", "ogbn-arxiv"):
+        file = benchmarks.STAND_INS[dataset].file
+        if (data_folder() / file).is_file():
+            (tmp_path / file).symlink_to((data_folder() / file).resolve())
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.real_data
+def test_arxiv_cl_has_the_published_class_imbalance(own_cache):
+    """Rounded to one decimal; counted over all nodes of a task: over train nodes T5 is 51.6."""
+    stream = real("arxiv-cl-stand-in")
+    rows = stream.describe()
+    found = [round(row.imbalance, 1) for row in rows[1:]]
+    assert found == [5.3, 1.5, 17.7, 1.0, 51.5, 4.2, 3.1, 61.9, 1.5, 1.3]
+    assert stream.base_share == pytest.approx(0.435, abs=0.0005)
+    # both directions of 1,157,799 linked pairs, as in the published graph
+    assert stream.graph.num_edges == sum(row.edges + row.dropped for row in rows) == 2_315_598
+    assert stream.graph.adjacency.symmetric
+    directed = load_stream("arxiv-cl-stand-in@directed")
+    assert directed.graph.num_edges == DATASETS["ogbn-arxiv"].edges
+    assert not directed.graph.adjacency.symmetric
+
+
+@pytest.mark.real_data
+def test_corafull_cl_has_its_real_tasks(own_cache):
+    stream = real("corafull-cl-stand-in")
+    rows = stream.describe()
+    assert stream.base_share == pytest.approx(0.441, abs=0.0005)
+    assert [row.nodes for row in rows[:3]] == [8733, 597, 1009]
+    assert rows[-1].train == 26
+    assert len(rows) == 21

@@ -25,8 +25,10 @@ For example:
     undrift run --stream cs-cl --method adr --seed 1
     undrift streams               what there is to learn from
     undrift methods               what there is to learn with
+    undrift data fetch coauthor-cs
 
-Real data files are looked for in the folder named by UNDRIFT_DATA.
+Real data files are looked for in the folder named by UNDRIFT_DATA, else in the
+platform's cache folder.
 """
 
 # what help says before a command's module is imported: a line for the list, and examples
@@ -35,25 +37,30 @@ _COMMANDS = {
         "Run one method over one stream and grade it after every task.",
         """\
 The result is written to OUT/ID/result.json, where ID is a hash of what was
-run; the same run again overwrites it.
+run; the same run again overwrites it. OUT/ID/split.npz holds the split.
 
 For example:
 
     undrift run
     undrift run --stream cs-cl --method bare --seed 1
+    undrift run --stream papers/stream.toml     a graph of your own
     undrift run --set gamma=0.1 --set alpha=4 --set hidden=64,64
     undrift run --protocol local --threads 4 --out /tmp/runs
 """,
     ),
     "streams": (
-        "List the streams: size, tasks, source, on disk or not.",
+        "List the streams: size, tasks, source, on disk or not; or show one.",
         """\
 Tasks read as: how many (classes of the first + later tasks x classes of each).
+A stand-in is generated data of the size and shape of a benchmark.
 
 For example:
 
     undrift streams
     UNDRIFT_DATA=~/graphs undrift streams
+    undrift streams --show cs-cl
+    undrift streams --show reddit-cl-stand-in@0.01    a hundredth of its nodes
+    undrift streams --show arxiv-cl@directed          citations go one way
 """,
     ),
     "methods": (
@@ -65,7 +72,21 @@ For example:
     undrift run --method bare
 """,
     ),
+    "leakage": (
+        "Show what local testing gives away: attack the task ids, and use them.",
+        """\
+The result is written to OUT/leakage-STREAM-METHOD-SEED.json.
+
+For example:
+
+    undrift leakage --method bare
+    undrift leakage --stream cs-cl --method adr --threads 4
+    undrift leakage --stream cs-cl --method bare --figure leakage.svg
+""",
+    ),
 }
+
+_DATA_HELP = "List, fetch and check the files that datasets are read from."
 
 
 def make_app() -> App:
@@ -81,6 +102,7 @@ def make_app() -> App:
     for name, (line, examples) in _COMMANDS.items():
         where = f"undrift.cli.{name}:{name}"
         app.command(where, name=name, help=line, help_epilogue=examples)
+    app.command("undrift.cli.data:data", name="data", help=_DATA_HELP)
     return app
 
 

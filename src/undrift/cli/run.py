@@ -33,11 +33,12 @@ def run(
 
     Ends with the accuracy matrix, its metrics and what it cost, and writes all of it to
     OUT/ID/result.json, where ID is a hash of what was run. The same run again overwrites it.
+    OUT/ID/split.npz beside it holds the classes of every task and the split of the nodes.
 
     Parameters
     ----------
     stream
-        What to learn from; "undrift streams" lists them.
+        What to learn from: a name ("undrift streams" lists them) or the path of a stream.toml.
     method
         What to learn with; "undrift methods" lists them.
     seed
@@ -63,12 +64,11 @@ def run(
     from undrift.experiments.spec import RunSpec
     from undrift.learners.registry import METHODS
     from undrift.storage.files import make_folder
-    from undrift.streams.benchmarks import STREAMS
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
-    for kind, name, known in (("stream", stream, list(STREAMS)), ("method", method, list(METHODS))):
-        if name not in known:
-            raise unknown_name(kind, name, known)
+    _check_stream(stream)
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
     texts = parse_settings(settings)
     _set_threads(threads)
     make_folder(out)
@@ -84,10 +84,23 @@ def run(
         params=choose_readings(method, texts),
         device=device,
     )
-    with run_progress(progress_console(), STREAMS[stream].tasks) as shown:
-        result = experiment.run(spec, progress=shown.report, after_task=shown.after_task)
-    path = save_result(result, out)
+    console = progress_console()
+    with console.status("loading the stream"):
+        prepared = experiment.prepare(spec)
+    with run_progress(console, len(prepared.stream)) as shown:
+        result = prepared.run(progress=shown.report, after_task=shown.after_task)
+    path = save_result(result, out, split=prepared.stream.saved_split())
     _show(output(), result, path)
+
+
+def _check_stream(stream: str) -> None:
+    from undrift.streams.benchmarks import stream_info
+    from undrift.streams.file import is_stream_file, read_stream_file
+
+    if is_stream_file(stream):
+        read_stream_file(stream)
+    else:
+        stream_info(stream)
 
 
 def _set_threads(threads: int | None) -> None:
@@ -112,4 +125,7 @@ def _show(console: Console, result: Result, path: Path) -> None:
     console.print(matrix_table(result.by_class, title=title, width=console.width), "")
     console.print(metrics_table(result), "")
     console.print(cost_table(result), "")
+    for what in ("repairs", "periods"):
+        if what in result.provenance:
+            console.print(f"{what}: {result.provenance[what]}", markup=False, soft_wrap=True)
     console.print(f"result: {path}", soft_wrap=True)

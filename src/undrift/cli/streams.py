@@ -2,17 +2,60 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from undrift.streams.stream import TaskStream
+
 __all__ = ["streams"]
 
 
-def streams() -> None:
+def streams(
+    *, show: Annotated[str | None, Parameter(show_default=False)] = None, seed: int = 0
+) -> None:
     """List the streams: their size, their tasks, their source, and whether they are on disk.
 
     "tasks" reads as number (classes of the first + later tasks x classes of each). Files are
     looked for in the folder named by the environment variable UNDRIFT_DATA.
+
+    Parameters
+    ----------
+    show
+        A stream, by its name or as the path of a stream.toml: print its tasks with their
+        classes, nodes per split, edges kept and dropped, and class imbalance rho_t.
+    seed
+        Decides the split that is shown.
     """
     from undrift.cli.console import output
-    from undrift.reporting.tables import streams_table
-    from undrift.streams.benchmarks import STREAMS
 
-    output().print(streams_table(STREAMS.values()))
+    console = output()
+    if show is None:
+        from undrift.reporting.tables import streams_table
+        from undrift.streams.benchmarks import STREAMS
+
+        console.print(streams_table(STREAMS.values()))
+        return
+    from undrift.cli.console import progress_console
+    from undrift.reporting.stream_table import stream_header, tasks_table
+
+    with progress_console().status(f"loading {show}"):
+        stream, published_edges = _load(show, seed)
+        rows = stream.describe()
+    for line in stream_header(stream, rows, published_edges):
+        console.print(line, markup=False, soft_wrap=True)
+    console.print("", tasks_table(rows))
+
+
+def _load(name: str, seed: int) -> tuple[TaskStream, int | None]:
+    """The stream, and its number of edges as published where it is a dataset's."""
+    from undrift.streams.file import is_stream_file
+
+    if is_stream_file(name):
+        from undrift.streams.file import load_stream_file
+
+        return load_stream_file(name, seed), None
+    from undrift.streams.benchmarks import load_stream, stream_info
+
+    return load_stream(name, seed), stream_info(name).edges

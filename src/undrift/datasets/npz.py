@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
 
+from undrift.datasets.arrays import Array, Npz, open_npz
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["read_npz"]
+__all__ = ["load", "read_npz", "read_topology"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
+_HOLDS = "a gnn-benchmark file holds adj_*, attr_* and labels"
 
 
 def read_npz(path: str | Path) -> Graph:
     """The graph in a file with the arrays `adj_*` and `attr_*` (two CSR matrices) and `labels`.
 
     The adjacency becomes binary and symmetric (an edge in either direction is an edge in both)
-    without self-loops. Features stay sparse. Only these nine arrays are read: files of this
-    family also carry object arrays, which only pickle could load and which are never touched.
-    A damaged or wrong file is an `InputError` that names the file and the array.
+    without self-loops. Features stay sparse. Labels may have gaps and keep them. Only these nine
+    arrays are read: files of this family also carry object arrays, which only pickle could load
+    and which are never touched. A damaged or wrong file is an `InputError` that names the file
+    and the array.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path")
-    with path.open("rb") as file:  # opened here: np.load leaves a file open when it fails
-        archive = _open(file, path)
-        adjacency = _matrix(archive, "adj", path)
-        features = _matrix(archive, "attr", path)
-        labels = _array(archive, "labels", "iu", path)
+    with open_npz(path, _HOLDS) as archive:
+        adjacency = _matrix(archive, "adj")
+        features = _matrix(archive, "attr")
+        labels = archive.array("labels", "iu")
     _check_sizes(adjacency, features, labels, path)
     try:
         return Graph.from_scipy(features, _undirected(adjacency), labels)
@@ -42,45 +38,32 @@ def read_npz(path: str | Path) -> Graph:
         raise InputError(f"in {path}, {error}") from error
 
 
-def _open(file: BinaryIO, path: Path) -> Any:
-    try:
-        archive = np.load(file, allow_pickle=False)
-    except _DAMAGE as error:
-        raise InputError(
-            f"{path} is damaged or not an .npz file; fetch it again from its source"
-        ) from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise InputError(f"{path} holds a single array; an .npz file of named arrays is needed")
-    return archive
+def read_topology(path: str | Path) -> tuple[sp.csr_matrix, Array]:
+    """Edges and labels of a file of this layout, whether or not it has features.
+
+    The adjacency is as `read_npz` makes it: binary, symmetric, without self-loops. Labels are
+    int64.
+    """
+    path = Path(path)
+    with open_npz(path, _HOLDS) as archive:
+        adjacency = _matrix(archive, "adj")
+        labels = archive.array("labels", "iu", dtype=np.int64)
+    _check_sizes(adjacency, None, labels, path)
+    return _undirected(adjacency), labels
 
 
-def _array(archive: Any, name: str, kinds: str, path: Path) -> Array:
-    """One array by its name; `kinds` are the numpy type kinds it may have (i, u, f, b)."""
-    if name not in archive.files:
-        raise InputError(
-            f"{path} has no array {name!r}; a gnn-benchmark file holds adj_*, attr_* and labels"
-        )
-    try:
-        array: Array = archive[name]
-    except _DAMAGE as error:
-        raise InputError(
-            f"array {name!r} of {path} is damaged or not made of numbers; fetch the file again "
-            "from its source"
-        ) from error
-    if array.dtype.kind not in kinds or array.ndim != 1:
-        wanted = "whole numbers" if kinds == "iu" else "numbers"
-        raise InputError(
-            f"array {name!r} of {path} must be a list of {wanted}, not {array.dtype} of shape "
-            f"{array.shape}"
-        )
-    return array
+def load(paths: Sequence[Path]) -> tuple[Graph, int]:
+    """What the catalogue asks of a reader: the graph, and its edges as they are published."""
+    (path,) = paths
+    graph = read_npz(path)
+    return graph, graph.num_edges
 
 
-def _matrix(archive: Any, prefix: str, path: Path) -> sp.csr_matrix:
-    data = _array(archive, f"{prefix}_data", "iufb", path)
-    indices = _array(archive, f"{prefix}_indices", "iu", path)
-    indptr = _array(archive, f"{prefix}_indptr", "iu", path)
-    shape = _array(archive, f"{prefix}_shape", "iu", path)
+def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
+    data = archive.array(f"{prefix}_data", "iufb")
+    indices = archive.array(f"{prefix}_indices", "iu")
+    indptr = archive.array(f"{prefix}_indptr", "iu")
+    shape = archive.array(f"{prefix}_shape", "iu")
     try:
         rows, columns = shape.tolist()
         matrix = sp.csr_matrix((data, indices, indptr), shape=(rows, columns))
@@ -88,21 +71,23 @@ def _matrix(archive: Any, prefix: str, path: Path) -> sp.csr_matrix:
     except ValueError as error:
         raise InputError(
             f"the arrays {prefix}_data, {prefix}_indices, {prefix}_indptr and {prefix}_shape of "
-            f"{path} are not a CSR matrix ({error}); fetch the file again from its source"
+            f"{archive.path} are not a CSR matrix ({error}); fetch the file again from its source"
         ) from error
     return matrix
 
 
 def _check_sizes(
-    adjacency: sp.csr_matrix, features: sp.csr_matrix, labels: Array, path: Path
+    adjacency: sp.csr_matrix, features: sp.csr_matrix | None, labels: Array, path: Path
 ) -> None:
     n = adjacency.shape[0]
     if adjacency.shape[1] != n:
         raise InputError(f"adj_shape of {path} is {n} x {adjacency.shape[1]}; it must be square")
-    if features.shape[0] != n or labels.size != n:
+    rows = n if features is None else features.shape[0]
+    if rows != n or labels.size != n:
+        middle = "" if features is None else f", {rows} in attr_shape"
         raise InputError(
-            f"{path} has {n} nodes in adj_shape, {features.shape[0]} in attr_shape and "
-            f"{labels.size} in labels; the three must agree"
+            f"{path} has {n} nodes in adj_shape{middle} and {labels.size} in labels; they must "
+            "agree"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["generate"]
+__all__ = ["draw_pairs", "draw_words", "generate", "word_chances"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,10 +64,12 @@ def generate(
     rng = np.random.default_rng(seed)
     sizes = _class_sizes(rng, nodes, classes, size_ratio)
     by_class = np.repeat(np.arange(classes), sizes)  # drawn sorted by class, shuffled at the end
-    topics = _topics(rng, classes, words, kinship)
-    features = _draw_words(rng, by_class, topics, words_per_node, topic_share)
+    topics = word_chances(rng, classes, words, kinship)
+    features = draw_words(rng, by_class, topics, words_per_node, topic_share)
     propensity = rng.lognormal(sigma=hubs, size=nodes) if hubs else np.ones(nodes)
-    pairs = _draw_edges(rng, sizes, propensity, round(nodes * average_degree / 2), homophily)
+    wanted = round(nodes * average_degree / 2)
+    keys, _ = draw_pairs(rng, sizes, propensity, wanted, homophily)
+    pairs = np.stack([keys // nodes, keys % nodes])
     place = rng.permutation(nodes)
     order = np.argsort(place)
     return Graph.from_arrays(features[order], place[pairs], by_class[order], undirected=True)
@@ -85,7 +87,7 @@ def _class_sizes(rng: np.random.Generator, nodes: int, classes: int, ratio: floa
     return rng.permutation(sizes)
 
 
-def _topics(rng: np.random.Generator, classes: int, words: int, kinship: float) -> Array:
+def word_chances(rng: np.random.Generator, classes: int, words: int, kinship: float) -> Array:
     """Word probabilities `[classes + 1, words]`: a row per class, the last the background."""
     zipf = 1.0 / (rng.permutation(words) + 3.0)
     families = max(1, classes // 2)
@@ -96,7 +98,7 @@ def _topics(rng: np.random.Generator, classes: int, words: int, kinship: float) 
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def _draw_words(
+def draw_words(
     rng: np.random.Generator, labels: Array, topics: Array, per_node: float, topic_share: float
 ) -> sp.csr_matrix:
     """A binary matrix `[nodes, words]`: the words that each node drew at least once."""
@@ -113,30 +115,106 @@ def _draw_words(
     return drawn
 
 
-def _draw_edges(
-    rng: np.random.Generator, sizes: Array, propensity: Array, wanted: int, homophily: float
-) -> Array:
-    """`[2, wanted]` different pairs of nodes, which are numbered class by class."""
-    ends = np.cumsum(propensity)
-    block_end = ends[np.cumsum(sizes) - 1]
-    block_start = np.concatenate([[0.0], block_end[:-1]])
-    found = np.empty(0, dtype=np.int64)
+def draw_pairs(
+    rng: np.random.Generator,
+    sizes: Array,
+    propensity: Array,
+    wanted: int,
+    homophily: float | Array,
+    *,
+    attraction: Array | None = None,
+    names: Array | None = None,
+    rounds: int = 20,
+) -> tuple[Array, Array]:
+    """`wanted` different unordered pairs of nodes of a degree-corrected block model.
+
+    Nodes are numbered class by class, `sizes` of them each. A pair's source is drawn in
+    proportion to `propensity`, its target in proportion to `attraction` (the propensity without
+    one), within the source's class with probability `homophily` (one number, or one per class)
+    and otherwise outside it. `names` are the nodes' ids in the result, so that they need not
+    lie in class order.
+
+    Returns the pairs as sorted int64 keys `low * nodes + high`, and which of them were drawn
+    from high to low. Repeats are drawn again, for at most `rounds` rounds: where the pairs run
+    out, fewer than `wanted` come back. Cost: a search per end and a sort of the keys; memory: two
+    int64 per pair.
+    """
+    model = _Blocks.of(sizes, propensity, attraction, homophily)
     n = propensity.size
-    for _ in range(20):  # repeats are drawn again; almost always the second round is the last
+    found = np.empty(0, dtype=np.int64)
+    for _ in range(rounds):  # almost always the second round is the last
         missing = wanted - found.size
         if missing <= 0:
             break
-        source = _locate(ends, rng.random(missing) * ends[-1])
-        c = np.searchsorted(np.cumsum(sizes), source, side="right")
-        width = block_end[c] - block_start[c]
-        inside = block_start[c] + rng.random(missing) * width
-        outside = rng.random(missing) * (ends[-1] - width)
-        outside += np.where(outside >= block_start[c], width, 0.0)  # step over the own class
-        same = rng.random(missing) < homophily
-        target = _locate(ends, np.where(same, inside, outside))
-        low, high = np.minimum(source, target), np.maximum(source, target)
-        found = np.union1d(found, (low * n + high)[low != high])
-    return np.stack([found // n, found % n])
+        drawn = []
+        for start in range(0, missing, _CHUNK):  # what is drawn along the way is much larger
+            source, target = model.draw(rng, min(_CHUNK, missing - start))
+            if names is not None:
+                source, target = names[source], names[target]
+            low, high = np.minimum(source, target), np.maximum(source, target)
+            key = (low.astype(np.int64) * n + high) * 2 + (source > target)
+            drawn.append(key[low != high])
+        found = _merged(found, np.concatenate(drawn))
+    backwards = (found & 1).astype(bool)
+    found >>= 1
+    return found, backwards
+
+
+_CHUNK = 2**22
+
+
+class _Blocks(NamedTuple):
+    """Where each node and each class lies on the line from which ends are drawn."""
+
+    source_ends: Array
+    target_ends: Array
+    class_of: Array
+    class_start: Array
+    class_end: Array
+    homophily: Array
+
+    @classmethod
+    def of(
+        cls, sizes: Array, propensity: Array, attraction: Array | None, homophily: float | Array
+    ) -> _Blocks:
+        source_ends = np.cumsum(propensity)
+        target_ends = source_ends if attraction is None else np.cumsum(attraction)
+        end = target_ends[np.cumsum(sizes) - 1]
+        return cls(
+            source_ends,
+            target_ends,
+            np.repeat(np.arange(len(sizes)), sizes),
+            np.concatenate([[0.0], end[:-1]]),
+            end,
+            np.broadcast_to(homophily, len(sizes)),
+        )
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+        """Sources and targets; a node may be drawn with itself."""
+        source = _locate(self.source_ends, rng.random(count) * self.source_ends[-1])
+        c = self.class_of[source]
+        start = self.class_start[c]
+        width = self.class_end[c] - start
+        inside = start + rng.random(count) * width
+        outside = rng.random(count) * (self.target_ends[-1] - width)
+        outside += np.where(outside >= start, width, 0.0)  # step over the own class
+        same = rng.random(count) < self.homophily[c]
+        return source, _locate(self.target_ends, np.where(same, inside, outside))
+
+
+def _merged(found: Array, drawn: Array) -> Array:
+    """Sorted keys of which no two are the same pair; the last bit, the direction, is no matter."""
+    drawn.sort()
+    first = np.ones(drawn.size, dtype=bool)
+    np.not_equal(drawn[1:] >> 1, drawn[:-1] >> 1, out=first[1:])
+    drawn = drawn[first]
+    if not found.size:
+        return drawn
+    place = np.minimum(np.searchsorted(found, drawn & ~1), found.size - 1)
+    fresh = drawn[found[place] >> 1 != drawn >> 1]
+    both = np.concatenate([found, fresh])
+    both.sort(kind="stable")  # two sorted runs: this one merges them in one pass
+    return both
 
 
 def _locate(ends: Array, points: Array) -> Array:

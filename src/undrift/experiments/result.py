@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,7 +12,19 @@ from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.spec import RunSpec, complaint
 from undrift.storage.files import write_atomically
 
-__all__ = ["Cost", "Graded", "Metrics", "Result", "load_result", "result_path", "save_result"]
+if TYPE_CHECKING:
+    from undrift.storage.splits import SavedSplit
+
+__all__ = [
+    "Cost",
+    "Graded",
+    "Metrics",
+    "Result",
+    "load_result",
+    "result_path",
+    "save_result",
+    "split_path",
+]
 
 T = TypeVar("T")
 
@@ -58,8 +70,8 @@ class Result(_Record):
     `matrix` and `metrics` are of the test nodes, `validation` holds the metrics of the
     validation nodes (None where a task has none). `drift[t]` is the relative drift of the base
     task's embeddings after task t: empty for a learner without embeddings, None where it is not
-    a finite number. `provenance` says where the data came from, and `stand_in` in it whether
-    the data only imitates the benchmark.
+    a finite number. `provenance` says where the data came from, `split_sha256` in it names the
+    split (see `SavedSplit`), and `stand_in` says whether the data only imitates the benchmark.
     """
 
     spec: RunSpec
@@ -92,9 +104,21 @@ def result_path(spec: RunSpec, out: str | Path) -> Path:
     return Path(out) / spec.id / "result.json"
 
 
-def save_result(result: Result, out: str | Path) -> Path:
-    """Write `<out>/<id>/result.json`, whole or not at all, and return its path."""
+def split_path(result: str | Path) -> Path:
+    """Where the split of a result lies: `split.npz` beside the `result.json`."""
+    return Path(result).with_name("split.npz")
+
+
+def save_result(result: Result, out: str | Path, *, split: SavedSplit | None = None) -> Path:
+    """Write `<out>/<id>/result.json`, whole or not at all, and return its path.
+
+    With the stream's `split`, it is written beside it first: a result that names a split has it.
+    """
     path = result_path(result.spec, out)
+    if split is not None:
+        from undrift.storage.splits import save_split
+
+        save_split(split_path(path), split)
     write_atomically(path, (result.model_dump_json(by_alias=True, indent=2) + "\n").encode())
     return path
 

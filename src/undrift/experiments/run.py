@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from dataclasses import dataclass
 from importlib.metadata import version
 
 import torch
@@ -19,10 +20,46 @@ from undrift.experiments.spec import RunSpec
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
 from undrift.streams.benchmarks import load_stream
+from undrift.streams.file import is_stream_file, load_stream_file
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
 
-__all__ = ["run"]
+__all__ = ["PreparedRun", "prepare", "run"]
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that can start: all its input was found good and its stream is loaded.
+
+    `spec` is pinned to the content of its stream (see `RunSpec`).
+    """
+
+    spec: RunSpec
+    learner: Learner
+    stream: TaskStream
+
+    def run(self, *, progress: Progress = silent, after_task: AfterTask | None = None) -> Result:
+        """Evaluate the learner and say what it cost; it can be done once."""
+        blind = not _has_validation(self.stream)
+        splits: tuple[Split, ...] = ("test",) if blind else ("test", "val")
+        evaluation = evaluate(
+            self.learner,
+            self.stream,
+            protocol=self.spec.protocol,
+            splits=splits,
+            progress=progress,
+            after_task=after_task,
+        )
+        return _result(self.spec, self.stream, evaluation)
+
+
+def prepare(spec: RunSpec) -> PreparedRun:
+    """Make the learner and load the stream, by its name or from its file."""
+    learner = _learner(spec)  # first: a wrong parameter should not wait for the data
+    if not is_stream_file(spec.stream):
+        return PreparedRun(spec, learner, load_stream(spec.stream, seed=spec.seed))
+    stream = load_stream_file(spec.stream, seed=spec.seed)
+    return PreparedRun(spec.pin(stream.provenance["content_sha256"]), learner, stream)
 
 
 def run(
@@ -33,18 +70,7 @@ def run(
     The seed decides both the stream's split and the learner. Test and, where every task has
     some, validation nodes are graded in the same pass. Nothing is written.
     """
-    learner = _learner(spec)  # first: a wrong parameter should not wait for the data
-    stream = load_stream(spec.stream, seed=spec.seed)
-    splits: tuple[Split, ...] = ("test", "val") if _has_validation(stream) else ("test",)
-    evaluation = evaluate(
-        learner,
-        stream,
-        protocol=spec.protocol,
-        splits=splits,
-        progress=progress,
-        after_task=after_task,
-    )
-    return _result(spec, stream, evaluation)
+    return prepare(spec).run(progress=progress, after_task=after_task)
 
 
 def _learner(spec: RunSpec) -> Learner:
@@ -89,7 +115,11 @@ def _result(spec: RunSpec, stream: TaskStream, evaluation: Evaluation) -> Result
             threads=threads(),
         ),
         versions=_versions(),
-        provenance=dict(stream.provenance) | {"stand_in": stream.stand_in},
+        provenance={
+            **stream.provenance,
+            "split_sha256": stream.saved_split().sha256,
+            "stand_in": stream.stand_in,
+        },
     )
 
 

@@ -8,11 +8,21 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from undrift.errors import InputError
+from undrift.streams.file import is_stream_file, read_stream_file
 
-__all__ = ["RunSpec", "complaint"]
+__all__ = ["RunSpec", "complaint", "pinned"]
 
 
 class RunSpec(BaseModel):
@@ -22,6 +32,10 @@ class RunSpec(BaseModel):
     `params` holds the hyperparameters that differ from the method's defaults, as plain values
     (none, booleans, numbers, strings, tuples of them). Lists become tuples, so a spec that was
     read from JSON equals the one that was written. Bad values are an `InputError`.
+
+    `stream` is a name, or the path of a `stream.toml`. A path does not say what is learned from,
+    so such a spec also needs `stream_sha256`, the hash of the toml and its data: `pinned` fills
+    it in, and `run` does. It is not written where there is none.
 
     >>> spec = RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1})
     >>> spec.id
@@ -38,6 +52,7 @@ class RunSpec(BaseModel):
     protocol: Literal["global", "local"] = "global"
     params: dict[str, Any] = Field(default_factory=dict)
     device: str = "cpu"
+    stream_sha256: str | None = None
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -53,16 +68,57 @@ class RunSpec(BaseModel):
                 raise ValueError(f"{name} is not a parameter of the method, give it beside them")
         return {name: _plain(name, value) for name, value in params.items()}
 
+    @model_validator(mode="after")
+    def _only_files_are_pinned(self) -> RunSpec:
+        if self.stream_sha256 is not None and not is_stream_file(self.stream):
+            raise ValueError(f"stream_sha256 is for stream files, and {self.stream!r} is a name")
+        return self
+
+    def pin(self, content: str) -> RunSpec:
+        """The spec of a stream file with this content; another than before is an `InputError`."""
+        if self.stream_sha256 not in (None, content):
+            raise InputError(
+                f"the stream file {self.stream} or its data changed since the run was described "
+                f"({self.stream_sha256} then, {content} now); describe it again"
+            )
+        return self.model_copy(update={"stream_sha256": content})
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = write(self)
+        if self.stream_sha256 is None:
+            fields.pop("stream_sha256", None)
+        return fields
+
     @property
     def id(self) -> str:
         """The first 12 hex digits of the SHA-256 of the spec as canonical JSON.
 
         Keys are sorted and a whole float is written as an integer, so `gamma=1` and `gamma=1.0`
-        name the same run.
+        name the same run. For a stream file its content stands in the place of its path: a
+        copied or renamed folder gives the same run, a changed file another.
         """
         fields = {name: _canonical(getattr(self, name)) for name in type(self).model_fields}
+        content = fields.pop("stream_sha256")
+        if content is not None:
+            fields["stream"] = f"sha256:{content}"
+        elif is_stream_file(self.stream):
+            raise InputError(
+                f"a run over the file {self.stream} has no id before its content is known; use "
+                "pinned(spec).id"
+            )
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def pinned(spec: RunSpec) -> RunSpec:
+    """The spec with the hash of its stream file; a spec of a named stream is itself.
+
+    A spec that was pinned before must meet the same content again. Cost: reads the data files.
+    """
+    if not is_stream_file(spec.stream):
+        return spec
+    return spec.pin(read_stream_file(spec.stream).content_sha256())
 
 
 def complaint(error: ValidationError) -> str:

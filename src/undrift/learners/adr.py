@@ -21,13 +21,21 @@ from undrift.learners.base import Learner, check_choice, check_positive
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
+from undrift.merging.average import Average
+from undrift.merging.fisher import Fisher
 from undrift.merging.ham import Ham
+from undrift.merging.magmax import MagMax
+from undrift.merging.merger import Adapted
+from undrift.merging.regmean import RegMean
+from undrift.merging.ties import Ties
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 __all__ = ["Adr", "AdrLearned"]
 
-Merge = Literal["ham", "none"]
+Merge = Literal["ham", "none", "average", "fisher", "magmax", "regmean", "ties"]
+Memory = Ham | Average | Fisher | MagMax | RegMean | Ties
+Origin = Literal["base", "initial"]
 Start = Literal["previous", "merged", "base", "scratch"]
 Nodes = Literal["train", "all"]
 Logits = Literal["task", "seen"]
@@ -41,7 +49,7 @@ class AdrLearned:
     num_features: int
     tasks: int
     merged: Encoder
-    ham: Ham | None
+    memory: Memory | None
     bank: RidgeBank
     classifier: Tensor
     start: Encoder | None
@@ -53,17 +61,21 @@ class Adr(Learner):
     """ADR (Alg. 1). After every task, three stages:
 
     1. Incremental Task Adaptation: train theta_t on the task's cross-entropy (eq. 2).
-    2. HAM: merge all encoders so far, layer by layer, by ridge regression (eqs. 4-7).
+    2. HAM: merge all encoders so far, layer by layer, by ridge regression (eqs. 4-7); or
+       another merging rule, for comparison.
     3. ACR: rebuild the classifier by ridge regression on the merged encoder's expanded
        embeddings (eqs. 8-11).
 
     `gamma` and `alpha`: ridge weight and expansion factor of the paper. `relative_gamma`
-    scales gamma by the mean diagonal of each system. `merge`: `ham`, or `none` (the ablation
-    "w/o HAM"). `start`: where theta_t begins: the `previous` theta, the `merged` encoder, the
-    `base` encoder theta_0, or from `scratch`. `nodes`: which of the task's nodes enter HAM's
-    sums, `train` or `all` (HAM needs no labels; ACR always uses the training nodes). `logits`:
-    adaptation sees the `task`'s classes only, or all classes `seen` so far. `solver`: `auto`
-    updates a kept factor when a task has few rows, `direct` never does and keeps only sums.
+    scales gamma by the mean diagonal of each system. `merge`: `ham`; `none` (the ablation
+    "w/o HAM"); or another rule in its place: `average`, `fisher`, `magmax`, `regmean`, `ties`,
+    with their authors' constants. `origin`: what MagMax and TIES measure changes from, the
+    `base` encoder theta_0 or the `initial` random weights. `start`: where theta_t begins: the
+    `previous` theta, the `merged` encoder, the `base` encoder, or from `scratch`. `nodes`:
+    which of the task's nodes enter the sums of HAM, RegMean and Fisher merging, `train` or
+    `all` (they need no labels; ACR always uses the training nodes). `logits`: adaptation sees
+    the `task`'s classes only, or all classes `seen` so far. `solver`: `auto` updates a kept
+    factor when a task has few rows, `direct` never does and keeps only sums.
 
     Cost per task: training; one Gram and one factorisation per layer (d_in^3 / 3); memory
     8 (d_in^2 + d_in d_out) bytes per layer plus 8 alpha d (alpha d + classes) for ACR.
@@ -80,6 +92,7 @@ class Adr(Learner):
     alpha: int = 1
     relative_gamma: bool = False
     merge: Merge = "ham"
+    origin: Origin = "base"
     start: Start = "previous"
     nodes: Nodes = "train"
     logits: Logits = "task"
@@ -89,6 +102,7 @@ class Adr(Learner):
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
         check_choice("merge", self.merge, get_args(Merge))
+        check_choice("origin", self.origin, get_args(Origin))
         check_choice("start", self.start, get_args(Start))
         check_choice("nodes", self.nodes, get_args(Nodes))
         check_choice("logits", self.logits, get_args(Logits))
@@ -97,52 +111,50 @@ class Adr(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:
         before: AdrLearned | None = self.learned_
-        graph = task.graph.to(self.device)
-        model = self._adapt(before, task, graph, progress)
-        adapted = model.encoder
-        progress("merge", 0, 1)
-        ham, merged = self._merge(before, adapted, task, graph)
-        progress("classify", 0, 1)
+        t = before.tasks if before else 0
         classes = (*(before.classes if before else ()), *task.classes)
+        graph = task.graph.to(self.device)
+        generator = generator_for(self.seed, t)
+        begun = self._begin(before, task, graph, generator)
+        model = self.backbone.train(
+            begun,
+            graph,
+            task,
+            classes if self.logits == "seen" else task.classes,
+            t=0 if self.start == "scratch" else t,
+            generator=generator,
+            progress=progress,
+            phase="adapt",
+        )
+        progress("merge", 0, 1)
+        memory = before.memory if before else self._empty_memory(begun.encoder)
+        memory, merged = self._merge(memory, model, task, graph, generator)
+        progress("classify", 0, 1)
         bank = self._bank(before).add(*self._classifier_rows(merged, task, graph, classes))
         classifier = bank.solve()
         progress("classify", 1, 1)
         return AdrLearned(
             classes=classes,
             num_features=graph.num_features,
-            tasks=(before.tasks if before else 0) + 1,
+            tasks=t + 1,
             merged=merged,
-            ham=ham,
+            memory=memory,
             bank=bank,
             classifier=classifier,
-            start=self._next_start(before, adapted),
+            start=self._next_start(before, model.encoder),
             head=model.head if self.logits == "seen" else None,
         )
 
     # stage 1: Incremental Task Adaptation ------------------------------------------------
 
-    def _adapt(
-        self, before: AdrLearned | None, task: Task, graph: Graph, progress: Progress
+    def _begin(
+        self, before: AdrLearned | None, task: Task, graph: Graph, generator: torch.Generator
     ) -> Model:
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
+        """The model that training starts from."""
         encoder = self._started(before) or self.backbone.encoder_for(graph, generator)
-        classes = task.classes
         if before and before.head is not None:
-            classes = (*before.classes, *task.classes)
-            head = before.head.grow(len(task.classes), generator)
-        else:
-            head = self.backbone.head_for(len(task.classes), graph, generator)
-        return self.backbone.train(
-            Model(encoder, head),
-            graph,
-            task,
-            classes,
-            t=0 if self.start == "scratch" else t,
-            generator=generator,
-            progress=progress,
-            phase="adapt",
-        )
+            return Model(encoder, before.head.grow(len(task.classes), generator))
+        return Model(encoder, self.backbone.head_for(len(task.classes), graph, generator))
 
     def _started(self, before: AdrLearned | None) -> Encoder | None:
         """The encoder that this task starts from; None is a new one."""
@@ -159,18 +171,35 @@ class Adr(Learner):
 
     # stage 2: Hierarchical Analytic Merging ----------------------------------------------
 
+    def _empty_memory(self, initial: Encoder) -> Memory | None:
+        """The memory of the merging rule before the first task; None keeps the last encoder."""
+        if self.merge == "ham":
+            return Ham.empty(initial, self.gamma, relative=self.relative_gamma, solver=self.solver)
+        origin = initial.weights if self.origin == "initial" else ()
+        rules: dict[Merge, Memory] = {
+            "average": Average(),
+            "fisher": Fisher(),
+            "magmax": MagMax(origin),
+            "regmean": RegMean(),
+            "ties": Ties(origin),
+        }
+        return rules.get(self.merge)
+
     def _merge(
-        self, before: AdrLearned | None, adapted: Encoder, task: Task, graph: Graph
-    ) -> tuple[Ham | None, Encoder]:
-        if self.merge == "none":
-            return None, adapted
-        ham = before.ham if before else None
-        if ham is None:
-            ham = Ham.empty(adapted, self.gamma, relative=self.relative_gamma, solver=self.solver)
+        self,
+        memory: Memory | None,
+        model: Model,
+        task: Task,
+        graph: Graph,
+        generator: torch.Generator,
+    ) -> tuple[Memory | None, Encoder]:
+        """What the rule remembers with this task's encoder, and all encoders so far as one."""
+        if memory is None:
+            return None, model.encoder
         mask = task.train if self.nodes == "train" else torch.ones_like(task.train)
         chosen = mask.nonzero().flatten().to(graph.device)
-        ham = ham.add(adapted.trace(graph, chosen), adapted.weights)
-        return ham, adapted.with_weights(ham.merge())
+        memory = memory.observe(Adapted(model.encoder, model.head, graph, chosen, generator))
+        return memory, model.encoder.with_weights(memory.merge())
 
     # stage 3: Analytic Classifier Reconstruction -----------------------------------------
 

@@ -14,6 +14,7 @@ from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.gram import Rows
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
+from undrift.merging.merger import Adapted
 
 __all__ = ["Ham", "layer_residual"]
 
@@ -68,6 +69,10 @@ class Ham:
             exact = rows.to(dtype=weight.double().dtype)
             banks.append(bank.add(exact, exact @ weight.double()))
         return Ham(tuple(banks))
+
+    def observe(self, adapted: Adapted) -> Ham:
+        """The bank after the encoder of a task."""
+        return self.add(adapted.trace(), adapted.encoder.weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """W_k^M of every layer (eq. 7), in float64."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -15,29 +15,13 @@ from torch import Tensor
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.streams.split import split_nodes
+from undrift.streams.summary import TaskSummary, summarise
 from undrift.streams.task import Task
 
+if TYPE_CHECKING:
+    from undrift.storage.splits import SavedSplit
+
 __all__ = ["TaskStream", "TaskSummary"]
-
-
-@dataclass(frozen=True)
-class TaskSummary:
-    """A line of the table about a stream.
-
-    Edges are directed (an undirected one counts twice). `dropped` are the edges that end at one
-    of the task's nodes but start outside the task, so those that its graph leaves out.
-    `imbalance` is rho_t, the nodes of the largest class over those of the smallest.
-    """
-
-    task: int
-    classes: tuple[int, ...]
-    nodes: int
-    train: int
-    val: int
-    test: int
-    edges: int
-    dropped: int
-    imbalance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,29 +181,116 @@ class TaskStream:
 
     def describe(self) -> list[TaskSummary]:
         """A summary per task, without making the task graphs. Cost: one pass over the edges."""
-        task_of, labels = self.task_of.cpu().numpy(), _labels(self.graph).cpu().numpy()
-        edges = self.graph.adjacency.to_scipy().tocoo()
-        target, source = task_of[edges.row], task_of[edges.col]
-        masks = [mask.cpu().numpy() for mask in (self.train, self.val, self.test)]
-        rows = []
-        for t, classes in enumerate(self.classes):
-            inside = task_of == t
-            train, val, test = (int((mask & inside).sum()) for mask in masks)
-            sizes = [int((labels == c).sum()) for c in classes]
-            rows.append(
-                TaskSummary(
-                    task=t,
-                    classes=classes,
-                    nodes=int(inside.sum()),
-                    train=train,
-                    val=val,
-                    test=test,
-                    edges=int(((target == t) & (source == t)).sum()),
-                    dropped=int(((target == t) & (source != t)).sum()),
-                    imbalance=max(sizes) / min(sizes) if min(sizes) else float("inf"),
-                )
+        return summarise(self)
+
+    @property
+    def base_share(self) -> float:
+        """The share of the base task T_0 in the nodes of all tasks."""
+        return int((self.task_of == 0).sum()) / max(int((self.task_of >= 0).sum()), 1)
+
+    # other ways to build one, and to keep its split -----------------------------------------
+
+    @classmethod
+    def by_time(
+        cls,
+        graph: Graph,
+        time: Any,
+        periods: int | Sequence[float],
+        *,
+        name: str = "custom",
+        seed: int = 0,
+        fractions: Sequence[float] = (0.6, 0.2, 0.2),
+        stand_in: bool = False,
+        provenance: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Tasks are periods: a class arrives in the period in which its first node appears.
+
+        `time` holds a number per node; `periods` is a number of equally long periods or the
+        times at which new ones start (see `classes_by_period`). All nodes of a class belong to
+        its task, however late they appear. A period without a new class makes no task: the
+        next with one is the next task, and `provenance["periods"]` says so. Every class is split
+        as in `from_graph`.
+
+        >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
+        >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
+        ((1,), (0,))
+        """
+        from undrift.streams.periods import classes_by_period
+
+        labels = _labels(graph)
+        found = classes_by_period(labels, time, periods)
+        split = split_nodes(labels, seed=seed, fractions=fractions)
+        return cls(
+            graph=graph,
+            classes=found.tasks,
+            train=split.train.to(labels.device),
+            val=split.val.to(labels.device),
+            test=split.test.to(labels.device),
+            name=name,
+            seed=seed,
+            fractions=tuple(fractions),
+            stand_in=stand_in,
+            provenance=dict(provenance or {}) | {"periods": str(found)},
+        )
+
+    @classmethod
+    def with_split(
+        cls,
+        graph: Graph,
+        split: SavedSplit,
+        *,
+        name: str = "custom",
+        seed: int = 0,
+        stand_in: bool = False,
+        provenance: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The stream whose `saved_split` this is, over the same graph on any machine.
+
+        The graph must have as many nodes with the same labels in the same order; anything else
+        is an `InputError`.
+
+        >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[0] * 5 + [1] * 5)
+        >>> stream = TaskStream.from_graph(g, base=1, increment=1, seed=3)
+        >>> again = TaskStream.with_split(g, stream.saved_split())
+        >>> again.classes == stream.classes, bool((again.train == stream.train).all())
+        (True, True)
+        """
+        from undrift.storage.splits import labels_digest
+
+        labels = _labels(graph)
+        if split.nodes != graph.num_nodes:
+            raise InputError(
+                f"the split is for {split.nodes} nodes but the graph has {graph.num_nodes}; use "
+                "the graph that was split"
             )
-        return rows
+        if split.labels_sha256 != labels_digest(labels.cpu().numpy()):
+            raise InputError(
+                "the split is for other labels than the graph has, or for the same in another "
+                "order of the nodes; use the graph that was split"
+            )
+        masks = (
+            torch.from_numpy(m).to(labels.device) for m in (split.train, split.val, split.test)
+        )
+        train, val, test = masks
+        return cls(
+            graph=graph,
+            classes=split.classes,
+            train=train,
+            val=val,
+            test=test,
+            name=name,
+            seed=seed,
+            stand_in=stand_in,
+            provenance=dict(provenance or {}),
+        )
+
+    def saved_split(self) -> SavedSplit:
+        """The classes of every task and the masks, to be kept by `save_split`."""
+        from undrift.storage.splits import SavedSplit, labels_digest
+
+        train, val, test = (mask.cpu().numpy() for mask in (self.train, self.val, self.test))
+        digest = labels_digest(_labels(self.graph).cpu().numpy())
+        return SavedSplit(self.classes, train, val, test, digest)
 
 
 def _labels(graph: Graph) -> Tensor:

@@ -1,0 +1,186 @@
+"""`undrift data`: the files that datasets are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from undrift.typing import Progress
+
+__all__ = ["check", "data", "download_progress", "fetch", "list_datasets"]
+
+_FETCH_EXAMPLES = """\
+For example:
+
+    undrift data fetch coauthor-cs
+    UNDRIFT_DATA=~/graphs undrift data fetch reddit
+    undrift data fetch --force ogbn-arxiv
+"""
+
+_CHECK_EXAMPLES = """\
+For example:
+
+    undrift data check coauthor-cs
+"""
+
+_LIST_EXAMPLES = """\
+For example:
+
+    undrift data list
+    UNDRIFT_DATA=~/graphs undrift data list
+"""
+
+
+def list_datasets() -> None:
+    """List the datasets: graph, files, size, on disk or not, licence, source.
+
+    Files are looked for in the folder named by the environment variable UNDRIFT_DATA, else in
+    the platform's cache folder. The size is "-" where it is not known before the download.
+    """
+    from undrift.cli.console import output
+    from undrift.datasets.catalogue import DATASETS
+    from undrift.datasets.folder import VARIABLE, data_folder
+    from undrift.reporting.data_table import data_table
+
+    folder = data_folder()
+    console = output()
+    console.print(data_table(DATASETS.values(), folder), "")
+    console.print(f"folder: {folder} (set {VARIABLE} for another)", soft_wrap=True)
+
+
+def fetch(
+    name: str,
+    /,
+    *,
+    force: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Download a dataset from its official address.
+
+    Files that are there and whole are kept. A download that breaks off is gone on with by the
+    same command. Size and checksum are compared before a file takes its name.
+
+    Parameters
+    ----------
+    name
+        Which dataset; "undrift data list" lists them.
+    force
+        Download it again, even if it is there.
+    traceback
+        When the download fails, print where.
+    """
+    from undrift.cli.console import output, progress_console
+    from undrift.datasets.fetch import fetch as fetch_files
+
+    with download_progress(progress_console()) as progress:
+        paths = fetch_files(name, progress=progress, force=force)
+    console = output()
+    for path in paths:
+        console.print(f"{name}: {path}", soft_wrap=True)
+    console.print(f"next: undrift data check {name}{_run_hint(name)}", soft_wrap=True)
+
+
+def _run_hint(dataset: str) -> str:
+    from undrift.streams.benchmarks import STREAMS
+
+    streams = [s.name for s in STREAMS.values() if s.dataset == dataset and not s.stand_in]
+    return f", then: undrift run --stream {streams[0]}" if streams else ""
+
+
+def check(
+    name: str,
+    /,
+    *,
+    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Compare a dataset's files with their checksums and its graph with the published statistics.
+
+    Parameters
+    ----------
+    name
+        Which dataset; "undrift data list" lists them.
+    traceback
+        When the check fails unexpectedly, print where.
+    """
+    from undrift.cli.console import output
+    from undrift.datasets.catalogue import DATASETS
+    from undrift.datasets.check import check_dataset
+    from undrift.reporting.data_table import files_table
+
+    files = check_dataset(name)
+    dataset = DATASETS[name]
+    console = output()
+    console.print(files_table(files), "")
+    console.print(
+        f"{name} has the published statistics: {dataset.nodes:,} nodes, {dataset.edges:,} edges, "
+        f"{dataset.features:,} features, {dataset.classes} classes",
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def download_progress(console: Console) -> Iterator[Progress]:
+    """A bar on a terminal; elsewhere a line per tenth of a file."""
+    if not console.is_terminal:
+        yield _Lines(console).report
+        return
+    from rich import progress as rich
+
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(bar_width=None),
+        rich.DownloadColumn(),
+        rich.TransferSpeedColumn(),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        rows: dict[str, rich.TaskID] = {}
+
+        def report(file: str, done: int, total: int) -> None:
+            if file not in rows:
+                rows[file] = bar.add_task(file)
+            bar.update(rows[file], completed=done, total=total or None)
+
+        yield report
+
+
+class _Lines:
+    """Says how far a download is at every tenth of it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._said: dict[str, int] = {}
+
+    def report(self, file: str, done: int, total: int) -> None:
+        from rich.filesize import decimal
+
+        tenth = 10 * done // total if total else 0
+        if self._said.get(file) != tenth:
+            self._said[file] = tenth
+            whole = f" of {decimal(total)}" if total else ""
+            self._console.print(f"{file}: {decimal(done)}{whole}")
+
+
+data = App(
+    name="data",
+    help_epilogue="""\
+For example:
+
+    undrift data list
+    undrift data fetch coauthor-cs
+    undrift data check coauthor-cs
+
+Files lie in the folder named by UNDRIFT_DATA, else in the platform's cache
+folder.
+""",
+    help_format="plaintext",
+)
+data.command(list_datasets, name="list", help_epilogue=_LIST_EXAMPLES)
+data.command(fetch, name="fetch", help_epilogue=_FETCH_EXAMPLES)
+data.command(check, name="check", help_epilogue=_CHECK_EXAMPLES)

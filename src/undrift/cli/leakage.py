@@ -1,0 +1,165 @@
+"""`undrift leakage`: can the task of a test node be read off, and what is that worth?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from undrift.experiments.spec import RunSpec
+    from undrift.reporting.leakage_figure import LeakageStudy
+
+__all__ = ["leakage"]
+
+
+def leakage(
+    *,
+    stream: str = "synthetic",
+    method: str = "adr",
+    seed: int = 0,
+    hops: int = 2,
+    settings: Annotated[
+        tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
+    ] = (),
+    threads: int | None = None,
+    out: Path = Path("runs"),
+    figure: Annotated[Path | None, Parameter(show_default=False)] = None,
+    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Show what local testing gives away: attack the task ids, and use them.
+
+    Two attackers name the task of every test node by matching task prototypes, under local and
+    under global testing. Then the method learns the stream and is graded with all classes to
+    choose from, with those of the task each attacker named, and with those of the true task.
+    All of it is written to OUT/leakage-STREAM-METHOD-SEED.json.
+
+    Parameters
+    ----------
+    stream
+        What to learn from: a name ("undrift streams" lists them) or the path of a stream.toml.
+    method
+        What to learn with; "undrift methods" lists them.
+    seed
+        Decides the split of the nodes and the learner's randomness.
+    hops
+        How many hops the attackers propagate the features.
+    settings
+        A hyperparameter of the method, as name=value; repeat it for more.
+    threads
+        How many CPU threads to use; torch decides without it.
+    out
+        The folder for results.
+    figure
+        Draw all leakage results in OUT, this one among them, into this file (svg, pdf, png).
+    traceback
+        When the run fails, print where.
+    """
+    from undrift.cli.console import output
+    from undrift.cli.run import _check_stream, _set_threads
+    from undrift.cli.values import parse_settings
+    from undrift.errors import InputError, unknown_name
+    from undrift.experiments.spec import RunSpec
+    from undrift.learners.registry import METHODS
+    from undrift.storage.files import make_folder
+
+    # everything that can be wrong is looked at before torch is loaded and time is spent
+    _check_stream(stream)
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    if hops < 0:
+        raise InputError(f"--hops must be 0 or more, not {hops}")
+    texts = parse_settings(settings)
+    _set_threads(threads)
+    make_folder(out)
+    if figure is not None:
+        from undrift.reporting.figures import _canvas
+
+        _canvas(figure, width=1, height=1)  # complains of the suffix, or that matplotlib is missing
+
+    from undrift.experiments.params import choose_readings
+    from undrift.reporting.leakage_figure import leakage_figure, load_studies, save_study
+
+    params = choose_readings(method, texts)
+    study = _study(RunSpec(stream=stream, method=method, seed=seed, params=params), hops)
+    path = save_study(study, out)
+    _show(output(), study)
+    output().print(f"result: {path}", soft_wrap=True)
+    if figure is not None:
+        leakage_figure(load_studies(out), figure)
+        output().print(f"figure: {figure}", soft_wrap=True)
+
+
+def _study(spec: RunSpec, hops: int) -> LeakageStudy:
+    """Attack the stream, learn it, and grade the learner with and without task ids."""
+    from importlib.metadata import version
+
+    from undrift.cli.console import progress_console
+    from undrift.cli.progress import run_progress
+    from undrift.evaluation import leakage as evaluation
+    from undrift.evaluation.loop import evaluate
+    from undrift.evaluation.protocols import Protocol
+    from undrift.experiments.run import prepare
+    from undrift.reporting.leakage_figure import LeakageStudy
+
+    ready = prepare(spec)
+    stream, learner = ready.stream, ready.learner
+    protocols: tuple[Protocol, ...] = ("local", "global")
+    with run_progress(progress_console(), len(stream)) as shown:
+        attacked = evaluation.leakage(stream, hops=hops, progress=shown.report)
+        evaluate(learner, stream, progress=shown.report, after_task=shown.after_task)
+        lift = {p: evaluation.oracle_lift(learner, stream, p, hops=hops) for p in protocols}
+    return LeakageStudy(
+        stream=stream.name,
+        method=spec.method,
+        seed=spec.seed,
+        params=spec.params,
+        stand_in=stream.stand_in,
+        leakage=attacked,
+        lift=lift,
+        provenance=dict(stream.provenance),
+        versions={name: version(name) for name in ("undrift", "torch")},
+    )
+
+
+def _show(console: Console, study: LeakageStudy) -> None:
+    stream = study.stream + (" (stand-in)" if study.stand_in else "")
+    console.print(f"\n{study.method} on {stream}, seed {study.seed}\n")
+    console.print(_attack_table(study), "")
+    console.print(_lift_table(study), "")
+
+
+def _attack_table(study: LeakageStudy) -> Table:
+    from undrift.evaluation.leakage import ATTACKS
+    from undrift.reporting.tables import _table
+
+    table = _table(f"Test nodes whose task is named, percent ({study.leakage.hops} hops)")
+    table.add_column("attack")
+    for name in ("local", "global"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("how")
+    accuracy = study.leakage.accuracy
+    how = {"graph": "one task per test graph", "node": "one task per node"}
+    for attack in ATTACKS:
+        local, whole = (accuracy[p][attack].by_node[-1] for p in ("local", "global"))
+        table.add_row(attack, f"{local:.2f}", f"{whole:.2f}", how[attack])
+    chance = f"{study.leakage.chance[-1]:.2f}"
+    table.add_row("none", chance, chance, "always the largest task: chance")
+    return table
+
+
+def _lift_table(study: LeakageStudy) -> Table:
+    from undrift.reporting.tables import _table
+
+    table = _table(f"A_f of {study.method} by class, percent")
+    table.add_column("protocol")
+    for name in ("told nothing", "graph attack", "node attack", "true task"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for protocol, lift in study.lift.items():
+        values = (lift.plain, lift.graph, lift.node, lift.oracle)
+        table.add_row(protocol, *(f"{value:.2f}" for value in values))
+    return table

@@ -1,0 +1,181 @@
+"""The arrays in an `.npz` file, read one at a time and never through pickle.
+
+`np.load` reads an array whole and in the type it has on disk. Here it is read in pieces that are
+converted as they come, so that 115 million int64 numbers become int32 without both being in
+memory. Object arrays, which only pickle could read, are refused unread.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from undrift.errors import InputError
+
+__all__ = ["Array", "Npz", "open_npz"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,  # a compression that zipfile does not know
+    RuntimeError,  # an encrypted member
+)
+"""What reading a damaged zip can raise."""
+
+_PIECE = 1 << 22  # bytes: large enough to be fast, small beside any array worth it
+_DEFLATE_LIMIT = 1100  # no deflated byte stands for more bytes than this
+_WORDS = {"iu": "whole numbers", "iufb": "numbers", "f": "floats", "iuf": "numbers"}
+
+
+class Npz:
+    """An `.npz` file that is open; made by `open_npz`."""
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path, holds: str) -> None:
+        self.path = path
+        self._archive = archive
+        self._holds = holds
+        members = (info for info in archive.infolist() if info.filename.endswith(".npy"))
+        self._members = {info.filename[:-4]: info for info in members}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def text(self, name: str) -> str:
+        """A single word, as scipy keeps a matrix's format."""
+        with self._open(name) as (file, shape, dtype, _):
+            if dtype.kind not in "SU" or shape != () or dtype.itemsize > 1000:
+                raise self._wrong(name, "a single word", dtype, shape)
+            word = np.frombuffer(file.read(dtype.itemsize), dtype)[0]
+            return word.decode("ascii") if isinstance(word, bytes) else str(word)
+
+    def array(
+        self, name: str, kinds: str, ndim: int = 1, dtype: type[np.generic] | None = None
+    ) -> Array:
+        """An array by its name; `kinds` are the numpy type kinds it may have (i, u, f, b).
+
+        With `dtype` it is converted piece by piece. Whole numbers that do not fit are an error.
+        Cost: the array in its new type, and pieces of a few MB.
+        """
+        with self._open(name) as (file, shape, found, fortran):
+            if found.kind not in kinds or len(shape) != ndim:
+                wanted = ("", "a list", "a matrix")[ndim] + f" of {_WORDS[kinds]}"
+                raise self._wrong(name, wanted, found, shape)
+            flat: Array = np.empty(int(np.prod(shape, dtype=np.int64)), dtype or found)
+            place = 0
+            for piece in _pieces(file, found, flat.size):
+                self._check_fit(piece, flat.dtype, name)
+                with np.errstate(over="ignore"):  # too large for float32: infinity
+                    flat[place : place + piece.size] = piece
+                place += piece.size
+        return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+    def pieces(self, name: str, kinds: str) -> Iterator[Array]:
+        """A list of numbers as pieces of a few MB, in its type on disk."""
+        with self._open(name) as (file, shape, found, _):
+            if found.kind not in kinds or len(shape) != 1:
+                raise self._wrong(name, f"a list of {_WORDS[kinds]}", found, shape)
+            yield from _pieces(file, found, shape[0])
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any], bool]]:
+        if name not in self._members:
+            raise InputError(f"{self.path} has no array {name!r}; {self._holds}")
+        info = self._members[name]
+        try:
+            with self._archive.open(info) as file:
+                shape, fortran, dtype = _header(file, info)
+                yield file, shape, dtype, fortran
+        except InputError:
+            raise
+        except DAMAGE as error:
+            raise InputError(
+                f"array {name!r} of {self.path} is damaged or not made of numbers; fetch the file "
+                "again from its source"
+            ) from error
+
+    def _wrong(
+        self, name: str, wanted: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> InputError:
+        return InputError(
+            f"array {name!r} of {self.path} must be {wanted}, not {dtype} of shape {shape}"
+        )
+
+    def _check_fit(self, piece: Array, dtype: np.dtype[Any], name: str) -> None:
+        if dtype.kind not in "iu" or np.can_cast(piece.dtype, dtype) or not piece.size:
+            return
+        limits = np.iinfo(dtype)
+        low, high = int(piece.min()), int(piece.max())
+        if low < limits.min or high > limits.max:
+            raise InputError(
+                f"array {name!r} of {self.path} holds {low if low < limits.min else high}, which "
+                "is too large; fetch the file again from its source"
+            )
+
+
+@contextmanager
+def open_npz(path: str | Path, holds: str) -> Iterator[Npz]:
+    """An `.npz` file, open; `holds` says in an error what arrays such a file should have."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; check the path")
+    try:
+        with path.open("rb") as file:
+            if file.read(6) == b"\x93NUMPY":
+                raise InputError(
+                    f"{path} holds a single array; an .npz file of named arrays is needed"
+                )
+        archive = zipfile.ZipFile(path)
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise InputError(
+            f"{path} is damaged or not an .npz file; fetch it again from its source"
+        ) from error
+    with archive:
+        yield Npz(archive, path, holds)
+
+
+def _header(file: IO[bytes], info: zipfile.ZipInfo) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array, which must agree with the bytes there are."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+    else:
+        raise ValueError("a version for named fields only")
+    if dtype.hasobject:
+        raise ValueError("an object array, which only pickle could read")
+    # nothing is allocated on the word of a header: it must agree with the size of the member,
+    # and that with what its compressed bytes can hold
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if min(shape, default=0) < 0 or size != info.file_size - file.tell():
+        raise ValueError("the shape does not fit the bytes")
+    if info.file_size > _DEFLATE_LIMIT * max(info.compress_size, 1):
+        raise ValueError("larger than its compressed bytes can be")
+    return shape, fortran, dtype
+
+
+def _pieces(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Iterator[Array]:
+    step = max(1, _PIECE // max(dtype.itemsize, 1))
+    left = count
+    while left:
+        wanted = min(step, left) * dtype.itemsize
+        data = file.read(wanted)
+        if len(data) != wanted:
+            raise EOFError
+        yield np.frombuffer(data, dtype)
+        left -= len(data) // dtype.itemsize
+    if file.read(1):  # also makes zipfile compare the checksum of an empty array
+        raise ValueError("more bytes than the shape needs")

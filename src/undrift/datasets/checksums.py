@@ -1,0 +1,107 @@
+"""What a file's bytes are, and what they were when it was fetched.
+
+Beside a fetched file `x.npz` lies `x.npz.sha256`, a line as `sha256sum` writes it. Whoever reads
+the file later checks it against that line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import file_digest, sha1
+from pathlib import Path
+
+from undrift.datasets.catalogue import RemoteFile, dataset_of
+from undrift.errors import InputError
+from undrift.storage.files import write_atomically
+
+__all__ = [
+    "Compared",
+    "check_recorded",
+    "published",
+    "record",
+    "record_path",
+    "recorded",
+    "sha256",
+]
+
+_CHUNK = 1 << 20
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in one pass."""
+    return _digest(path, "sha256")
+
+
+def _digest(path: Path, kind: str) -> str:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, kind).hexdigest()
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path} ({error.strerror or error}); check its permissions"
+        ) from error
+
+
+def _git_id(path: Path) -> str:
+    """The id git gives to a file's content: the SHA-1 of `blob SIZE`, a zero byte, the bytes."""
+    digest = sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A checksum of a file beside the published one."""
+
+    kind: str
+    found: str
+    wanted: str
+
+
+def published(path: Path, file: RemoteFile) -> Compared | None:
+    """The best checksum that is published for a file, computed; None where there is none.
+
+    SHA-1 (in git's ids) and MD5 hold against accidents only, which is what they are for here.
+    """
+    if file.sha256 is not None:
+        return Compared("SHA-256", sha256(path), file.sha256)
+    if file.git is not None:
+        return Compared("git id", _git_id(path), file.git)
+    if file.md5 is not None:
+        return Compared("MD5", _digest(path, "md5"), file.md5)
+    return None
+
+
+def recorded(path: Path) -> str | None:
+    """The SHA-256 recorded beside a file, or None where there is no readable record."""
+    try:
+        words = record_path(path).read_text("ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return words[0] if words and re.fullmatch(r"[0-9a-f]{64}", words[0]) else None
+
+
+def record(path: Path, digest: str) -> None:
+    """Write down a file's SHA-256 beside it."""
+    write_atomically(record_path(path), f"{digest}  {path.name}\n".encode("ascii"))
+
+
+def record_path(path: Path) -> Path:
+    """Where a file's checksum is recorded."""
+    return path.with_name(path.name + ".sha256")
+
+
+def check_recorded(path: Path) -> str:
+    """The SHA-256 of a file; an error if another one was recorded for it."""
+    found, wanted = sha256(path), recorded(path)
+    if wanted is not None and found != wanted:
+        dataset = dataset_of(path.name)
+        way = f"fetch it again with: undrift data fetch {dataset}" if dataset else "fetch it again"
+        raise InputError(
+            f"{path} has changed since it was fetched (SHA-256 {found[:12]}..., recorded "
+            f"{wanted[:12]}...); {way}"
+        )
+    return found

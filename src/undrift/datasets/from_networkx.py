@@ -1,0 +1,125 @@
+"""Graphs from NetworkX: attributes of its nodes as features and label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from undrift.datasets.class_names import as_class_ids
+from undrift.datasets.columns import as_text
+from undrift.errors import InputError
+from undrift.graphs import Graph
+
+__all__ = ["graph_from_networkx"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def graph_from_networkx(
+    g: Any,
+    features: str | Sequence[str] = "x",
+    label: str | None = "label",
+    *,
+    weight: str | None = None,
+) -> Graph:
+    """The graph of a NetworkX graph, directed or not; node i is the i-th of `list(g)`.
+
+    `features` is the node attribute that holds a vector (or a number), or a list of attributes
+    that hold a number each. `label` is the attribute with the class, a whole number or a name
+    (names are numbered in sorted order, see `as_class_ids`); a node without it is unlabelled,
+    None reads no labels. `weight` is an edge attribute; an edge without it has weight 1, and
+    parallel edges add up. Without `weight`, parallel edges count once. Self-loops are left out.
+    NetworkX itself is not imported.
+
+    >>> import networkx as nx
+    >>> g = nx.Graph([("a", "b")])
+    >>> g.add_nodes_from([("a", {"x": [0, 1], "label": "red"}), ("b", {"x": [1, 0]})])
+    >>> graph_from_networkx(g)
+    Graph(2 nodes, 2 edges, 2 features dense, 1 classes)
+    """
+    if not all(hasattr(g, name) for name in ("nodes", "edges", "is_directed")):
+        raise InputError(f"graph_from_networkx needs a NetworkX graph, not a {type(g).__name__}")
+    nodes: list[tuple[Any, Mapping[str, Any]]] = list(g.nodes(data=True))
+    if not nodes:
+        raise InputError("the NetworkX graph has no nodes; add some with features")
+    matrix = _features(nodes, features)
+    labels = None
+    if label is not None:
+        found = [as_text(attributes.get(label)) for _, attributes in nodes]
+        labels, _ = as_class_ids(found, f"node attribute {label!r}")
+    index = {node: i for i, (node, _) in enumerate(nodes)}
+    source, target, weights = _edges(g, index, weight)
+    if not g.is_directed():
+        source, target = np.concatenate([source, target]), np.concatenate([target, source])
+        weights = np.tile(weights, 2)
+    if weight is None:
+        return Graph.from_arrays(matrix, np.stack([source, target]), labels)
+    shape = (len(nodes), len(nodes))
+    return Graph.from_scipy(matrix, sp.csr_matrix((weights, (target, source)), shape), labels)
+
+
+def _edges(g: Any, index: Mapping[Any, int], weight: str | None) -> tuple[Array, Array, Array]:
+    """Source, target and weight of every edge, each as NetworkX lists it."""
+    listed = list(g.edges(data=weight, default=1.0) if weight is not None else g.edges())
+    source = np.array([index[edge[0]] for edge in listed], dtype=np.int64)
+    target = np.array([index[edge[1]] for edge in listed], dtype=np.int64)
+    if weight is None:
+        return source, target, np.ones(len(listed), dtype=np.float32)
+    for u, v, value in listed:
+        if not _is_vector(value, 0):
+            raise InputError(
+                f"the edge from {u!r} to {v!r} has {weight}={value!r}; an edge weight must be a "
+                "finite number"
+            )
+    return source, target, np.array([edge[2] for edge in listed], dtype=np.float32)
+
+
+def _features(nodes: Sequence[tuple[Any, Mapping[str, Any]]], features: str | Sequence[str]) -> Any:
+    if isinstance(features, str):
+        width = np.size(nodes[0][1].get(features, 0.0))
+        values = _attribute(nodes, features, lambda value: _is_vector(value, width))
+        return values.reshape(len(nodes), -1)
+    if not features:
+        raise InputError("features names no node attribute; name at least one")
+    return np.column_stack(
+        [_attribute(nodes, name, lambda value: _is_vector(value, 0)) for name in features]
+    )
+
+
+def _attribute(
+    nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str, good: Callable[[Any], bool]
+) -> Array:
+    """One attribute of all nodes as float32; the first node where it is not good is named."""
+    missing = [node for node, attributes in nodes if name not in attributes]
+    if missing:
+        raise InputError(
+            f"{len(missing):,} of the {len(nodes):,} nodes have no attribute {name!r}, first "
+            f"{missing[0]!r}; set it, or name other attributes in features"
+        )
+    for node, attributes in nodes:
+        if not good(attributes[name]):
+            raise InputError(
+                f"attribute {name!r} of node {node!r} is {_show(attributes[name])}; a feature "
+                "must be a finite number, or a vector of them as long as the first node's"
+            )
+    return np.array([np.asarray(attributes[name], np.float32) for _, attributes in nodes])
+
+
+def _is_vector(value: Any, size: int) -> bool:
+    """Whether it is a vector of finite numbers of this size; size 0 means a single number."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    if array.ndim > 1 or isinstance(value, str):
+        return False
+    right = array.ndim == 0 if size == 0 else array.size == size
+    return right and bool(np.isfinite(array).all())
+
+
+def _show(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,77 @@
+"""The stand-in for ogbn-arxiv: its real labels, with generated citations and features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from undrift.datasets.arrays import Array, open_npz
+from undrift.datasets.catalogue import DATASETS
+from undrift.datasets.stand_in_cache import cached_matrix
+from undrift.datasets.stand_in_draws import attainable, features_of, generator
+from undrift.datasets.synthetic import draw_pairs
+from undrift.graphs import Graph
+from undrift.sparse import Csr
+
+__all__ = ["make", "read_labels"]
+
+HOMOPHILY = 0.655
+PAIRS = 1_157_799
+"""Linked pairs: 1,166,243 citations of which 8,444 are answered, 2,315,598 edges both ways."""
+
+CITING, CITED = 0.6, 2.3
+"""Sigma of the log-normal propensities: papers cite a few, and a few papers are cited by all."""
+
+SEPARATION = 0.1
+
+
+def make(path: Path, scale: float, directed: bool, seed: int) -> tuple[Graph, int]:
+    """Labels of `arxiv_labels_split.npz`, a block model over them, and class means plus noise.
+
+    Edges are made symmetric unless `directed`; the number returned is that of the citations.
+    """
+    labels = read_labels(path)
+    n, width = labels.size, DATASETS["ogbn-arxiv"].features
+    cites = cached_matrix(f"ogbn-arxiv-{seed}", labels, (n, n), lambda: _citations(labels, seed))
+    edges = cites if directed else _symmetric(cites)
+    features = features_of(labels, width, SEPARATION, generator(seed, "features"))
+    adjacency = Csr.from_scipy(edges, symmetric=not directed)
+    return Graph(features, adjacency, torch.from_numpy(labels)), int(cites.nnz)
+
+
+def read_labels(path: Path) -> Array:
+    """The class of every node, int64."""
+    with open_npz(path, "the labels of ogbn-arxiv are in an array label") as archive:
+        return archive.array("label", "iu", dtype=np.int64)
+
+
+def _citations(labels: Array, seed: int) -> sp.csr_matrix:
+    """A row per cited paper, a column per citing one."""
+    rng, n = generator(seed, "links"), labels.size
+    order = np.argsort(labels, kind="stable")  # the block model wants class by class
+    sizes = np.bincount(labels)
+    pairs, answered = PAIRS, DATASETS["ogbn-arxiv"].edges - PAIRS
+    keys, backwards = draw_pairs(
+        rng,
+        sizes,
+        rng.lognormal(sigma=CITING, size=n),
+        pairs,
+        attainable(sizes, pairs, HOMOPHILY),
+        attraction=rng.lognormal(sigma=CITED, size=n),
+        names=order,
+        rounds=200,
+    )
+    low, high = keys // n, keys % n
+    citing, cited = np.where(backwards, high, low), np.where(backwards, low, high)
+    both = rng.choice(keys.size, size=min(answered, keys.size), replace=False)
+    rows, columns = np.append(cited, citing[both]), np.append(citing, cited[both])
+    return sp.csr_matrix((np.ones(rows.size, np.int8), (rows, columns)), shape=(n, n))
+
+
+def _symmetric(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    both = matrix + matrix.T.tocsr()
+    both.data[:] = 1
+    return both

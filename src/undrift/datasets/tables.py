@@ -1,0 +1,211 @@
+"""A graph in two tables: nodes with their features and label, and edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from undrift.datasets.class_names import as_class_ids
+from undrift.datasets.columns import column_names, floats, read_pieces, texts, values
+from undrift.datasets.times import as_times
+from undrift.errors import InputError
+from undrift.graphs import Graph
+
+__all__ = ["Repairs", "TableGraph", "read_tables"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What was left out of the edges: rows that repeat an earlier one, and self-loops."""
+
+    duplicate_edges: int = 0
+    self_loops: int = 0
+
+    def __str__(self) -> str:
+        """A phrase for a report; empty where nothing was left out."""
+        counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
+        parts = [f"{n:,} {what}{'s' * (n > 1)}" for what, n in counts.items() if n]
+        return f"{' and '.join(parts)} left out" if parts else ""
+
+
+@dataclass(frozen=True, eq=False)
+class TableGraph:
+    """A graph and what its numbers meant in the tables.
+
+    `node_ids[i]` is the id of node i (whole numbers where all ids are, else text),
+    `class_names[c]` the label of class c, `time` a float64 per node where a time column was
+    named.
+    """
+
+    graph: Graph
+    node_ids: Array
+    class_names: Mapping[int, str]
+    time: Tensor | None = None
+    repairs: Repairs = field(default_factory=Repairs)
+
+
+def read_tables(
+    nodes: str | Path,
+    edges: str | Path,
+    *,
+    id: str = "id",
+    label: str | None = "label",
+    source: str = "source",
+    target: str = "target",
+    features: Sequence[str] | None = None,
+    time: str | None = None,
+    undirected: bool = True,
+) -> TableGraph:
+    """The graph in two tables, each `.csv`, `.tsv` or (extra `undrift[tables]`) `.parquet`.
+
+    A row of `nodes` is a node, numbered from 0 in the file's order. `id` may be text or numbers.
+    `label` holds class ids or names (see `as_class_ids`); empty means unlabelled; None reads no
+    labels. `features` are columns of numbers, in Parquet also of lists; None takes every column
+    but id, label and time. `time` holds numbers or ISO dates (see `as_times`). A row of `edges`
+    is an edge from the id in `source` to the id in `target`; `undirected=True` adds its reverse.
+    Other columns are not read. Repeated edges and self-loops are left out and counted.
+
+    Cost: about 0.3 microseconds per cell of CSV; memory for the features and edges, and one
+    dictionary of the node ids.
+    """
+    nodes, edges = Path(nodes), Path(edges)
+    there = column_names(nodes)
+    special = [name for name in (id, label, time) if name is not None]
+    wanted = [n for n in there if n not in special] if features is None else list(features)
+    _check_columns(nodes, there, [*special, *wanted])
+    _check_columns(edges, column_names(edges), [source, target])
+    _check_features(nodes, wanted, id, label)
+    ids, labels, moments, matrix = _read_nodes(nodes, id, label, time, wanted)
+    index = _index(ids, nodes, id)
+    pairs = _read_edges(edges, source, target, index, nodes)
+    classes, names = (None, {}) if label is None else as_class_ids(labels, _column(nodes, label))
+    return TableGraph(
+        graph=Graph.from_arrays(matrix, pairs, classes, undirected=undirected),
+        node_ids=_plain_ids(ids),
+        class_names=names,
+        time=None if time is None else torch.from_numpy(as_times(moments, _column(nodes, time))),
+        repairs=_repairs(pairs, len(ids)),
+    )
+
+
+def _read_nodes(
+    path: Path, id: str, label: str | None, time: str | None, features: Sequence[str]
+) -> tuple[list[str], list[str], list[Any], Array]:
+    """Ids, labels, times and the feature matrix; what was not asked for is empty."""
+    ids: list[str] = []
+    labels: list[str] = []
+    moments: list[Any] = []
+    blocks: list[Array] = []
+    special = [name for name in (id, label, time) if name is not None]
+    for piece in read_pieces(path, list(dict.fromkeys([*special, *features]))):
+        ids += texts(piece, id)
+        labels += texts(piece, label) if label is not None else []
+        moments += values(piece, time) if time is not None else []
+        blocks.append(np.column_stack([floats(piece, name) for name in features]))
+        if blocks[-1].shape[1] != blocks[0].shape[1]:
+            raise InputError(
+                f"the lists in {path} change their length after row {piece.first - 1}; give every "
+                "node a list of the same length"
+            )
+    if not ids:
+        raise InputError(f"{path} names its columns but has no rows; a graph needs nodes")
+    return ids, labels, moments, np.concatenate(blocks)
+
+
+def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
+    index = dict(zip(ids, range(len(ids)), strict=True))
+    if "" in index:
+        raise InputError(
+            f"{_column(path, column)} is empty in row {ids.index('') + 1}; give every node an id"
+        )
+    if len(index) < len(ids):
+        first: dict[str, int] = {}
+        for row, name in enumerate(ids, start=1):
+            if name in first:
+                raise InputError(
+                    f"the node id {name!r} stands twice in {path}, in rows {first[name]} and "
+                    f"{row}; give every node one row"
+                )
+            first[name] = row
+    return index
+
+
+def _read_edges(
+    path: Path, source: str, target: str, index: Mapping[str, int], nodes: Path
+) -> Array:
+    """`[2, edges]` node numbers; an id that no node has is an error."""
+    parts = [np.empty((2, 0), dtype=np.int64)]
+    unknown, first = 0, ""
+    for piece in read_pieces(path, list(dict.fromkeys([source, target]))):
+        ends = [texts(piece, name) for name in (source, target)]
+        pairs = np.array([[index.get(name, -1) for name in end] for end in ends], dtype=np.int64)
+        strange = (pairs < 0).any(axis=0)
+        if strange.any() and not unknown:
+            row = int(strange.argmax())
+            end = int(pairs[0, row] >= 0)
+            first = f"{ends[end][row]!r} in row {piece.first + row}"
+        unknown += int(strange.sum())
+        parts.append(pairs)
+    edges: Array = np.concatenate(parts, axis=1)
+    if unknown:
+        raise InputError(
+            f"{unknown:,} of the {edges.shape[1]:,} edges in {path} name a node that is not in "
+            f"{nodes}, first {first}; add the nodes or drop these edges"
+        )
+    return edges
+
+
+def _repairs(pairs: Array, nodes: int) -> Repairs:
+    loops = pairs[0] == pairs[1]
+    keys = (pairs[0] * nodes + pairs[1])[~loops]
+    return Repairs(int(keys.size - np.unique(keys).size), int(loops.sum()))
+
+
+def _plain_ids(ids: list[str]) -> Array:
+    # only as it would be written again: 007 is a name, not the number 7
+    if all(len(name) < 18 and name.isascii() and name.isdigit() for name in ids):
+        numbers = np.array([int(name) for name in ids], dtype=np.int64)
+        if all(str(number) == name for number, name in zip(numbers.tolist(), ids, strict=True)):
+            return numbers
+    return np.array(ids)
+
+
+def _check_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in there:
+            near = get_close_matches(name, there, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" * (len(there) > 20))
+            raise InputError(
+                f"{path} has no column {name!r}{hint}; name one of its columns: {shown}"
+            )
+
+
+def _check_features(path: Path, features: Sequence[str], id: str, label: str | None) -> None:
+    if not features:
+        raise InputError(
+            f"{path} has no column of features beside the id and the label; give every node at "
+            "least one number"
+        )
+    for name, role in ((id, "id"), (label, "label")):
+        if name in features:
+            raise InputError(
+                f"{_column(path, str(name))} is the {role} and cannot be a feature too; take it "
+                "out of features"
+            )
+    twice = [name for name in features if features.count(name) > 1]
+    if twice:
+        raise InputError(f"features names {twice[0]!r} twice; name every column once")
+
+
+def _column(path: Path, name: str) -> str:
+    return f"column {name!r} of {path}"

@@ -1,0 +1,151 @@
+"""Files out of a zip: only those asked for, whole, and never outside the folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+from undrift.datasets.arrays import DAMAGE
+from undrift.errors import InputError
+from undrift.storage.files import make_folder
+
+__all__ = ["UNPACK_LIMIT", "check_zip", "unpack_zip"]
+
+UNPACK_LIMIT = 8 << 30
+"""Bytes that a download may unpack to: several times what the largest dataset here does."""
+
+_CHUNK = 1 << 20
+
+
+def unpack_zip(
+    path: str | Path,
+    folder: str | Path,
+    members: Sequence[str],
+    limit_bytes: int = UNPACK_LIMIT,
+) -> list[Path]:
+    """Unpack these files of a zip into a folder, and return where they lie.
+
+    A member is named by its last part, wherever it lies in the zip. Every entry of the zip is
+    looked at first: a path that leads out of the folder or a link refuses all of it. Bytes are
+    counted as they are unpacked, whatever the zip says of its sizes. Each file takes its name in
+    one step, and none does before all are unpacked.
+    """
+    path, folder = Path(path), make_folder(folder)
+    finished: dict[Path, Path] = {}
+    try:
+        with _opened(path) as archive:
+            left = limit_bytes
+            for name, info in _chosen(archive, members, path).items():
+                part = folder / f".{name}.{secrets.token_hex(4)}.part"
+                finished[part] = folder / name
+                left -= _write(part, _chunks(archive, info, left, path))
+        for part, target in finished.items():
+            os.replace(part, target)
+    except OSError as error:
+        raise InputError(
+            f"cannot unpack {path} into {folder} ({error.strerror or error}); free some space or "
+            "choose another folder"
+        ) from error
+    finally:
+        for part in finished:
+            with suppress(OSError):  # gone already once it has taken its name
+                part.unlink()
+    return list(finished.values())
+
+
+def check_zip(path: str | Path, limit_bytes: int = UNPACK_LIMIT) -> None:
+    """Read a zip (or `.npz`) to its end and compare every checksum in it; raise if it is damaged.
+
+    Cost: one pass of unpacking, without writing.
+    """
+    path = Path(path)
+    with _opened(path) as archive:
+        left = limit_bytes
+        for info in archive.infolist():
+            left -= sum(map(len, _chunks(archive, info, left, path)))
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except DAMAGE as error:
+        raise InputError(
+            f"{path} is damaged or not a zip file; fetch it again from its source"
+        ) from error
+
+
+def _chosen(
+    archive: zipfile.ZipFile, members: Sequence[str], path: Path
+) -> dict[str, zipfile.ZipInfo]:
+    for info in archive.infolist():
+        _check_entry(info, path)
+    chosen = {}
+    for name in members:
+        found = [
+            info
+            for info in archive.infolist()
+            if not info.is_dir() and PurePosixPath(info.filename).name == name
+        ]
+        if len(found) != 1:
+            raise InputError(
+                f"{path} holds {len(found) or 'no'} {'files' if found else 'file'} {name}, not "
+                "one; it is another zip than the one that is needed"
+            )
+        chosen[name] = found[0]
+    return chosen
+
+
+def _check_entry(info: zipfile.ZipInfo, path: Path) -> None:
+    # the name as it was written: ZipInfo.filename is already cut at a zero byte
+    name = info.orig_filename.replace("\\", "/")
+    parts = PurePosixPath(name).parts
+    if name.startswith("/") or ".." in parts or ":" in name or "\0" in name:
+        raise InputError(
+            f"{path} holds {info.orig_filename!r}, a path out of its folder; nothing was unpacked, "
+            "so take the zip from its official address"
+        )
+    if stat.S_ISLNK(info.external_attr >> 16):
+        raise InputError(
+            f"{path} holds {info.orig_filename!r}, a link; nothing was unpacked, so take the zip "
+            "from its official address"
+        )
+
+
+def _write(part: Path, chunks: Iterator[bytes]) -> int:
+    done = 0
+    with part.open("xb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+            done += len(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return done
+
+
+def _chunks(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int, path: Path
+) -> Iterator[bytes]:
+    """A member's bytes, at most `limit` of them."""
+    done = 0
+    try:
+        with archive.open(info) as file:
+            while chunk := file.read(_CHUNK):
+                done += len(chunk)
+                if done > limit:
+                    raise InputError(
+                        f"{path} unpacks to more bytes than are allowed ({limit:,} were left for "
+                        f"{info.filename!r}); nothing was kept, so take the zip from its official "
+                        "address"
+                    )
+                yield chunk
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise InputError(
+            f"{info.filename!r} in {path} is damaged; fetch the file again from its source"
+        ) from error

@@ -1,0 +1,53 @@
+"""Simple averaging: the mean of all weights (Choshen et al., 2022; Wortsman et al., 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from undrift.merging.merger import Adapted, check_layers, check_models, nothing_added, plus
+
+__all__ = ["Average", "merge_average"]
+
+
+def merge_average(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """`theta = 1/T sum_i theta_i`, tensor by tensor; computed in float64, in the given type.
+
+    >>> merge_average([{"w": torch.tensor([1.0])}, {"w": torch.tensor([4.0])}])
+    {'w': tensor([2.5000])}
+    """
+    return {
+        name: torch.stack([m[name].double() for m in models]).mean(dim=0).to(models[0][name])
+        for name in check_models(models)
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """The running sum of all encoders' weights and their number; a plain `Average()` is empty.
+
+    Memory: 8 bytes per weight. Cost: one addition per weight and task.
+    """
+
+    total: tuple[Tensor, ...] = ()
+    tasks: int = 0
+
+    def add(self, weights: Sequence[Tensor]) -> Average:
+        """The memory after one more encoder."""
+        check_layers(self.total, weights)
+        # a copy, also of float64: what goes on training must not change what was kept
+        new = tuple(w.detach().to(torch.float64, copy=True) for w in weights)
+        return Average(plus(self.total, new), self.tasks + 1)
+
+    def observe(self, adapted: Adapted) -> Average:
+        """The memory after the encoder of a task."""
+        return self.add(adapted.encoder.weights)
+
+    def merge(self) -> tuple[Tensor, ...]:
+        """The mean of what was added, in float64."""
+        if not self.tasks:
+            raise nothing_added("averaging")
+        return tuple(layer / self.tasks for layer in self.total)

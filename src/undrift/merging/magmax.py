@@ -1,0 +1,94 @@
+"""MagMax: of every weight the largest change wins (Marczak et al., 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.merging.merger import Adapted, check_alike, check_layers, check_models, nothing_added
+
+__all__ = ["SCALE", "MagMax", "merge_magmax"]
+
+SCALE = 0.5
+"""How far to go along the chosen changes; the authors' constant."""
+
+
+def merge_magmax(
+    models: Sequence[Mapping[str, Tensor]],
+    pretrained: Mapping[str, Tensor],
+    *,
+    scale: float = SCALE,
+) -> dict[str, Tensor]:
+    """`theta = theta_pre + scale tau`, where entry j of tau is that of the largest |tau_ij|.
+
+    The task vectors are `tau_i = theta_i - theta_pre`; of equally large entries the later one
+    wins. Computed in float64, returned in the given type.
+
+    >>> models = [{"w": torch.tensor([1.0, 3.0])}, {"w": torch.tensor([-2.0, 1.0])}]
+    >>> merge_magmax(models, {"w": torch.zeros(2)})
+    {'w': tensor([-1.0000,  1.5000])}
+    """
+    names = check_models(models)
+    check_alike(models[0], pretrained, "model 0", "the pretrained model")
+    merged = {}
+    for name in names:
+        start = pretrained[name].double()
+        # later first: among equals argmax then finds the later one
+        vectors = torch.stack([m[name].double() - start for m in reversed(models)])
+        largest = vectors.gather(0, _first_largest(vectors.abs()).unsqueeze(0)).squeeze(0)
+        merged[name] = (start + scale * largest).to(pretrained[name])
+    return merged
+
+
+def _first_largest(sizes: Tensor) -> Tensor:
+    """Per column the first row with the largest entry: argmax leaves open which of equals."""
+    return (sizes == sizes.amax(dim=0)).to(torch.uint8).argmax(dim=0)
+
+
+@dataclass(frozen=True, eq=False)
+class MagMax:
+    """theta_pre, and for every weight the value farthest from it so far.
+
+    The farthest value says the same as the largest task vector entry, without its rounding.
+    Without `pretrained` the first encoder added is theta_pre. Memory: two encoders in their own
+    type. Cost: a comparison per weight and task.
+    """
+
+    pretrained: tuple[Tensor, ...] = ()
+    farthest: tuple[Tensor, ...] = ()
+    scale: float = SCALE
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0:
+            raise InputError(f"the scale of MagMax must be greater than 0, not {self.scale}")
+
+    def add(self, weights: Sequence[Tensor]) -> MagMax:
+        """The memory after one more encoder."""
+        check_layers(self.pretrained, weights)
+        own = tuple(w.detach().clone() for w in weights)
+        start = self.pretrained or own
+        before = self.farthest or start
+        farthest = tuple(map(_farther, start, before, own))
+        return MagMax(start, farthest, self.scale)
+
+    def observe(self, adapted: Adapted) -> MagMax:
+        """The memory after the encoder of a task."""
+        return self.add(adapted.encoder.weights)
+
+    def merge(self) -> tuple[Tensor, ...]:
+        """theta_pre plus the scaled largest changes, in float64."""
+        if not self.farthest:
+            raise nothing_added("MagMax")
+        pairs = zip(self.pretrained, self.farthest, strict=True)
+        return tuple(a.double() + self.scale * (b.double() - a.double()) for a, b in pairs)
+
+
+def _farther(start: Tensor, before: Tensor, new: Tensor) -> Tensor:
+    """Entry by entry the one of two values that is farther from `start`; the new one if equal."""
+    origin = start.double()
+    wins = (new.double() - origin).abs() >= (before.double() - origin).abs()
+    return torch.where(wins, new.to(start), before)

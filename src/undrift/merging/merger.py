@@ -1,0 +1,127 @@
+"""`Merger`: what every merging rule keeps and gives, and what it may read of a trained encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.gram import Rows
+from undrift.encoders.encoder import Encoder
+from undrift.encoders.head import Head
+from undrift.errors import InputError
+from undrift.graphs import Graph
+
+__all__ = [
+    "Adapted",
+    "Merger",
+    "check_alike",
+    "check_layers",
+    "check_models",
+    "named",
+    "nothing_added",
+    "plus",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """An encoder theta_i as it came out of task i, with the task's data while it is still there.
+
+    `nodes` are the indices of the nodes that count; `generator` is where a rule's noise must
+    come from. A rule reads what it needs and keeps none of it.
+    """
+
+    encoder: Encoder
+    head: Head
+    graph: Graph
+    nodes: Tensor
+    generator: torch.Generator
+
+    def trace(self) -> tuple[Rows, ...]:
+        """H_hat_k of every layer at the nodes that count: the inputs of its linear maps."""
+        return self.encoder.trace(self.graph, self.nodes)
+
+
+@runtime_checkable
+class Merger(Protocol):
+    """The running memory of a merging rule: frozen, packable, of a size that tasks do not grow.
+
+    Every rule is a dataclass with two ways in. `add(...)` takes the evidence that the rule
+    needs, whatever it is: weights only, weights and layer inputs, weights and Fishers.
+    `observe` takes the evidence from an encoder of the package and calls `add`. Each rule's
+    module has a pure function beside it (`merge_average`, ...) that merges plain mappings of
+    names to tensors from their whole history; the memory must equal it.
+    """
+
+    def observe(self, adapted: Adapted) -> Self:
+        """The memory after this encoder; this one stays as it is."""
+        ...
+
+    def merge(self) -> tuple[Tensor, ...]:
+        """The merged weights, layer by layer."""
+        ...
+
+
+def named(weights: Sequence[Tensor]) -> dict[str, Tensor]:
+    """An encoder's weights as a mapping, for the pure functions; `tuple(d.values())` undoes it.
+
+    >>> list(named((torch.zeros(2), torch.zeros(3))))
+    ['0', '1']
+    """
+    return {str(k): weight for k, weight in enumerate(weights)}
+
+
+def check_models(models: Sequence[Mapping[str, Tensor]], what: str = "model") -> tuple[str, ...]:
+    """The names that all models have, in the first one's order; models must be alike."""
+    if not models:
+        raise InputError(f"there is no {what} to merge; give at least one")
+    first = models[0]
+    for name, tensor in first.items():
+        if not tensor.is_floating_point():
+            raise InputError(
+                f"{name!r} of {what} 0 is of {tensor.dtype}, which cannot be merged; leave it out"
+            )
+    for i, other in enumerate(models):
+        check_alike(first, other, f"{what} 0", f"{what} {i}")
+    return tuple(first)
+
+
+def check_alike(
+    one: Mapping[str, Tensor], other: Mapping[str, Tensor], name: str, other_name: str
+) -> None:
+    """Reject two mappings that have not the same names with the same shapes."""
+    strange = one.keys() ^ other.keys()
+    if strange:
+        raise InputError(
+            f"{min(strange)!r} is not in both {name} and {other_name}; give them the same tensors"
+        )
+    for key, tensor in one.items():
+        if other[key].shape != tensor.shape:
+            raise InputError(
+                f"{key!r} has shape {tuple(tensor.shape)} in {name} and "
+                f"{tuple(other[key].shape)} in {other_name}; only models of one shape merge"
+            )
+
+
+def check_layers(known: Sequence[Tensor], given: Sequence[Tensor], what: str = "weights") -> None:
+    """Reject weights of another shape than those in memory; an empty memory takes any."""
+    wanted, found = ([tuple(t.shape) for t in tensors] for tensors in (known, given))
+    if wanted and wanted != found:
+        raise InputError(
+            f"the memory holds layers of shapes {wanted}, but was given {what} of {found}; only "
+            "encoders of one shape merge"
+        )
+
+
+def nothing_added(rule: str) -> InputError:
+    """The error of a memory that is asked for a merge too early."""
+    return InputError(f"{rule} has nothing to merge yet; add the weights of a task first")
+
+
+def plus(sums: tuple[Tensor, ...], new: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Sums layer by layer; an empty tuple is a sum of nothing yet, of whatever shape."""
+    return tuple(a + b for a, b in zip(sums, new, strict=True)) if sums else tuple(new)

@@ -1,0 +1,139 @@
+"""TIES: trim small changes, elect a sign, average those that agree (Yadav et al., 2023)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.merging.merger import (
+    Adapted,
+    check_alike,
+    check_layers,
+    check_models,
+    nothing_added,
+    plus,
+)
+
+__all__ = ["DENSITY", "SCALE", "Ties", "merge_ties", "trimmed"]
+
+DENSITY = 0.2
+"""The share of a task vector that stays, by size; the authors' constant."""
+SCALE = 1.0
+"""How far to go along the merged change; the authors' constant."""
+
+
+def merge_ties(
+    models: Sequence[Mapping[str, Tensor]],
+    pretrained: Mapping[str, Tensor],
+    *,
+    density: float = DENSITY,
+    scale: float = SCALE,
+) -> dict[str, Tensor]:
+    """`theta_pre + scale tau`: per entry the mean of the trimmed tau_i that have its sign.
+
+    The task vectors `tau_i = theta_i - theta_pre` are trimmed to their largest entries (see
+    `trimmed`), the sign of an entry is that of `sum_i tau_i`, and only entries with that sign
+    count. Computed in float64, returned in the given type.
+
+    >>> models = [{"w": torch.tensor([1.0])}, {"w": torch.tensor([3.0])}, {"w": torch.tensor(
+    ...     [-3.0])}]
+    >>> merge_ties(models, {"w": torch.zeros(1)}, density=1.0)
+    {'w': tensor([2.])}
+    """
+    names = check_models(models)
+    check_alike(models[0], pretrained, "model 0", "the pretrained model")
+    start = [pretrained[name].double() for name in names]
+    vectors = [
+        trimmed([m[name].double() - s for name, s in zip(names, start, strict=True)], density)
+        for m in models
+    ]
+    merged = {}
+    for name, origin, layers in zip(names, start, zip(*vectors, strict=True), strict=True):
+        stacked = torch.stack(layers)
+        agrees = stacked.sign() == stacked.sum(dim=0).sign()
+        agrees &= stacked != 0
+        mean = (stacked * agrees).sum(dim=0) / agrees.sum(dim=0).clamp_min(1)
+        merged[name] = (origin + scale * mean).to(pretrained[name])
+    return merged
+
+
+def trimmed(vector: Sequence[Tensor], density: float = DENSITY) -> tuple[Tensor, ...]:
+    """The task vector with only its largest entries; the rest is zero.
+
+    `vector` is all tensors of a model: the share `density` is of their entries together,
+    rounded up, and entries as large as the last one kept stay too. Cost: one selection.
+
+    >>> trimmed([torch.tensor([1.0, -4.0]), torch.tensor([3.0])], 0.5)
+    (tensor([ 0., -4.]), tensor([3.]))
+    """
+    if not 0 < density <= 1:
+        raise InputError(f"the density of TIES must be over 0 and at most 1, not {density}")
+    sizes = torch.cat([part.abs().flatten() for part in vector])
+    keep = math.ceil(density * sizes.numel())
+    smallest = sizes.kthvalue(sizes.numel() - keep + 1).values
+    return tuple(torch.where(part.abs() >= smallest, part, 0.0) for part in vector)
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """theta_pre, and per weight the sum and number of the positive and of the negative changes.
+
+    These are enough: the sign elected is that of the two sums together, and the entries that
+    agree with it are then exactly those in one of them. So no task vector is kept. Without
+    `pretrained` the first encoder added is theta_pre. Memory: 24 bytes per weight and one
+    encoder. Cost: a selection over all weights per task.
+    """
+
+    pretrained: tuple[Tensor, ...] = ()
+    rises: tuple[Tensor, ...] = ()
+    falls: tuple[Tensor, ...] = ()
+    rising: tuple[Tensor, ...] = ()
+    falling: tuple[Tensor, ...] = ()
+    density: float = DENSITY
+    scale: float = SCALE
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0 or not 0 < self.density <= 1:
+            raise InputError(
+                "TIES needs a scale greater than 0 and a density over 0 and at most 1, not "
+                f"scale={self.scale}, density={self.density}"
+            )
+
+    def add(self, weights: Sequence[Tensor]) -> Ties:
+        """The memory after one more encoder."""
+        check_layers(self.pretrained, weights)
+        start = self.pretrained or tuple(w.detach().clone() for w in weights)
+        pairs = zip(weights, start, strict=True)
+        vector = trimmed([w.detach().double() - s.double() for w, s in pairs], self.density)
+        return Ties(
+            start,
+            plus(self.rises, [part.clamp_min(0) for part in vector]),
+            plus(self.falls, [part.clamp_max(0) for part in vector]),
+            plus(self.rising, [(part > 0).int() for part in vector]),
+            plus(self.falling, [(part < 0).int() for part in vector]),
+            self.density,
+            self.scale,
+        )
+
+    def observe(self, adapted: Adapted) -> Ties:
+        """The memory after the encoder of a task."""
+        return self.add(adapted.encoder.weights)
+
+    def merge(self) -> tuple[Tensor, ...]:
+        """theta_pre plus the scaled mean of the changes that agree, in float64."""
+        if not self.rises:
+            raise nothing_added("TIES")
+        merged = []
+        parts = (self.pretrained, self.rises, self.falls, self.rising, self.falling)
+        for start, rises, falls, rising, falling in zip(*parts, strict=True):
+            up, down = rises / rising.clamp_min(1), falls / falling.clamp_min(1)
+            elected = rises + falls
+            # rises that cancel falls exactly elect no sign: the weight stays where it was
+            mean = torch.where(elected > 0, up, torch.where(elected < 0, down, 0.0))
+            merged.append(start.double() + self.scale * mean)
+        return tuple(merged)

@@ -1,0 +1,153 @@
+"""Saved splits: which classes each task has and which nodes train, validate and test."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from undrift.errors import InputError
+from undrift.storage.files import write_atomically
+
+__all__ = ["SavedSplit", "labels_digest", "load_split", "save_split"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+VERSION = 1
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
+_ARRAYS = ("version", "nodes", "sizes", "classes", "masks", "labels_sha256", "sha256")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedSplit:
+    """The classes of each task, three boolean masks over the nodes, and whose labels they split.
+
+    `labels_sha256` is `labels_digest` of the labels that were split: it tells the same nodes in
+    the same order from a graph that only has as many. `sha256` names the whole split.
+    """
+
+    classes: tuple[tuple[int, ...], ...]
+    train: Array
+    val: Array
+    test: Array
+    labels_sha256: str
+
+    def __post_init__(self) -> None:
+        masks = (self.train, self.val, self.test)
+        if any(mask.dtype != np.bool_ or mask.shape != (self.nodes,) for mask in masks):
+            raise InputError("a split needs three lists of booleans, all of the same length")
+        if bool((np.sum(masks, axis=0) > 1).any()):
+            raise InputError("the masks of a split overlap; a node belongs to one of them")
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the masks are for."""
+        return int(self.train.size)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of what the split says, the same on every machine and in every file."""
+        digest = hashlib.sha256(f"undrift split {VERSION} {self.labels_sha256}\n".encode())
+        for array in (self._sizes(), self._flat(), np.array([self.nodes])):
+            digest.update(array.astype("<i8").tobytes() + b"\n")
+        digest.update(self._packed().tobytes())
+        return digest.hexdigest()
+
+    def _sizes(self) -> Array:
+        return np.array([len(classes) for classes in self.classes], dtype=np.int64)
+
+    def _flat(self) -> Array:
+        return np.array([c for classes in self.classes for c in classes], dtype=np.int64)
+
+    def _packed(self) -> Array:
+        return np.packbits(np.stack([self.train, self.val, self.test]), axis=1)
+
+
+def labels_digest(labels: Array) -> str:
+    """The hash of a graph's labels, node by node.
+
+    >>> labels_digest(np.array([0, 1])) == labels_digest(np.array([1, 0]))
+    False
+    """
+    return hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()
+
+
+def save_split(path: str | Path, split: SavedSplit) -> None:
+    """Write a split as a compact `.npz`, whole or not at all: three bits per node, compressed."""
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        version=np.int64(VERSION),
+        nodes=np.int64(split.nodes),
+        sizes=split._sizes(),
+        classes=split._flat(),
+        masks=split._packed(),
+        labels_sha256=np.array(split.labels_sha256),
+        sha256=np.array(split.sha256),
+    )
+    write_atomically(path, file.getvalue())
+
+
+def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
+    """Read what `save_split` wrote and verify its hash, and that it is `sha256` if one is given.
+
+    Give the `split_sha256` of a `result.json` to be sure that it is that run's split. A damaged
+    or foreign file is an `InputError`.
+    """
+    parts = _read(Path(path))
+    if int(parts["version"]) > VERSION:
+        raise InputError(
+            f"{path} was written by a newer undrift (split version {int(parts['version'])}, this "
+            f"one reads up to {VERSION}); upgrade undrift"
+        )
+    try:
+        split = _unpack(parts)
+        intact = split.sha256 == str(parts["sha256"])
+    except (ValueError, TypeError, IndexError) as error:
+        raise _damaged(path) from error
+    if not intact:
+        raise _damaged(path)
+    if sha256 is not None and split.sha256 != sha256:
+        raise InputError(
+            f"{path} is another split ({split.sha256[:12]}...) than the one asked for "
+            f"({sha256[:12]}...); take the split.npz that lies beside that result"
+        )
+    return split
+
+
+def _read(path: Path) -> dict[str, Array]:
+    if not path.is_file():
+        raise InputError(f"there is no split file {path}; check the path")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in _ARRAYS}
+    except (*_DAMAGE, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path) from error
+
+
+def _unpack(parts: dict[str, Array]) -> SavedSplit:
+    nodes = int(parts["nodes"])
+    sizes: Sequence[int] = parts["sizes"].tolist()
+    ends = np.cumsum(sizes).tolist()
+    flat = parts["classes"].tolist()
+    train, val, test = np.unpackbits(parts["masks"], axis=1, count=nodes).astype(np.bool_)
+    return SavedSplit(
+        classes=tuple(tuple(flat[b - size : b]) for size, b in zip(sizes, ends, strict=True)),
+        train=train,
+        val=val,
+        test=test,
+        labels_sha256=str(parts["labels_sha256"]),
+    )
+
+
+def _damaged(path: str | Path) -> InputError:
+    return InputError(
+        f"{path} is damaged or is not a split of undrift; copy it again from where it was written"
+    )

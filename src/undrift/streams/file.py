@@ -1,0 +1,185 @@
+"""`stream.toml`: a stream of your own as a file. Reading one does not import torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from undrift.errors import InputError, unknown_name
+from undrift.streams.settings import Settings, parse_settings
+
+if TYPE_CHECKING:
+    from undrift.datasets.tables import TableGraph
+    from undrift.graphs import Graph
+    from undrift.streams.stream import TaskStream
+
+__all__ = ["StreamFile", "is_stream_file", "load_stream_file", "read_stream_file"]
+
+
+@dataclass(frozen=True)
+class StreamFile:
+    """A `stream.toml` that was read and found valid; `toml_sha256` is the hash of its bytes."""
+
+    path: Path
+    settings: Settings
+    toml_sha256: str
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The data files that it names, by what they are; paths are relative to the toml."""
+        graph, split = self.settings.graph, self.settings.split.file
+        named = {"npz": graph.npz, "nodes": graph.nodes, "edges": graph.edges, "split_file": split}
+        return {what: self.path.parent / name for what, name in named.items() if name is not None}
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of the toml and of every data file. Cost: reads all of them once."""
+        found = {"toml": self.toml_sha256}
+        for what, path in self.files.items():
+            try:
+                with path.open("rb") as file:
+                    found[what] = file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise InputError(
+                    f"{self.path} names {path} as its {what}, which cannot be read "
+                    f"({error.strerror or error}); paths are relative to the toml file"
+                ) from error
+        return found
+
+    def content_sha256(self) -> str:
+        """One hash of all that decides the stream: the toml and its data, wherever they lie."""
+        return _content(self.digests())
+
+
+def is_stream_file(name: str) -> bool:
+    """Whether a stream is given as a file and not by its name: `.toml`, or a path with folders.
+
+    >>> is_stream_file("papers/stream.toml"), is_stream_file("cs-cl")
+    (True, False)
+    """
+    return name.lower().endswith(".toml") or "/" in name or "\\" in name
+
+
+def read_stream_file(path: str | Path) -> StreamFile:
+    """Read and check a `stream.toml`; its data files are not touched.
+
+    Everything wrong in it is an `InputError` that names the file and, where it can, the line.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(
+            f"cannot read the stream file {path} ({error.strerror or error}); check the path"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8 and try again") from error
+    return StreamFile(path, parse_settings(text, str(path)), sha256(data).hexdigest())
+
+
+def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
+    """The stream that a `stream.toml` describes; `seed` draws its split and a random order.
+
+    Its provenance has the SHA-256 of the toml and of every data file, `content_sha256` over all
+    of them, and what was repaired. Cost: the data files are read twice, once to hash them.
+    """
+    file = read_stream_file(path)
+    digests = file.digests()
+    provenance = {"name": file.settings.name, "content_sha256": _content(digests)}
+    for what, place in {"toml": file.path, **file.files}.items():
+        provenance |= {what: place.name, f"{what}_sha256": digests[what]}
+    graph, tables = _read_graph(file)
+    if tables is not None and str(tables.repairs):
+        provenance["repairs"] = str(tables.repairs)
+    try:
+        return _stream(file, graph, tables, seed, provenance)
+    except InputError as error:
+        raise InputError(f"the stream of {file.path} cannot be made: {error}") from error
+
+
+def _content(digests: Mapping[str, str]) -> str:
+    lines = [f"{what} {digest}\n" for what, digest in digests.items()]
+    return sha256("".join(lines).encode()).hexdigest()
+
+
+def _read_graph(file: StreamFile) -> tuple[Graph, TableGraph | None]:
+    graph, files = file.settings.graph, file.files
+    if graph.npz is not None:
+        from undrift.datasets.npz import read_npz
+
+        return read_npz(files["npz"]), None
+    from undrift.datasets.tables import read_tables
+
+    columns = graph.model_dump(exclude={"npz", "nodes", "edges"})
+    tables = read_tables(files["nodes"], files["edges"], **columns)
+    return tables.graph, tables
+
+
+def _stream(
+    file: StreamFile,
+    graph: Graph,
+    tables: TableGraph | None,
+    seed: int,
+    provenance: dict[str, str],
+) -> TaskStream:
+    from undrift.streams.stream import TaskStream
+
+    tasks, split = file.settings.tasks, file.settings.split
+    about: dict[str, Any] = {"name": file.settings.name, "seed": seed, "provenance": provenance}
+    if tasks is None:
+        from undrift.storage.splits import load_split
+
+        return TaskStream.with_split(graph, load_split(file.files["split_file"]), **about)
+    names = tables.class_names if tables is not None else {}
+    _check_classes(graph, names)
+    about["fractions"] = (split.train, split.val, split.test)
+    if tasks.by == "time":
+        if tables is None or tables.time is None:
+            raise InputError('by = "time" needs tables with a time column; name it in [graph]')
+        return TaskStream.by_time(graph, tables.time, _starts(tasks.periods), **about)
+    return TaskStream.from_graph(
+        graph,
+        base=tasks.base or 0,  # the settings have both where tasks are not by time
+        increment=tasks.increment or 0,
+        order=_order(tasks.order, names),
+        **about,
+    )
+
+
+def _order(order: Any, names: Mapping[int, str]) -> Any:
+    """Classes given by name as ids; everything else as it is."""
+    if isinstance(order, str) or not isinstance(order[0], str):
+        return order
+    ids = {name: c for c, name in names.items()}
+    for name in order:
+        if name not in ids:
+            raise unknown_name("class", name, ids)
+    return [ids[name] for name in order]
+
+
+def _starts(periods: int | Sequence[Any]) -> int | list[float]:
+    from undrift.datasets.times import days
+
+    if isinstance(periods, int):
+        return periods
+    return [days(start) if isinstance(start, date) else float(start) for start in periods]
+
+
+def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:
+    """A class too small to split, by the name that it has in the table."""
+    from undrift.streams.split import SMALLEST_CLASS
+
+    if graph.labels is None:
+        return
+    present, counts = graph.labels.unique(return_counts=True)
+    for c, count in zip(present.tolist(), counts.tolist(), strict=True):
+        if c in names and count < SMALLEST_CLASS:
+            raise InputError(
+                f"class {names[c]!r} has {count} nodes, but a class needs at least "
+                f"{SMALLEST_CLASS} to be split into train, val and test; leave the label of its "
+                "nodes empty or merge it with another"
+            )

@@ -1,0 +1,111 @@
+"""Streams by time: which classes first appear in which period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.graphs.inputs import as_numbers
+
+__all__ = ["Periods", "classes_by_period"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Where each period starts, and the classes that first appear in it (none is possible)."""
+
+    starts: tuple[float, ...]
+    classes: tuple[tuple[int, ...], ...]
+
+    @property
+    def tasks(self) -> tuple[tuple[int, ...], ...]:
+        """The classes of every period that brings some: those are the tasks."""
+        return tuple(classes for classes in self.classes if classes)
+
+    @property
+    def empty(self) -> tuple[int, ...]:
+        """The periods without a new class, numbered from 0: they make no task."""
+        return tuple(p for p, classes in enumerate(self.classes) if not classes)
+
+    def __str__(self) -> str:
+        """A sentence for a report: the periods, and those that made no task."""
+        starts = ", ".join(f"{start:.10g}" for start in self.starts)
+        text = f"{len(self.starts)} periods, starting at {starts}"
+        if not self.empty:
+            return text
+        which = ", ".join(f"{self.starts[p]:.10g}" for p in self.empty)
+        return f"{text}; no new class in {len(self.empty)} of them, which make no task: {which}"
+
+
+def classes_by_period(labels: Tensor, time: Any, periods: int | Sequence[float]) -> Periods:
+    """Give every class to the period in which its first node appears.
+
+    `periods` is how many periods of equal length reach from the first to the last time, or the
+    times at which a new period starts: `[2010, 2015]` makes three, before 2010, from 2010 to
+    before 2015, and from 2015. The first period starts at the first time. Classes of a period
+    are in ascending order. Unlabelled nodes (-1) do not count, and their time may be unknown.
+    Cost: one pass over the nodes.
+
+    >>> import torch
+    >>> classes_by_period(torch.tensor([0, 0, 1, 2]), [2001, 2010, 2004, 2009], [2003, 2006])
+    Periods(starts=(2001.0, 2003.0, 2006.0), classes=((0,), (1,), (2,)))
+    """
+    known = labels.cpu().numpy()
+    times = _times(time, known)
+    starts = _starts(times[known >= 0], periods)
+    classes, place = np.unique(known[known >= 0], return_inverse=True)
+    first = np.full(classes.size, np.inf)
+    np.minimum.at(first, place, times[known >= 0])
+    period = np.searchsorted(starts[1:], first, side="right")
+    return Periods(
+        tuple(starts.tolist()),
+        tuple(tuple(classes[period == p].tolist()) for p in range(starts.size)),
+    )
+
+
+def _times(time: Any, labels: Array) -> Array:
+    times: Array = as_numbers(time, "time").astype(np.float64)
+    if times.shape != labels.shape:
+        raise InputError(
+            f"time must be {labels.size} numbers, one per node, not of shape {times.shape}"
+        )
+    unknown = np.flatnonzero(~np.isfinite(times) & (labels >= 0))
+    if unknown.size:
+        raise InputError(
+            f"the time of {unknown.size} labelled nodes is not a finite number, first of node "
+            f"{unknown[0]}; give them a time or label them -1"
+        )
+    return times
+
+
+def _starts(times: Array, periods: int | Sequence[float]) -> Array:
+    if not times.size:
+        raise InputError("a stream by time needs nodes with a class label; there is none")
+    low, high = times.min(), times.max()
+    if isinstance(periods, int | np.integer) and not isinstance(periods, bool):
+        if periods < 1:
+            raise InputError(f"periods must be 1 or more, not {periods}")
+        equal: Array = low + (high - low) * np.arange(periods) / periods
+        return equal
+    bounds = as_numbers(periods, "periods").astype(np.float64)
+    increasing = bounds.ndim == 1 and all(a < b for a, b in pairwise(bounds.tolist()))
+    if not bounds.size or not increasing or not np.isfinite(bounds).all():
+        raise InputError(
+            "periods must be a whole number, or the times at which new periods start in "
+            f"increasing order, not {periods!r}"
+        )
+    outside = bounds[(bounds <= low) | (bounds > high)]
+    if outside.size:
+        raise InputError(
+            f"a period cannot start at {outside[0]:.10g}, as the times of the labelled nodes reach "
+            f"from {low:.10g} to {high:.10g}; give starts after the first time and up to the last"
+        )
+    return np.concatenate([[low], bounds])

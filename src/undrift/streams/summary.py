@@ -1,0 +1,95 @@
+"""`TaskSummary`: what a table says about a task, counted without making its graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from undrift.graphs import Graph
+
+if TYPE_CHECKING:
+    from undrift.streams.stream import TaskStream
+
+__all__ = ["TaskSummary", "summarise"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_EDGES_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """A line of the table about a stream.
+
+    Edges are directed (an undirected one counts twice). `dropped` are the edges that end at one
+    of the task's nodes but start outside the task, so those that its graph leaves out.
+    `imbalance` is rho_t, the nodes of the largest class over those of the smallest (eq.
+    `imbalance` of the paper). It counts all nodes of the task: the published figures of
+    Arxiv-CL come out so, and not from the training nodes alone.
+    """
+
+    task: int
+    classes: tuple[int, ...]
+    nodes: int
+    train: int
+    val: int
+    test: int
+    edges: int
+    dropped: int
+    imbalance: float
+
+
+def summarise(stream: TaskStream) -> list[TaskSummary]:
+    """A summary per task. Cost: one pass over the edges, whatever the number of tasks."""
+    graph, tasks = stream.graph, len(stream)
+    task_of = stream.task_of.cpu().numpy()
+    known = task_of >= 0
+    masks = [mask.cpu().numpy() for mask in (stream.train, stream.val, stream.test)]
+    nodes, train, val, test = (
+        np.bincount(task_of[inside], minlength=tasks).tolist()
+        for inside in (known, *(known & mask for mask in masks))
+    )
+    kept, dropped = _count_edges(graph, task_of, tasks)
+    labels = np.empty(0) if graph.labels is None else graph.labels.cpu().numpy()
+    present, counts = np.unique(labels, return_counts=True)
+    size = dict(zip(present.tolist(), counts.tolist(), strict=True))
+    rows = []
+    for t, classes in enumerate(stream.classes):
+        sizes = [size.get(c, 0) for c in classes]
+        rows.append(
+            TaskSummary(
+                task=t,
+                classes=classes,
+                nodes=nodes[t],
+                train=train[t],
+                val=val[t],
+                test=test[t],
+                edges=kept[t],
+                dropped=dropped[t],
+                imbalance=max(sizes) / min(sizes) if min(sizes) else float("inf"),
+            )
+        )
+    return rows
+
+
+def _count_edges(graph: Graph, task_of: Array, tasks: int) -> tuple[list[int], list[int]]:
+    """Per task: the edges between its nodes, and those that reach it from outside.
+
+    In pieces of a few million edges, so that nothing as large as the edges is made.
+    """
+    indptr = graph.adjacency.indptr.cpu().numpy()
+    indices = graph.adjacency.indices.cpu().numpy()
+    task, degree = task_of.astype(np.int32), np.diff(indptr)
+    kept = np.zeros(tasks + 1, dtype=np.int64)  # the last place is for nodes of no task
+    first = 0
+    while first < task.size:
+        end = int(np.searchsorted(indptr, int(indptr[first]) + _EDGES_AT_ONCE, side="right")) - 1
+        last = min(max(end, first + 1), task.size)
+        target = np.repeat(task[first:last], degree[first:last])
+        same = target[task[indices[indptr[first] : indptr[last]]] == target]
+        kept += np.bincount(same % (tasks + 1), minlength=tasks + 1)
+        first = last
+    known = task >= 0
+    ending = np.bincount(task[known], weights=degree[known], minlength=tasks).astype(np.int64)
+    return kept[:tasks].tolist(), (ending - kept[:tasks]).tolist()

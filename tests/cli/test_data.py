@@ -1,0 +1,187 @@
+"""`undrift data list | fetch NAME | check NAME`, in this process."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from undrift.cli.app import start
+from undrift.cli.data import download_progress
+from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def tiny(site: Any, official: Any, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    """A dataset that the server on localhost has."""
+    file = RemoteFile("tiny.npz", site.put("/tiny.npz", official.gnn_benchmark()))
+    dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "localhost")
+    monkeypatch.setitem(DATASETS, "tiny", dataset)
+    return dataset
+
+
+def test_list_names_every_dataset_and_the_folder(folder: Path, capsys: Captured) -> None:
+    assert start(["data", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n{name} " in shown for name in DATASETS)
+    assert f"folder: {folder} (set UNDRIFT_DATA for another)" in shown
+
+
+def test_fetch_says_where_the_file_is_and_what_to_do_next(
+    folder: Path, tiny: Dataset, capsys: Captured
+) -> None:
+    assert start(["data", "fetch", "tiny"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"tiny: {folder / 'tiny.npz'}\nnext: undrift data check tiny\n"
+    lines = shown.err.splitlines()  # progress, which is no result
+    assert lines[0].startswith("tiny.npz: 0 bytes of ")
+    assert len(lines) == 2
+
+
+def test_a_dataset_with_a_stream_says_how_to_run_it(
+    folder: Path, official: Any, capsys: Captured
+) -> None:
+    (folder / "ms_academic_cs.npz").write_bytes(official.gnn_benchmark())  # there, and whole
+    assert start(["data", "fetch", "coauthor-cs"]) == 0
+    assert "undrift run --stream cs-cl" in capsys.readouterr().out
+
+
+def test_fetch_again_keeps_the_file_and_force_does_not(
+    folder: Path, tiny: Dataset, site: Any, capsys: Captured
+) -> None:
+    for arguments, requests in (([], 1), ([], 1), (["--force"], 2)):
+        assert start(["data", "fetch", *arguments, "tiny"]) == 0
+        assert len(site.requests) == requests
+
+
+def test_check_shows_files_and_statistics(folder: Path, tiny: Dataset, capsys: Captured) -> None:
+    assert start(["data", "fetch", "tiny"]) == 0
+    assert start(["data", "check", "tiny"]) == 0
+    shown = capsys.readouterr().out
+    assert "as recorded" in shown
+    assert "tiny has the published statistics: 4 nodes, 4 edges, 3 features, 2 classes" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fetch", "redit"], "unknown dataset 'redit' (did you mean 'reddit'?)"),
+        (["check", "redit"], "unknown dataset 'redit'"),
+        (["check", "tiny"], "run: undrift data fetch tiny"),
+        (["fetch"], "NAME"),
+        (["fly"], "fly"),
+        (["list", "more"], "more"),
+        (["fetch", "tiny", "--fly"], "--fly"),
+    ],
+)
+def test_bad_input_is_2_and_one_line(
+    folder: Path, tiny: Dataset, capsys: Captured, arguments: list[str], said: str
+) -> None:
+    assert start(["data", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("undrift: ")
+    assert said in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_a_changed_file_fails_the_check(folder: Path, tiny: Dataset, capsys: Captured) -> None:
+    start(["data", "fetch", "tiny"])
+    path = folder / "tiny.npz"
+    path.write_bytes(path.read_bytes() + b"\0")
+    capsys.readouterr()
+    assert start(["data", "check", "tiny"]) == 2
+    assert "has changed since it was fetched" in capsys.readouterr().err
+    assert start(["data", "fetch", "tiny"]) == 0
+    assert start(["data", "check", "tiny"]) == 0
+
+
+def test_a_run_without_its_file_names_the_command_that_fetches_it(
+    folder: Path, capsys: Captured
+) -> None:
+    assert start(["run", "--stream", "cs-cl", "--out", str(folder / "runs")]) == 2
+    shown = capsys.readouterr().err
+    assert "run: undrift data fetch coauthor-cs" in shown
+    assert shown.count("\n") == 1
+
+
+def test_an_unexpected_failure_is_1(
+    folder: Path, tiny: Dataset, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("undrift.datasets.fetch.download", broken)
+    assert start(["data", "fetch", "tiny"]) == 1
+    assert "add --traceback" in capsys.readouterr().err
+    assert start(["data", "fetch", "tiny", "--traceback"]) == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["list"], ["fetch"], ["check"]])
+def test_help_has_examples(command: list[str], capsys: Captured) -> None:
+    assert start(["data", *command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert " ".join(["Usage: undrift data", *command]) in shown
+    assert " ".join(["    undrift data", *command]) in shown
+
+
+def test_no_command_shows_the_help(capsys: Captured) -> None:
+    assert start(["data"]) == 0
+    assert "Usage: undrift data COMMAND" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["fetch", "--help"], ["fetch", "x"]])
+def test_torch_is_imported_only_by_check(arguments: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom undrift.cli.app import start\n"
+        f"start(['data', *{arguments}])\n"
+        "sys.exit(str({'torch', 'scipy', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"UNDRIFT_DATA": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1] == "set()"
+
+
+def test_elsewhere_than_on_a_terminal_progress_is_a_line_per_tenth() -> None:
+    file = io.StringIO()
+    with download_progress(Console(file=file, width=80)) as report:
+        for done in range(1001):
+            report("a.npz", done, 1000)
+        report("b.npz", 0, 0)  # no length is known
+        report("b.npz", 5000, 0)
+    lines = file.getvalue().splitlines()
+    assert lines[0] == "a.npz: 0 bytes of 1.0 kB"
+    assert lines[10] == "a.npz: 1.0 kB of 1.0 kB"
+    assert lines[11:] == ["b.npz: 0 bytes"]
+
+
+def test_on_a_terminal_progress_is_a_bar() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=80, force_terminal=True)
+    with download_progress(console) as report:
+        report("a.npz", 0, 1000)
+        report("a.npz", 500, 1000)
+        report("b.npz", 7, 0)
+    shown = file.getvalue()
+    assert "a.npz" in shown
+    assert "0.5/1.0 kB" in shown
+    assert "b.npz" in shown

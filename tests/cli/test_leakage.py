@@ -1,0 +1,121 @@
+"""`undrift leakage`: once through a real process, and the rest within this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.cli.app import start
+from undrift.experiments import run as experiment
+from undrift.testing.graphs import tiny_stream
+
+Captured = pytest.CaptureFixture[str]
+QUICK = ["--method", "bare", "--set", "epochs=2", "--set", "hidden=4"]
+TELLS = "from undrift.cli import main; main()"
+
+
+def test_from_the_shell(tmp_path: Path) -> None:
+    """The generated stream, with few epochs: tables, a file, progress beside them."""
+    done = subprocess.run(
+        [sys.executable, "-c", TELLS, "leakage", *QUICK, "--threads", "1", "--seed", "2"],
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("task ") == 4  # a plain line per task
+    for text in ("bare on synthetic, seed 2", "graph   100.00", "chance", "A_f of bare"):
+        assert text in done.stdout
+    data = json.loads((tmp_path / "runs" / "leakage-synthetic-bare-2.json").read_text())
+    accuracy = data["leakage"]["accuracy"]
+    assert accuracy["local"]["graph"]["by_node"] == [100.0] * 4
+    assert accuracy["global"]["graph"]["by_node"][-1] <= data["leakage"]["chance"][-1]
+    for lift in data["lift"].values():
+        assert lift["oracle"] >= lift["plain"]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Every stream is the one called tiny, and results go to a folder of the test."""
+    monkeypatch.setattr(experiment, "load_stream", lambda name, seed: tiny_stream(seed))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text())
+    return loaded
+
+
+def test_the_table_has_the_numbers_of_the_file(tiny: Path, capsys: Captured) -> None:
+    assert start(["leakage", *QUICK, "--hops", "1", "--out", "here"]) == 0
+    shown = capsys.readouterr().out
+    data = written(tiny / "here" / "leakage-tiny-bare-0.json")
+    assert data["leakage"]["hops"] == 1
+    assert data["params"] == {"epochs": 2, "hidden": 4}
+    for protocol, lift in data["lift"].items():
+        (row,) = (line for line in shown.splitlines() if line.startswith(protocol))
+        values = [lift["plain"], lift["graph"], lift["node"], lift["oracle"]]
+        assert row.split()[1:] == [f"{value:.2f}" for value in values]
+    assert f"none     {data['leakage']['chance'][-1]:.2f}" in shown
+    assert shown.splitlines()[-1] == "result: here/leakage-tiny-bare-0.json"
+
+
+def test_the_figure_shows_every_study_in_the_folder(tiny: Path, capsys: Captured) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+    assert start(["leakage", *QUICK]) == 0
+    adr = ["--method", "adr", "--set", "epochs=2", "--set", "hidden=4"]
+    assert start(["leakage", *adr, "--figure", "f.svg"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "figure: f.svg"
+    assert (tiny / "f.svg").read_bytes().startswith(b"<?xml")
+    assert len(list((tiny / "runs").glob("leakage-*.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--stream", "cora"], "unknown stream 'cora'"),
+        (["--method", "magic"], "unknown method 'magic'"),
+        (["--set", "gamma=x"], "gamma='x' does not suit method 'adr'"),
+        (["--set", "gama=1"], "unknown parameter of adr 'gama'"),
+        (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
+        (["--hops", "-1"], "--hops must be 0 or more, not -1"),
+        (["--threads", "0"], "--threads must be 1 or more"),
+        (["--figure", "x.bmp"], "unknown kind of figure '.bmp'"),
+    ],
+)
+def test_bad_input_is_one_sentence_before_anything_is_learned(
+    arguments: list[str], what: str, tiny: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment, "load_stream", None)  # calling it would be another error
+    assert start(["leakage", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert what in shown.err
+    assert shown.err.count("\n") == 1
+    assert list(tiny.rglob("*.json")) == []
+
+
+def test_help_explains_every_option_with_examples(capsys: Captured) -> None:
+    assert start(["leakage", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in ("stream", "method", "seed", "hops", "set", "threads", "out", "figure"):
+        assert f"--{option} " in shown
+    assert "    undrift leakage --stream cs-cl" in shown
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--stream", "nowhere"], ["--set", "gamma"]])
+def test_torch_is_not_imported_for_help_or_a_wrong_name(arguments: list[str]) -> None:
+    code = (
+        f"import sys; from undrift.cli.app import start; start({['leakage', *arguments]!r})\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, dataset_of, load_dataset
+from undrift.datasets.checksums import published, record
+from undrift.datasets.folder import data_folder
+from undrift.errors import InputError
+
+# nodes, edges, features, classes, as the publishers' pages give them
+STATISTICS = {
+    "coauthor-cs": (18_333, 163_788, 6_805, 15),
+    "cora-full": (19_793, 126_842, 8_710, 70),
+    "ogbn-arxiv": (169_343, 1_166_243, 128, 40),
+    "reddit": (232_965, 114_615_892, 602, 41),
+    "coauthor-physics": (34_493, 495_924, 8_415, 5),
+    "amazon-computers": (13_752, 491_722, 767, 10),
+    "amazon-photo": (7_650, 238_162, 745, 8),
+    "cora-ml": (2_995, 16_316, 2_879, 7),
+    "citeseer-full": (4_230, 10_674, 602, 6),
+    "dblp": (17_716, 105_734, 1_639, 4),
+}
+FILES = [file for dataset in DATASETS.values() for file in dataset.files]
+
+
+def test_the_statistics_are_the_published_ones():
+    found = {d.name: (d.nodes, d.edges, d.features, d.classes) for d in DATASETS.values()}
+    assert found == STATISTICS
+    assert all(name == dataset.name for name, dataset in DATASETS.items())
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_addresses_and_checksums_are_well_formed(file):
+    assert re.fullmatch(r"https?://[a-z.]+/\S+\.(npz|zip)", file.url)
+    assert "/master/" not in file.url  # bytes that may change have no checksum
+    for value, length in ((file.sha256, 64), (file.git, 40), (file.md5, 32)):
+        assert value is None or re.fullmatch(rf"[0-9a-f]{{{length}}}", value)
+    assert ("github.com" in file.url) == (file.git is not None)
+
+
+def test_no_file_belongs_to_two_datasets():
+    names = [name for dataset in DATASETS.values() for name in dataset.names]
+    assert len(set(names)) == len(names)
+    for dataset in DATASETS.values():
+        assert [dataset_of(name) for name in dataset.names] == [dataset.name] * len(dataset.names)
+    assert dataset_of("else.npz") is None
+    assert dataset_of("reddit.zip") is None  # it does not stay
+
+
+def test_every_reader_is_there():
+    from undrift.datasets.catalogue import _reader
+
+    assert all(callable(_reader(dataset)) for dataset in DATASETS.values())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def tiny(folder, official, monkeypatch):
+    """The dataset `tiny` is in the catalogue, its file in the folder."""
+    content = official.gnn_benchmark()
+    (folder / "tiny.npz").write_bytes(content)
+    file = RemoteFile("tiny.npz", "https://example.org/tiny.npz")
+    dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "example.org")
+    monkeypatch.setitem(DATASETS, "tiny", dataset)
+    return dataset
+
+
+def test_load_dataset_gives_graph_and_provenance(tiny, folder):
+    graph, provenance = load_dataset("tiny")
+    assert (graph.num_nodes, graph.num_edges, graph.num_features) == (4, 4, 3)
+    digest = hashlib.sha256((folder / "tiny.npz").read_bytes()).hexdigest()
+    assert provenance == {"file": "tiny.npz", "sha256": digest}
+    assert tiny.on_disk()
+
+
+def test_a_dataset_of_two_files_names_both(folder, official, monkeypatch):
+    files = {"a.npz": official.reddit_data(), "b.npz": official.reddit_graph()}
+    archive = RemoteFile("x.zip", "https://example.org/x.zip", members=tuple(files))
+    reader = "undrift.datasets.reddit:load"
+    dataset = Dataset("two", "Two", (archive,), 5, 6, 2, 3, "MIT", "example.org", reader)
+    monkeypatch.setitem(DATASETS, "two", dataset)
+    (folder / "a.npz").write_bytes(files["a.npz"])
+    assert not dataset.on_disk()
+    (folder / "b.npz").write_bytes(files["b.npz"])
+    assert dataset.on_disk()
+    _, provenance = load_dataset("two")
+    assert provenance["file"] == "a.npz, b.npz"
+    digests = [hashlib.sha256(content).hexdigest() for content in files.values()]
+    assert provenance["sha256"] == ", ".join(digests)
+
+
+def test_options_go_to_the_reader(folder, official, monkeypatch):
+    (folder / "arxiv.zip").write_bytes(official.ogb())
+    statistics = {"nodes": 5, "edges": 5, "features": 2, "classes": 3}
+    monkeypatch.setitem(DATASETS, "ogbn-arxiv", replace(DATASETS["ogbn-arxiv"], **statistics))
+    both, _ = load_dataset("ogbn-arxiv")
+    one, _ = load_dataset("ogbn-arxiv", directed=True)
+    assert (both.num_edges, one.num_edges) == (6, 4)  # and 5 in the file, as published
+    assert len(list((folder / "prepared").iterdir())) == 1
+
+
+@pytest.mark.parametrize("what", ["nodes", "edges", "features", "classes"])
+def test_other_statistics_are_an_error_with_both_numbers(tiny, monkeypatch, what):
+    found = getattr(tiny, what)
+    monkeypatch.setitem(DATASETS, "tiny", replace(tiny, **{what: 12_345}))
+    sentence = rf"tiny\.npz hold {found} {what}, but tiny has 12,345; .*fetch --force tiny"
+    with pytest.raises(InputError, match=sentence):
+        load_dataset("tiny")
+
+
+def test_a_file_that_changed_since_it_was_fetched_is_refused(tiny, folder):
+    record(folder / "tiny.npz", "0" * 64)
+    with pytest.raises(InputError, match=r"tiny\.npz has changed since it was fetched"):
+        load_dataset("tiny")
+
+
+def test_a_missing_file_says_how_to_fetch_it(tiny, folder):
+    (folder / "tiny.npz").unlink()
+    with pytest.raises(InputError, match="undrift data fetch tiny"):
+        load_dataset("tiny")
+
+
+def test_an_unknown_name_prints_the_list():
+    with pytest.raises(InputError, match=r"unknown dataset 'cora'.*citeseer-full.*reddit"):
+        load_dataset("cora")
+
+
+def test_the_list_imports_neither_torch_nor_scipy():
+    code = """
+import sys, undrift.datasets.catalogue, undrift.datasets.fetch
+sys.exit(str({'torch', 'scipy'} & set(sys.modules)) if {'torch', 'scipy'} & set(sys.modules) else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", [name for name in DATASETS if name != "reddit"])
+def test_the_real_files_have_the_published_statistics(name):
+    dataset = DATASETS[name]
+    if not dataset.on_disk():
+        pytest.skip(f"needs {' and '.join(dataset.names)}; get it with: undrift data fetch {name}")
+    graph, provenance = load_dataset(name)
+    assert graph.num_nodes == STATISTICS[name][0]
+    assert len(provenance["sha256"]) == 64
+
+
+@pytest.mark.real_data
+def test_the_real_coauthor_cs_has_the_published_bytes():
+    (file,) = DATASETS["coauthor-cs"].files
+    path = data_folder() / file.name
+    if not path.is_file():
+        pytest.skip(f"needs {file.name}; get it with: undrift data fetch coauthor-cs")
+    compared = published(path, file)
+    assert compared is not None
+    assert compared.found == compared.wanted
+    assert path.stat().st_size == file.size

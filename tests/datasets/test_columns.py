@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from undrift.datasets import columns
+from undrift.datasets.columns import column_names, floats, read_pieces, texts, values
+from undrift.errors import InputError
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def gather(path: Path, name: str) -> list[str]:
+    return [text for piece in read_pieces(path, [name]) for text in texts(piece, name)]
+
+
+def numbers(path: Path, name: str) -> Any:
+    return np.concatenate([floats(piece, name) for piece in read_pieces(path, [name])])
+
+
+def test_quotes_blanks_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", '\ufeffid , x\r\n"a, b",1\r\n\r\n c ,2.5\r\n"d\nd",-1e3\r\n')
+    assert column_names(path) == ["id", "x"]
+    assert gather(path, "id") == ["a, b", "c", "d\nd"]
+    np.testing.assert_array_equal(numbers(path, "x"), np.array([1, 2.5, -1000], np.float32))
+
+
+def test_tabs_separate_in_tsv(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.tsv", "id\tx\na,b\t1\n")
+    assert column_names(path) == ["id", "x"]
+    assert gather(path, "id") == ["a,b"]
+
+
+def test_pieces_are_bounded_and_count_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "CELLS", 4)
+    path = write(tmp_path / "t.csv", "a,b\n" + "".join(f"{i},{i}\n" for i in range(5)))
+    pieces = list(read_pieces(path, ["b"]))
+    assert [piece.first for piece in pieces] == [1, 3, 5]
+    assert [values(piece, "b") for piece in pieces] == [["0", "1"], ["2", "3"], ["4"]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "what"),
+    [
+        ("red", "row 4 has 'red'"),
+        ("", "row 4 has nothing"),
+        ("nan", "row 4 has 'nan'"),
+        ("1e99", "row 4 has '1e99'"),  # no float32
+        ("True", "row 4 has 'True'"),
+    ],
+)
+def test_the_first_cell_that_is_no_number_is_named(
+    cell: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "CELLS", 6)  # three rows a piece: the bad one is in the second
+    rows = ["1", "2", "3", cell, "5", "worse"]
+    path = write(tmp_path / "t.csv", "id,x\n" + "".join(f"n,{row}\n" for row in rows))
+    with pytest.raises(InputError, match=f"column 'x' of .*t.csv must hold numbers, but {what}"):
+        numbers(path, "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "t.csv is empty; its first line must name the columns"),
+        ("a,a\n1,2\n", "t.csv has two columns 'a'"),
+        ("a,b\n1,2\n3\n", "row 2 of .*t.csv has 1 cells, but the header names 2 columns"),
+        ("a,b\n1,2\n3,4,5\n", "row 2 of .*t.csv has 3 cells"),
+        ("a,b\n1\n2\n", "row 1 of .*t.csv has 1 cells"),
+        (f'a,b\n"{"x" * 200_000}",1\n', "t.csv is not a CSV file .*after row 1"),
+    ],
+)
+def test_a_file_that_is_no_table_is_one_sentence(text: str, what: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", text)
+    with pytest.raises(InputError, match=what) as caught:
+        list(read_pieces(path, column_names(path)))
+    assert "\n" not in str(caught.value)
+
+
+def test_text_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "id,x\nMüller,1\n", encoding="latin-1")
+    with pytest.raises(InputError, match=r"t.csv is not UTF-8 text"):
+        list(read_pieces(path, column_names(path)))
+
+
+def test_a_missing_file_and_a_strange_one_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no file .*none.csv"):
+        column_names(tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"there is no file .*none.parquet"):
+        column_names(tmp_path / "none.parquet")
+    with pytest.raises(InputError, match=r"give a .csv, .tsv or .parquet file"):
+        column_names(tmp_path / "nodes.xlsx")
+
+
+# Parquet ---------------------------------------------------------------------------------
+
+
+def parquet(path: Path, **named: Any) -> Path:
+    reason = "needs pyarrow: pip install 'undrift[tables]'"
+    arrow = pytest.importorskip("pyarrow", reason=reason)
+    pytest.importorskip("pyarrow.parquet", reason=reason).write_table(arrow.table(named), path)
+    return path
+
+
+def test_parquet_gives_what_csv_gives(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", id=[3, None, 5], name=[" a", None, "b"], x=[1, 2, 3])
+    assert column_names(path) == ["id", "name", "x"]
+    assert gather(path, "id") == ["3", "", "5"]
+    assert gather(path, "name") == ["a", "", "b"]
+    np.testing.assert_array_equal(numbers(path, "x"), np.array([1, 2, 3], np.float32))
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed", "whole"])
+def test_lists_in_parquet_are_a_matrix(kind: str, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'undrift[tables]'")
+    type_of = {
+        "list": arrow.list_(arrow.float64()),
+        "fixed": arrow.list_(arrow.float32(), 2),
+        "whole": arrow.list_(arrow.int64()),
+    }
+    column = arrow.array([[1, 2], [3, 4], [5, 6]], type=type_of[kind])
+    path = parquet(tmp_path / "t.parquet", x=column)
+    np.testing.assert_array_equal(numbers(path, "x"), [[1, 2], [3, 4], [5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [
+        ([1.0, None, 3.0], "row 2 has nothing"),
+        ([1, None, 3], "row 2 has nothing"),
+        (["1", "2", "three"], "row 3 has 'three'"),
+        ([1.0, float("inf"), 3.0], "row 2 has 'inf'"),
+        ([[1.0, 2.0], [3.0]], "row 2 has a list of 1"),
+        ([[1.0, 2.0], [3.0, None]], "row 2 has a list of 2"),
+        ([[1.0], None], "row 2 has nothing"),
+    ],
+)
+def test_a_bad_cell_in_parquet_is_named(column: list[Any], what: str, tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", x=column)
+    with pytest.raises(
+        InputError, match=f"column 'x' of .*t.parquet must hold numbers, but {what}"
+    ):
+        numbers(path, "x")
+
+
+def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", x=list(range(1000)))
+    whole = path.read_bytes()
+    for data in (b"", whole[:100], b"id,x\n1,2\n"):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=r"t.parquet is damaged, empty or not a Parquet file"):
+            column_names(path)
+    path.write_bytes(whole[:8] + bytes(200) + whole[208:])
+    with pytest.raises(InputError, match=r"t.parquet is damaged"):
+        numbers(path, "x")
+
+
+def test_without_pyarrow_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(columns, "import_module", missing)
+    (tmp_path / "t.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=r"needs pyarrow; install it with: pip install 'undrift\["):
+        column_names(tmp_path / "t.parquet")

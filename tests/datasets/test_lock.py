@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from undrift.datasets.lock import alone
+from undrift.errors import InputError
+
+
+def test_a_second_holder_is_refused_and_a_later_one_is_not(tmp_path):
+    path = tmp_path / ".lock"
+    with alone(path, "fetching x"):
+        refused = pytest.raises(InputError, match="another process is fetching x right now")
+        with refused, alone(path, "fetching x"):
+            pass
+    with alone(path, "fetching x"):
+        pass
+    assert not path.exists()
+
+
+def test_it_is_let_go_when_the_holder_fails(tmp_path):
+    path = tmp_path / ".lock"
+    with pytest.raises(ZeroDivisionError), alone(path, "x"):
+        raise ZeroDivisionError
+    assert not path.exists()
+    with alone(path, "x"):
+        pass
+
+
+def test_a_file_left_behind_locks_nothing(tmp_path):
+    path = tmp_path / ".lock"
+    code = f"""
+import os
+from pathlib import Path
+from undrift.datasets.lock import alone
+with alone(Path({str(path)!r}), "x"):
+    os._exit(3)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 3
+    assert path.exists()
+    with alone(path, "x"):
+        pass
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with (
+        pytest.raises(InputError, match=r"cannot write to .*gone"),
+        alone(tmp_path / "gone/l", "x"),
+    ):
+        pass

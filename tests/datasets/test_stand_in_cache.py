@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from undrift.datasets import stand_in_cache
+from undrift.datasets.stand_in_cache import cached_matrix
+from undrift.datasets.stand_ins import load_stand_in
+
+LABELS = np.arange(5)
+MATRIX = sp.csr_matrix(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 1]], dtype=np.int8))
+
+
+class Maker:
+    """Counts how often the matrix was made."""
+
+    def __init__(self, matrix=MATRIX):
+        self.calls = 0
+        self.matrix = matrix
+
+    def __call__(self):
+        self.calls += 1
+        return self.matrix
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    monkeypatch.setattr(stand_in_cache, "SMALLEST", 1)
+    return tmp_path / "stand-ins"
+
+
+def load(make, labels=LABELS, shape=(3, 3)):
+    return cached_matrix("x-0", labels, shape, make)
+
+
+def test_a_matrix_is_made_once_and_read_afterwards(folder):
+    make = Maker()
+    first, second = load(make), load(make)
+    assert make.calls == 1
+    assert (first != second).nnz == 0
+    assert second.dtype == np.int8
+    assert second.indices.dtype == np.int32
+    (path,) = folder.iterdir()
+    assert path.name.startswith("x-0-")
+
+
+def test_the_file_holds_plain_arrays(folder):
+    load(Maker())
+    (path,) = folder.iterdir()
+    with np.load(path, allow_pickle=False) as archive:
+        assert archive["indices"].tolist() == [1, 2, 0, 2]
+        assert archive["indptr"].tolist() == [0, 2, 2, 4]
+        assert archive["shape"].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text", "unsorted", "outside"])
+def test_a_damaged_file_is_made_again_and_replaced(folder, damage):
+    load(Maker())
+    (path,) = folder.iterdir()
+    data = bytearray(path.read_bytes())
+    place = data.index(np.array([1, 2, 0, 2], dtype=np.int32).tobytes())
+    if damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif damage == "flipped":
+        data[place] ^= 1
+        path.write_bytes(data)
+    elif damage in ("unsorted", "outside"):
+        columns = [2, 1, 0, 2] if damage == "unsorted" else [1, 2, 0, 9]
+        np.savez(path, shape=[3, 3], indptr=[0, 2, 2, 4], indices=columns)
+    else:
+        path.write_bytes(b"" if damage == "empty" else b"hello")
+    make = Maker()
+    assert (load(make) != MATRIX).nnz == 0
+    assert make.calls == 1
+    assert (load(make) != MATRIX).nnz == 0
+    assert make.calls == 1
+
+
+def test_other_labels_another_shape_or_version_are_made_anew(monkeypatch, folder):
+    load(Maker())
+    make = Maker()
+    load(make, labels=LABELS + 1)
+    assert make.calls == 1
+    wide = Maker(sp.csr_matrix(np.ones((3, 4), dtype=np.int8)))
+    assert load(wide, shape=(3, 4)).shape == (3, 4)
+    assert wide.calls == 1
+    monkeypatch.setattr(stand_in_cache, "VERSION", 99)
+    load(make)
+    assert make.calls == 2
+
+
+def test_a_small_matrix_is_not_kept(monkeypatch, folder):
+    monkeypatch.setattr(stand_in_cache, "SMALLEST", 5)
+    load(Maker())
+    assert not folder.exists()
+
+
+def test_where_nothing_can_be_written_it_is_made_every_time(folder):
+    folder.write_text("a file where the folder should be")
+    make = Maker()
+    assert (load(make) != MATRIX).nnz == 0
+    load(make)
+    assert make.calls == 2
+
+
+def test_a_folder_marked_read_only_is_left_alone(monkeypatch, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o555)
+    monkeypatch.setenv("UNDRIFT_DATA", str(data))
+    monkeypatch.setattr("undrift.datasets.folder._platform_cache", lambda: tmp_path / "home")
+    make = Maker()
+    load(make)
+    load(make)
+    assert make.calls == 1
+    assert list(data.iterdir()) == []
+    data.chmod(0o755)
+
+
+def test_a_data_folder_that_is_not_there_yet_will_be_made(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path / "new"))
+    load(Maker())
+    assert len(list((tmp_path / "new" / "stand-ins").iterdir())) == 1
+
+
+def test_a_stand_in_from_the_cache_equals_the_one_drawn(folder):
+    drawn, _ = load_stand_in("reddit", scale=0.01)
+    assert len(list(folder.iterdir())) == 1
+    read, _ = load_stand_in("reddit", scale=0.01)
+    for part in ("indptr", "indices", "values"):
+        assert getattr(drawn.adjacency, part).equal(getattr(read.adjacency, part))
+    assert drawn.features.equal(read.features)
+    assert drawn.labels.equal(read.labels)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from undrift.datasets.tables import Repairs, TableGraph, read_tables
+from undrift.errors import InputError
+from undrift.sparse import Csr
+
+NODES = "id,label,year,x1,x2\nann,db,2001,1,0.5\nbob,ai,2003,2,0.25\ncid,,2002,3,0\n"
+EDGES = "source,target,since\nann,bob,1\nbob,cid,2\n"
+
+
+def tables(folder: Path, nodes: str = NODES, edges: str = EDGES, **named: Any) -> TableGraph:
+    (folder / "nodes.csv").write_text(nodes, encoding="utf-8")
+    (folder / "edges.csv").write_text(edges, encoding="utf-8")
+    return read_tables(folder / "nodes.csv", folder / "edges.csv", **named)
+
+
+def edges_of(found: TableGraph) -> set[tuple[int, int]]:
+    coo = found.graph.adjacency.to_scipy().tocoo()
+    return set(zip(coo.col.tolist(), coo.row.tolist(), strict=True))
+
+
+def dense(found: TableGraph) -> torch.Tensor:
+    assert not isinstance(found.graph.features, Csr)
+    return found.graph.features
+
+
+def test_two_tables_are_a_graph(tmp_path: Path) -> None:
+    found = tables(tmp_path, time="year")
+    assert found.node_ids.tolist() == ["ann", "bob", "cid"]
+    assert found.class_names == {0: "ai", 1: "db"}
+    assert found.graph.labels is not None
+    assert found.graph.labels.tolist() == [1, 0, -1]
+    assert dense(found).tolist() == [[1, 0.5], [2, 0.25], [3, 0]]
+    assert edges_of(found) == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    assert found.time is not None
+    assert found.time.tolist() == [2001, 2003, 2002]
+    assert found.repairs == Repairs(0, 0)
+    assert str(found.repairs) == ""
+
+
+def test_directed_edges_point_from_source_to_target(tmp_path: Path) -> None:
+    assert edges_of(tables(tmp_path, undirected=False)) == {(0, 1), (1, 2)}
+
+
+def test_columns_may_have_other_names(tmp_path: Path) -> None:
+    nodes = NODES.replace("id,label", "paper,topic")
+    edges = EDGES.replace("source,target", "from,to")
+    found = tables(
+        tmp_path, nodes, edges, id="paper", label="topic", source="from", target="to",
+        features=["x2", "year"],
+    )  # fmt: skip
+    assert dense(found).tolist() == [[0.5, 2001], [0.25, 2003], [0, 2002]]
+    assert found.time is None
+
+
+def test_every_other_column_is_a_feature(tmp_path: Path) -> None:
+    assert dense(tables(tmp_path)).shape == (3, 3)  # with the year, which was not named as time
+    assert dense(tables(tmp_path, time="year")).shape == (3, 2)
+
+
+def test_labels_may_be_left_out(tmp_path: Path) -> None:
+    found = tables(tmp_path, label=None, features=["x1"])
+    assert found.graph.labels is None
+    assert found.class_names == {}
+
+
+def test_ids_that_are_numbers_come_back_as_numbers(tmp_path: Path) -> None:
+    nodes, edges = "id,label,x\n10,0,1\n7,4,1\n", "source,target\n7,10\n"
+    found = tables(tmp_path, nodes, edges)
+    assert found.node_ids.dtype == np.int64
+    assert found.node_ids.tolist() == [10, 7]
+    assert edges_of(found) == {(0, 1), (1, 0)}
+    assert tables(tmp_path, nodes.replace("\n7", "\n07"), edges.replace("\n7", "\n07")).node_ids[
+        1
+    ] == ("07")
+
+
+def test_labels_with_gaps_and_isolated_nodes_are_fine(tmp_path: Path) -> None:
+    found = tables(tmp_path, "id,label,x\na,9,1\nb,2,1\nc,9,1\n", "source,target\n")
+    assert found.graph.labels is not None
+    assert found.graph.labels.tolist() == [9, 2, 9]
+    assert found.class_names == {2: "2", 9: "9"}
+    assert found.graph.num_edges == 0
+
+
+def test_repeated_edges_and_self_loops_are_left_out_and_counted(tmp_path: Path) -> None:
+    edges = "source,target\n" + "ann,bob\n" * 3 + "bob,ann\ncid,cid\ncid,cid\n"
+    found = tables(tmp_path, edges=edges)
+    assert found.repairs == Repairs(duplicate_edges=2, self_loops=2)
+    assert str(found.repairs) == "2 duplicate edges and 2 self-loops left out"
+    assert str(Repairs(1, 0)) == "1 duplicate edge left out"
+    assert edges_of(found) == {(0, 1), (1, 0)}
+    assert found.graph.adjacency.values.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "what"),
+    [
+        (NODES.replace("0.25", "tall"), EDGES, "column 'x2' of .*nodes.csv .* row 2 has 'tall'"),
+        (NODES, EDGES + "ann,dan,1\neve,dan,1\n", "2 of the 4 edges in .*edges.csv name a node "
+         "that is not in .*nodes.csv, first 'dan' in row 3"),
+        (NODES, EDGES + "dan,ann,1\n", "1 of the 3 edges .*first 'dan' in row 3"),
+        (NODES, "source,target\nann,\n", "1 of the 1 edges .* first '' in row 1"),
+        (NODES.replace("label", "lable"), EDGES, "nodes.csv has no column 'label' .did you mean "
+         "'lable'.*: id, lable, year, x1, x2"),
+        (NODES, EDGES.replace("target", "to"), "edges.csv has no column 'target'.*source, to"),
+        (NODES + "ann,db,2001,1,1\n", EDGES, "node id 'ann' stands twice .* rows 1 and 4"),
+        (NODES + ",db,2001,1,1\n", EDGES, "column 'id' of .*nodes.csv is empty in row 4"),
+        ("", EDGES, "nodes.csv is empty"),
+        (NODES, "", "edges.csv is empty"),
+        ("id,label,x\n", EDGES, "nodes.csv names its columns but has no rows"),
+        ("id,label\na,0\n", EDGES, "no column of features beside the id and the label"),
+        ("id,label,x\na,0.5,1\n", "source,target\n", "column 'label' of .*nodes.csv holds '0.5'"),
+    ],
+)  # fmt: skip
+def test_bad_tables_are_one_sentence(nodes: str, edges: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=what) as caught:
+        tables(tmp_path, nodes, edges)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "what"),
+    [
+        ({"features": ["x1", "x3"]}, "has no column 'x3'"),
+        (
+            {"features": ["x1", "label"]},
+            "column 'label' of .* is the label and cannot be a feature",
+        ),
+        ({"features": ["id"]}, "is the id and cannot be a feature"),
+        ({"features": ["x1", "x1"]}, "features names 'x1' twice"),
+        ({"features": []}, "no column of features"),
+        ({"time": "age"}, "has no column 'age'"),
+    ],
+)
+def test_bad_columns_are_one_sentence(named: dict[str, Any], what: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=what):
+        tables(tmp_path, **named)
+
+
+def test_an_unknown_time_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"column 'year' of .*nodes.csv must hold a number.*row 3"):
+        tables(tmp_path, NODES.replace("2002", ""), time="year")
+
+
+def test_many_columns_are_not_all_listed(tmp_path: Path) -> None:
+    header = ",".join(["id", *(f"x{i}" for i in range(99))])
+    with pytest.raises(InputError, match="x18 and 80 more"):
+        tables(tmp_path, header + "\n")
+
+
+def test_parquet_and_csv_may_be_mixed(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'undrift[tables]'")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {"id": [5, 6, 7], "label": [1, None, 0], "x": [[1.0, 2.0]] * 3, "w": [0, 1, 2]}
+    parquet.write_table(arrow.table(columns), tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\n5,7\n")
+    found = read_tables(tmp_path / "nodes.parquet", tmp_path / "edges.csv")
+    assert found.node_ids.tolist() == [5, 6, 7]
+    assert found.graph.labels is not None
+    assert found.graph.labels.tolist() == [1, -1, 0]
+    assert dense(found).tolist() == [[1, 2, 0], [1, 2, 1], [1, 2, 2]]
+    assert edges_of(found) == {(0, 2), (2, 0)}
+
+
+def test_dates_in_parquet_are_times(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'undrift[tables]'")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    moments = arrow.array([1_000_000_001, 86_400_000_000_000], arrow.timestamp("ns"))
+    columns = {"id": ["a", "b"], "label": ["p", "q"], "x": [1, 2], "when": moments}
+    parquet.write_table(arrow.table(columns), tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    found = read_tables(tmp_path / "nodes.parquet", tmp_path / "edges.csv", time="when")
+    assert found.time is not None
+    assert found.time.tolist() == pytest.approx([1 / 86_400, 1.0])

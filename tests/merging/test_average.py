@@ -1,0 +1,47 @@
+"""Averaging: the mean of the history, one entry at a time, and the same from a running sum."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.merging.average import Average, merge_average
+from undrift.merging.merger import named
+
+
+def history(seed: int, tasks: int) -> list[tuple[torch.Tensor, ...]]:
+    noise = torch.Generator().manual_seed(seed)
+    return [
+        (torch.randn(4, 3, generator=noise), torch.randn(3, 2, generator=noise))
+        for _ in range(tasks)
+    ]
+
+
+def test_merge_is_the_mean_of_every_entry() -> None:
+    models = history(0, 3)
+    merged = merge_average([named(m) for m in models])
+    for k, layer in enumerate(merged.values()):
+        for i in range(layer.shape[0]):
+            for j in range(layer.shape[1]):
+                mean = sum(float(m[k][i, j]) for m in models) / 3
+                assert abs(float(layer[i, j]) - mean) < 1e-7
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 50), tasks=st.integers(1, 6))
+def test_running_memory_equals_the_whole_history(seed: int, tasks: int) -> None:
+    models = history(seed, tasks)
+    memory = Average()
+    for t, weights in enumerate(models):
+        memory = memory.add(weights)
+        wanted = merge_average([named([w.double() for w in m]) for m in models[: t + 1]])
+        for fast, slow in zip(memory.merge(), wanted.values(), strict=True):
+            assert float((fast - slow).abs().max()) < 1e-14
+    assert memory.tasks == tasks
+
+
+def test_the_type_of_the_first_model_is_kept() -> None:
+    merged = merge_average([{"w": torch.ones(2, dtype=torch.float16)}, {"w": torch.zeros(2)}])
+    assert merged["w"].dtype == torch.float16
+    assert merged["w"].tolist() == [0.5, 0.5]

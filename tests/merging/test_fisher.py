@@ -1,0 +1,190 @@
+"""Fisher merging: the estimate against a loop over nodes and classes, the merge over entries."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.encoders.architecture import KINDS, Architecture
+from undrift.encoders.encoder import Encoder, batch_of
+from undrift.encoders.head import Head
+from undrift.errors import InputError
+from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, probe, unit_norm
+from undrift.merging.merger import Adapted, named
+from undrift.testing.graphs import tiny_graph
+
+
+def adapted(nodes: Tensor, kind: Any = "gcn", seed: int = 0) -> Adapted:
+    graph = tiny_graph(seed, nodes=30, features=4, classes=3)
+    noise = torch.Generator().manual_seed(seed)
+    single = Encoder.create(Architecture(kind=kind, hidden=(3, 3)), 4, noise)
+    encoder = Encoder(single.architecture, tuple(w.double() for w in single.weights))
+    head = Head(torch.randn(3, 3, generator=noise).double(), torch.zeros(3).double())
+    return Adapted(encoder, head, graph, nodes, noise)
+
+
+def logits_of(model: Adapted) -> tuple[Tensor, tuple[Tensor, ...]]:
+    weights = tuple(w.clone().requires_grad_() for w in model.encoder.weights)
+    encoder = Encoder(model.encoder.architecture, weights)
+    return model.head(encoder.forward(batch_of(encoder, model.graph, model.nodes))), weights
+
+
+def slow_fisher(model: Adapted) -> list[Tensor]:
+    """The definition: a gradient for every node and class, squared, times its probability."""
+    logits, weights = logits_of(model)
+    chances = logits.log_softmax(dim=1)
+    fisher = [torch.zeros_like(w) for w in weights]
+    for row in chances:
+        for log_p in row:
+            gradients = torch.autograd.grad(log_p, weights, retain_graph=True)
+            for total, gradient in zip(fisher, gradients, strict=True):
+                total.add_(log_p.exp().detach() * gradient.square() / chances.shape[0])
+    return [f.detach() for f in fisher]
+
+
+def test_over_all_signs_the_estimate_is_exactly_the_fisher() -> None:
+    """Unbiased without doubt: the mean over every pattern of signs, not over a sample."""
+    model = adapted(torch.tensor([4, 11, 5]))
+    logits, weights = logits_of(model)
+    chances = logits.detach().softmax(dim=1)
+    mean = [torch.zeros_like(w, requires_grad=False) for w in weights]
+    patterns = list(product((-1.0, 1.0), repeat=9))
+    for pattern in patterns:
+        toward = probe(chances, torch.tensor(pattern).double().view(3, 3))
+        gradients = torch.autograd.grad(logits, weights, toward, retain_graph=True)
+        for total, gradient in zip(mean, gradients, strict=True):
+            total.add_(gradient.square() / (3 * len(patterns)))
+    for fast, slow in zip(mean, slow_fisher(model), strict=True):
+        assert float(slow.norm()) > 1e-4
+        assert float((fast - slow).norm() / slow.norm()) < 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_probes_come_near_the_loop(kind: str) -> None:
+    model = adapted(torch.arange(0, 30, 2), kind)
+    logits, weights = logits_of(model)
+    noise = torch.Generator().manual_seed(1)
+    estimate = diagonal_fisher(logits, weights, generator=noise, probes=1500)
+    for fast, slow in zip(estimate, slow_fisher(model), strict=True):
+        assert fast.dtype == torch.float64
+        assert float((fast - slow).norm() / slow.norm()) < 0.12  # about sqrt(2 / 1500), 3 times
+
+
+def test_the_error_is_that_of_the_number_of_probes() -> None:
+    model = adapted(torch.arange(30))
+    logits, weights = logits_of(model)
+    wanted = slow_fisher(model)[1]
+    errors = []
+    for probes in (8, 800):
+        estimate = diagonal_fisher(
+            logits, weights, generator=torch.Generator().manual_seed(3), probes=probes
+        )[1]
+        errors.append(float((estimate - wanted).norm() / wanted.norm()))
+    assert errors[1] < 0.4 * errors[0]
+
+
+def test_observe_reads_the_nodes_that_count_and_no_labels() -> None:
+    model = adapted(torch.arange(0, 30, 3))
+    memory = Fisher(probes=1500, normalise=False, floor=1e-12).observe(model)
+    for fast, slow in zip(memory.total, slow_fisher(model), strict=True):
+        assert float((fast - slow).norm() / slow.norm()) < 0.12
+    unlabelled = Adapted(
+        model.encoder,
+        model.head,
+        type(model.graph)(model.graph.features, model.graph.adjacency),
+        model.nodes,
+        torch.Generator().manual_seed(2),
+    )
+    again = adapted(model.nodes)
+    again.generator.manual_seed(2)
+    one, other = Fisher().observe(unlabelled), Fisher().observe(again)
+    assert all(torch.equal(a, b) for a, b in zip(one.total, other.total, strict=True))
+
+
+def test_merge_is_the_weighted_mean_of_every_entry() -> None:
+    noise = torch.Generator().manual_seed(0)
+    models = [(torch.randn(3, 2, generator=noise), torch.randn(2, generator=noise))] * 1
+    models += [(torch.randn(3, 2, generator=noise), torch.randn(2, generator=noise))] * 2
+    fishers = [tuple(torch.rand(w.shape, generator=noise) for w in m) for m in models]
+    merged = merge_fisher([named(m) for m in models], [named(f) for f in fishers], floor=0.3)
+    raised = 0
+    for k, layer in enumerate(merged.values()):
+        for place in product(*(range(n) for n in layer.shape)):
+            top = bottom = 0.0
+            for model, fisher in zip(models, fishers, strict=True):
+                weight = max(float(fisher[k][place]), 0.3)
+                raised += weight == 0.3
+                top += weight * float(model[k][place])
+                bottom += weight
+            assert abs(float(layer[place]) - top / bottom) < 1e-6
+    assert raised > 0
+
+
+def test_running_sums_equal_the_whole_history() -> None:
+    noise = torch.Generator().manual_seed(5)
+    models, fishers = [], []
+    memory = Fisher(floor=1e-3)
+    for _ in range(4):
+        weights = tuple(torch.randn(s, generator=noise).double() for s in ((3, 2), (2, 2)))
+        fisher = tuple(torch.rand(w.shape, generator=noise).double() ** 8 for w in weights)
+        models.append(named(weights))
+        fishers.append(named(fisher))
+        memory = memory.add(weights, fisher)
+        whole = merge_fisher(models, fishers, floor=1e-3)
+        for fast, slow in zip(memory.merge(), whole.values(), strict=True):
+            assert float((fast - slow).abs().max()) < 1e-13
+
+
+def test_where_no_model_cares_the_merge_is_the_average() -> None:
+    models = [{"w": torch.tensor([v])} for v in (1.0, 4.0)]
+    nothing = [{"w": torch.zeros(1)}] * 2
+    assert merge_fisher(models, nothing)["w"].tolist() == [2.5]
+
+
+def test_a_sure_classifier_says_as_much_as_an_unsure_one() -> None:
+    """Scaled to length one, the Fisher of a head with large logits is not negligible."""
+    model = adapted(torch.arange(30))
+    sure = Adapted(
+        model.encoder,
+        Head(30 * model.head.weight, model.head.bias),
+        model.graph,
+        model.nodes,
+        torch.Generator().manual_seed(0),
+    )
+    for one in (model, sure):
+        fisher = Fisher(floor=1e-12).observe(one).total
+        assert abs(float(torch.cat([f.flatten() for f in fisher]).norm()) - 1) < 1e-6
+    zero = unit_norm([torch.zeros(2)])
+    assert zero[0].tolist() == [0.0, 0.0]
+
+
+def test_a_task_of_one_class_has_no_fisher_and_still_merges() -> None:
+    model = adapted(torch.arange(30))
+    alone = Adapted(
+        model.encoder,
+        Head(model.head.weight[:, :1], model.head.bias[:1]),
+        model.graph,
+        model.nodes,
+        model.generator,
+    )
+    merged = Fisher().observe(alone).merge()
+    for fast, own in zip(merged, model.encoder.weights, strict=True):
+        assert torch.allclose(fast, own)
+
+
+def test_bad_input_is_refused() -> None:
+    model = {"w": torch.zeros(2)}
+    with pytest.raises(InputError, match="floor"):
+        Fisher(floor=0.0)
+    with pytest.raises(InputError, match="1 models but 0 Fishers"):
+        merge_fisher([model], [])
+    with pytest.raises(InputError, match="model 0 and Fisher 0"):
+        merge_fisher([model], [{"v": torch.zeros(2)}])
+    with pytest.raises(InputError, match="a Fisher of"):
+        Fisher().add((torch.zeros(2),), (torch.zeros(3),))
+    with pytest.raises(InputError, match="1 probe or more, not 0"):
+        Fisher(probes=0).observe(adapted(torch.arange(3)))

@@ -1,0 +1,142 @@
+"""The interface: every rule has it, takes an encoder of the package, and survives a state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from undrift.encoders.architecture import KINDS, Architecture
+from undrift.encoders.encoder import Encoder
+from undrift.encoders.head import Head
+from undrift.errors import InputError
+from undrift.merging.average import Average
+from undrift.merging.fisher import Fisher
+from undrift.merging.ham import Ham
+from undrift.merging.magmax import MagMax
+from undrift.merging.merger import Adapted, Merger, check_layers, check_models, named
+from undrift.merging.regmean import RegMean
+from undrift.merging.ties import Ties
+from undrift.storage.state import pack, unpack
+from undrift.testing.graphs import tiny_graph
+
+RULES = (Ham, Average, Fisher, MagMax, RegMean, Ties)
+
+
+def adapted(seed: int, kind: Any = "gcn", sparse: bool = False) -> Adapted:
+    graph = tiny_graph(seed, sparse=sparse)
+    noise = torch.Generator().manual_seed(seed)
+    encoder = Encoder.create(Architecture(kind=kind, hidden=(7, 5)), graph.num_features, noise)
+    return Adapted(encoder, Head.create(5, 3, noise), graph, torch.arange(0, 60, 2), noise)
+
+
+def empty(rule: type) -> Merger:
+    made: Merger = Ham.empty(adapted(0).encoder, 0.5) if rule is Ham else rule()
+    return made
+
+
+@dataclass(frozen=True)
+class Keeps:
+    memory: Ham | Average | Fisher | MagMax | RegMean | Ties | None
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_is_a_merger(rule: type) -> None:
+    assert isinstance(empty(rule), Merger)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_size_of_a_memory_does_not_grow_and_the_old_one_stays(rule: type) -> None:
+    once = empty(rule).observe(adapted(1))
+    before = {k: t.clone() for k, t in pack(once)[0].items()}
+    merged = [w.clone() for w in once.merge()]
+    thrice = once.observe(adapted(2)).observe(adapted(3))
+    assert {k: t.shape for k, t in before.items()} == {
+        k: t.shape for k, t in pack(thrice)[0].items()
+    }
+    assert all(torch.equal(before[k], t) for k, t in pack(once)[0].items())
+    assert all(torch.equal(a, b) for a, b in zip(merged, once.merge(), strict=True))
+    assert not torch.allclose(once.merge()[0], thrice.merge()[0])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_memory_survives_a_state_bit_for_bit(rule: type) -> None:
+    memory: Any = empty(rule).observe(adapted(1)).observe(adapted(2))
+    tensors, values = pack(Keeps(memory))
+    copies = {k: t.clone(memory_format=torch.contiguous_format) for k, t in tensors.items()}
+    again: Any = unpack(Keeps, copies, values).memory
+    assert type(again).__name__ == rule.__name__
+    for one, other in zip(
+        memory.observe(adapted(3)).merge(), again.observe(adapted(3)).merge(), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if r is not Ham])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_rule_takes_every_encoder(rule: type, kind: str) -> None:
+    first, second = adapted(1, kind), adapted(2, kind, sparse=True)
+    merged = rule().observe(first).observe(second).merge()
+    unified = first.encoder.with_weights(merged)
+    assert [w.shape for w in unified.weights] == [w.shape for w in first.encoder.weights]
+    assert all(bool(torch.isfinite(w).all()) for w in merged)
+    assert all(w.dtype == torch.float64 and not w.requires_grad for w in merged)
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if r is not Ham])
+def test_training_on_after_adding_changes_nothing(rule: type) -> None:
+    first, second = adapted(1), adapted(2)
+    memory = rule().observe(first).observe(second)
+    before = [w.clone() for w in memory.merge()]
+    for weight in (*first.encoder.weights, *second.encoder.weights):
+        weight.add_(1.0)
+    assert all(torch.equal(a, b) for a, b in zip(before, memory.merge(), strict=True))
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if r is not Ham])
+def test_an_empty_memory_has_nothing_to_merge(rule: type) -> None:
+    with pytest.raises(InputError, match="nothing to merge yet"):
+        rule().merge()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_another_shape_is_refused(rule: type) -> None:
+    memory = empty(rule).observe(adapted(1))
+    with pytest.raises(InputError):
+        memory.observe(adapted(1, "gin"))
+
+
+def test_trace_is_that_of_the_nodes_that_count() -> None:
+    one = adapted(1)
+    wanted = one.encoder.trace(one.graph, one.nodes)
+    for rows, other in zip(one.trace(), wanted, strict=True):
+        assert isinstance(rows, torch.Tensor)
+        assert isinstance(other, torch.Tensor)
+        assert rows.shape[0] == 30
+        assert torch.equal(rows, other)
+
+
+def test_named_keeps_the_order() -> None:
+    weights = tuple(torch.full((1,), float(k)) for k in range(12))
+    assert [float(w) for w in named(weights).values()] == list(range(12))
+
+
+def test_models_must_be_alike() -> None:
+    one = {"w": torch.zeros(2), "b": torch.zeros(1)}
+    assert check_models([one, one]) == ("w", "b")
+    with pytest.raises(InputError, match="at least one"):
+        check_models([])
+    with pytest.raises(InputError, match="'b' is not in both model 0 and model 1"):
+        check_models([one, {"w": torch.zeros(2)}])
+    with pytest.raises(InputError, match=r"'w' has shape \(2,\) in model 0 and \(3,\) in model 2"):
+        check_models([one, one, {**one, "w": torch.zeros(3)}])
+    with pytest.raises(InputError, match="int64"):
+        check_models([{"steps": torch.tensor(3)}])
+
+
+def test_layers_must_be_alike_unless_there_are_none() -> None:
+    check_layers((), [torch.zeros(2)])
+    with pytest.raises(InputError, match=r"shapes \[\(2,\)\], but was given weights of \[\(3,\)\]"):
+        check_layers([torch.zeros(2)], [torch.zeros(3)])

@@ -1,0 +1,121 @@
+"""TIES: trim, elect and average by loops over entries, and the same from four running sums."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.merging.merger import named
+from undrift.merging.ties import DENSITY, Ties, merge_ties, trimmed
+
+
+def history(seed: int, tasks: int, whole: bool) -> list[tuple[Tensor, ...]]:
+    noise = torch.Generator().manual_seed(seed)
+    models = []
+    for _ in range(tasks):
+        model = tuple(torch.randn(shape, generator=noise).double() for shape in ((4, 3), (3, 2)))
+        # whole numbers make equal sizes at the cut, and sums that cancel
+        models.append(tuple((2 * w).round() for w in model) if whole else model)
+    return models
+
+
+def slow_ties(
+    models: list[tuple[Tensor, ...]], start: tuple[Tensor, ...], density: float, scale: float
+) -> list[float]:
+    """All entries of the merged model in one list."""
+    flat = [torch.cat([w.flatten() for w in m]).tolist() for m in models]
+    origin = torch.cat([w.flatten() for w in start]).tolist()
+    vectors = []
+    for model in flat:
+        vector = [a - b for a, b in zip(model, origin, strict=True)]
+        order = sorted((abs(v) for v in vector), reverse=True)
+        cut = order[math.ceil(density * len(order)) - 1]
+        vectors.append([v if abs(v) >= cut else 0.0 for v in vector])
+    merged = []
+    for j, before in enumerate(origin):
+        column = [v[j] for v in vectors]
+        total = sum(column)
+        agreeing = [v for v in column if v * total > 0]
+        change = sum(agreeing) / len(agreeing) if agreeing else 0.0
+        merged.append(before + scale * change)
+    return merged
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 100),
+    tasks=st.integers(1, 5),
+    whole=st.booleans(),
+    density=st.sampled_from([0.05, 0.2, 0.5, 1.0]),
+    scale=st.sampled_from([0.55, 1.0]),
+)
+def test_merge_and_running_sums_equal_the_loops(
+    seed: int, tasks: int, whole: bool, density: float, scale: float
+) -> None:
+    models = history(seed, tasks, whole)
+    start = history(seed + 1000, 1, whole)[0]
+    memory = Ties(start, density=density, scale=scale)
+    for t, weights in enumerate(models):
+        memory = memory.add(weights)
+        so_far = models[: t + 1]
+        pure = merge_ties([named(m) for m in so_far], named(start), density=density, scale=scale)
+        slow = torch.tensor(slow_ties(so_far, start, density, scale), dtype=torch.float64)
+        fast = torch.cat([w.flatten() for w in memory.merge()])
+        assert float((fast - slow).abs().max()) < 1e-13
+        assert float((torch.cat([w.flatten() for w in pure.values()]) - slow).abs().max()) < 1e-13
+
+
+def test_a_fifth_of_the_whole_model_stays_not_of_each_layer() -> None:
+    large, small = torch.arange(10.0, 20.0), torch.arange(1.0, 10.0) / 100
+    kept = trimmed([large, small])
+    assert math.ceil(DENSITY * 19) == int((kept[0] != 0).sum()) == 4
+    assert kept[0][-4:].tolist() == [16.0, 17.0, 18.0, 19.0]
+    assert not bool(kept[1].any())
+
+
+def test_changes_that_cancel_leave_the_weight_alone() -> None:
+    memory = Ties((torch.full((1,), 5.0),), density=1.0)
+    for value in (7.0, 3.0):
+        memory = memory.add((torch.full((1,), value),))
+    assert memory.merge()[0].tolist() == [5.0]
+
+
+def test_without_pretrained_the_first_encoder_is_the_origin() -> None:
+    models = history(7, 4, whole=False)
+    memory = Ties()
+    for weights in models:
+        memory = memory.add(weights)
+    wanted = merge_ties([named(m) for m in models], named(models[0]))
+    for fast, slow in zip(memory.merge(), wanted.values(), strict=True):
+        assert torch.allclose(fast, slow, atol=1e-14)
+    first = Ties().add(models[0]).merge()
+    assert all(torch.equal(a, b) for a, b in zip(first, models[0], strict=True))
+
+
+def test_a_smaller_density_moves_fewer_weights() -> None:
+    models, start = history(2, 1, whole=False), history(9, 1, whole=False)[0]
+    moved = []
+    for density in (0.2, 0.5, 1.0):
+        merged = merge_ties([named(m) for m in models], named(start), density=density)
+        pairs = zip(merged.values(), start, strict=True)
+        moved.append(sum(int((a != b).sum()) for a, b in pairs))
+    assert all(a < b for a, b in pairwise(moved))
+    assert moved == [4, 9, 18]
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(InputError, match="density=0"):
+        Ties(density=0.0)
+    with pytest.raises(InputError, match="scale=-1"):
+        Ties(scale=-1.0)
+    with pytest.raises(InputError, match=r"at most 1, not 1\.5"):
+        trimmed([torch.ones(3)], 1.5)
+    with pytest.raises(InputError, match="the pretrained model"):
+        merge_ties([{"w": torch.zeros(2)}], {"w": torch.zeros(3)})

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.errors import InputError
+from undrift.storage.splits import SavedSplit, labels_digest, load_split, save_split
+from undrift.streams.stream import TaskStream
+from undrift.testing.check_stream import check_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+LABELS = np.array([0, 0, 7, 7, 3, -1, 0, 7, 3])
+
+
+def split(part: Any = (0, 1, 2, 0, 0, 3, 1, 2, 1), **changes: Any) -> SavedSplit:
+    train, val, test = (np.array(part) == k for k in range(3))
+    whole = SavedSplit(((7, 0), (3,)), train, val, test, labels_digest(LABELS))
+    return replace(whole, **changes)
+
+
+def test_a_split_comes_back_as_it_was(tmp_path: Path) -> None:
+    save_split(tmp_path / "deep" / "split.npz", split())
+    again = load_split(tmp_path / "deep" / "split.npz")
+    assert again.classes == ((7, 0), (3,))
+    assert again.nodes == 9
+    for name in ("train", "val", "test"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(split(), name))
+    assert again.labels_sha256 == labels_digest(LABELS)
+    assert again.sha256 == split().sha256
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["split.npz"]
+
+
+def test_the_hash_is_the_same_everywhere_and_for_ever() -> None:
+    # a changed number here means that no old result can be compared with a new one
+    wanted = "15057b58bf78766fb0952018adb0db1dc59991d3127b6d17889658b56b397477"
+    assert split().sha256 == wanted
+
+
+def test_all_that_a_split_says_decides_its_hash() -> None:
+    variants = [
+        split(),
+        split((1, 0, 2, 0, 0, 3, 1, 2, 1)),
+        split((0, 1, 2, 0, 0, 3, 1, 2, 1, 3)),
+        split((0, 1, 2, 0, 0, 3, 1, 2, 3)),
+        split(classes=((0, 7), (3,))),
+        split(classes=((7,), (0, 3))),
+        split(labels_sha256=labels_digest(LABELS[::-1])),
+    ]
+    assert len({variant.sha256 for variant in variants}) == len(variants)
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 4))
+def test_any_split_comes_back(tmp_path_factory: Any, part: list[int], tasks: int) -> None:
+    path = tmp_path_factory.mktemp("split") / "split.npz"
+    whole = split(part, classes=tuple((t, t + 10) for t in range(tasks)))
+    save_split(path, whole)
+    assert load_split(path, whole.sha256).sha256 == whole.sha256
+
+
+def test_the_file_is_compact(tmp_path: Path) -> None:
+    part = np.random.default_rng(0).integers(0, 3, size=100_000)
+    save_split(tmp_path / "split.npz", split(part))
+    assert (tmp_path / "split.npz").stat().st_size < 3 * 100_000 / 8 + 2_000
+
+
+def test_another_split_than_asked_for_is_named(tmp_path: Path) -> None:
+    save_split(tmp_path / "split.npz", split())
+    load_split(tmp_path / "split.npz", split().sha256)
+    with pytest.raises(InputError, match=r"split.npz is another split .* than the one asked for"):
+        load_split(tmp_path / "split.npz", split(classes=((7,), (0, 3))).sha256)
+
+
+def parts(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"masks": np.zeros((3, 2), np.uint8)},
+        {"masks": np.full((3, 2), 255, np.uint8)},  # overlap
+        {"masks": np.zeros((2, 2), np.uint8)},
+        {"masks": np.zeros(6)},
+        {"nodes": np.int64(10)},
+        {"nodes": np.array([1, 2])},
+        {"classes": np.array([7, 0, 4])},
+        {"sizes": np.array([1, 2])},
+        {"labels_sha256": np.array("ab")},
+        {"sha256": np.array("ab")},
+    ],
+)
+def test_a_changed_file_is_found(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "split.npz"
+    save_split(path, split())
+    np.savez(path, **(parts(path) | change))
+    with pytest.raises(InputError, match=r"split.npz is damaged or is not a split of undrift"):
+        load_split(path)
+
+
+def test_a_damaged_foreign_or_missing_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "split.npz"
+    save_split(path, split())
+    whole = path.read_bytes()
+    foreign = tmp_path / "foreign.npz"
+    np.savez(foreign, labels=LABELS)
+    single = tmp_path / "single.npy"
+    np.save(single, LABELS)
+    for data in (b"", whole[:-30], b"text", foreign.read_bytes(), single.read_bytes()):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=r"split.npz is damaged or is not a split"):
+            load_split(path)
+    with pytest.raises(InputError, match="there is no split file"):
+        load_split(tmp_path / "none.npz")
+
+
+def test_pickles_are_not_opened(tmp_path: Path) -> None:
+    path = tmp_path / "split.npz"
+    save_split(path, split())
+    np.savez(path, **(parts(path) | {"classes": np.array([{}], dtype=object)}))
+    with pytest.raises(InputError, match="is damaged"):
+        load_split(path)
+
+
+def test_a_newer_file_asks_for_an_upgrade(tmp_path: Path) -> None:
+    path = tmp_path / "split.npz"
+    save_split(path, split())
+    np.savez(path, **(parts(path) | {"version": np.int64(2)}))
+    with pytest.raises(InputError, match=r"newer undrift .split version 2.*; upgrade undrift"):
+        load_split(path)
+
+
+def test_masks_that_make_no_split_are_refused() -> None:
+    with pytest.raises(InputError, match="three lists of booleans"):
+        split(val=np.zeros(3, bool))
+    with pytest.raises(InputError, match="three lists of booleans"):
+        split(val=np.zeros(9))
+    with pytest.raises(InputError, match="overlap"):
+        split(val=np.ones(9, bool))
+
+
+# streams ---------------------------------------------------------------------------------
+
+
+def test_a_stream_is_rebuilt_from_its_graph_and_its_split(tmp_path: Path) -> None:
+    stream = TaskStream.from_graph(tiny_graph(), base=2, increment=1, order="random", seed=5)
+    save_split(tmp_path / "split.npz", stream.saved_split())
+    again = TaskStream.with_split(tiny_graph(), load_split(tmp_path / "split.npz"), name="again")
+    check_stream(again)
+    assert again.classes == stream.classes
+    for name in ("train", "val", "test"):
+        assert torch.equal(getattr(again, name), getattr(stream, name))
+    assert again.saved_split().sha256 == stream.saved_split().sha256
+    assert again.name == "again"
+
+
+def test_a_split_of_another_graph_is_refused() -> None:
+    saved = tiny_stream().saved_split()
+    with pytest.raises(InputError, match="the split is for 60 nodes but the graph has 66"):
+        TaskStream.with_split(tiny_graph(nodes=66), saved)
+    graph = tiny_graph()
+    turned = graph.subgraph(torch.arange(60).flip(0))  # the same nodes in another order
+    with pytest.raises(InputError, match=r"other labels .* or for the same in another order"):
+        TaskStream.with_split(turned, saved)

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from undrift.errors import InputError
+from undrift.storage.splits import save_split
+from undrift.streams.file import is_stream_file, load_stream_file, read_stream_file
+from undrift.streams.stream import TaskStream
+from undrift.testing.check_stream import check_stream
+from undrift.testing.graphs import tiny_graph
+
+TOPICS = ["ai", "db", "hci", "os", "pl", "vis"]
+TABLES = """\
+name = "papers"
+
+[graph]
+nodes = "data/nodes.csv"
+edges = "data/edges.csv"
+time = "year"
+"""
+TASKS = """
+[tasks]
+base = 2
+increment = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The tiny graph as two tables in `data/`: a topic and a year per node."""
+    graph = tiny_graph()
+    assert graph.labels is not None
+    x, coo = np.asarray(graph.features), graph.adjacency.to_scipy().tocoo()
+    data = tmp_path / "data"
+    data.mkdir()
+    rows = ["id,label,year," + ",".join(f"x{i}" for i in range(x.shape[1]))]
+    for i, (c, row) in enumerate(zip(graph.labels.tolist(), x, strict=True)):
+        rows.append(f"p{i},{TOPICS[c]},{2010 - c}," + ",".join(repr(float(v)) for v in row))
+    (data / "nodes.csv").write_text("\n".join(rows) + "\n")
+    pairs = [f"p{u},p{v}" for u, v in zip(coo.col.tolist(), coo.row.tolist(), strict=True)]
+    (data / "edges.csv").write_text("\n".join(["source,target", *pairs]) + "\n")
+    return tmp_path
+
+
+def toml(folder: Path, text: str) -> Path:
+    path = folder / "stream.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def same_graph(a: Any, b: Any) -> bool:
+    return (
+        torch.equal(a.features, b.features)
+        and torch.equal(a.labels, b.labels)
+        and (a.adjacency.to_scipy() != b.adjacency.to_scipy()).nnz == 0
+    )
+
+
+def test_a_file_is_told_from_a_name() -> None:
+    for name in ("stream.toml", "S.TOML", "folder/stream", "a\\b", "./x"):
+        assert is_stream_file(name)
+    for name in ("cs-cl", "synthetic", "my.stream"):
+        assert not is_stream_file(name)
+
+
+def test_tables_become_the_stream_that_from_graph_makes(folder: Path) -> None:
+    path = toml(folder, TABLES + TASKS)
+    stream = load_stream_file(path, seed=3)
+    check_stream(stream, lambda seed: load_stream_file(path, seed))
+    wanted = TaskStream.from_graph(tiny_graph(), base=2, increment=2, seed=3)
+    assert same_graph(stream.graph, wanted.graph)
+    assert stream.classes == wanted.classes
+    assert torch.equal(stream.train, wanted.train)
+    assert (stream.name, stream.seed, stream.stand_in) == ("papers", 3, False)
+
+
+def test_an_npz_becomes_a_stream(folder: Path) -> None:
+    graph = tiny_graph(sparse=True)
+    assert graph.labels is not None
+    parts: dict[str, Any] = {"labels": graph.labels.numpy()}
+    for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.features)):
+        csr = sp.csr_matrix(matrix.to_scipy())  # type: ignore[union-attr]
+        parts |= {f"{prefix}_data": csr.data, f"{prefix}_indices": csr.indices}
+        parts |= {f"{prefix}_indptr": csr.indptr, f"{prefix}_shape": np.array(csr.shape)}
+    np.savez(folder / "graph.npz", **parts)
+    path = toml(folder, 'name = "x"\ngraph.npz = "graph.npz"\n[tasks]\nbase = 4\nincrement = 1\n')
+    stream = load_stream_file(path)
+    check_stream(stream)
+    assert stream.classes == ((0, 1, 2, 3), (4,), (5,))
+    assert set(stream.provenance) == {
+        "name", "content_sha256", "toml", "toml_sha256", "npz", "npz_sha256",
+    }  # fmt: skip
+
+
+def test_paths_are_relative_to_the_toml(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toml(folder, TABLES + TASKS)
+    monkeypatch.chdir(folder.parent)
+    assert len(load_stream_file(Path(folder.name) / "stream.toml")) == 3
+
+
+def test_the_provenance_has_the_hash_of_every_file(folder: Path) -> None:
+    found = load_stream_file(toml(folder, TABLES + TASKS)).provenance
+    for what, name in (("toml", "stream.toml"), ("nodes", "nodes.csv"), ("edges", "edges.csv")):
+        (path,) = folder.rglob(name)
+        assert found[what] == name
+        assert found[f"{what}_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found["name"] == "papers"
+    assert "repairs" not in found
+
+
+def test_the_content_hash_follows_the_content_and_not_the_place(folder: Path) -> None:
+    path = toml(folder, TABLES + TASKS)
+    content = read_stream_file(path).content_sha256()
+    assert load_stream_file(path).provenance["content_sha256"] == content
+    moved = folder.rename(folder.with_name("moved"))
+    assert read_stream_file(moved / "stream.toml").content_sha256() == content
+    seen = {content}
+    for name in ("stream.toml", "data/nodes.csv", "data/edges.csv"):
+        with (moved / name).open("a") as file:
+            file.write("\n")
+        seen.add(read_stream_file(moved / "stream.toml").content_sha256())
+    assert len(seen) == 4
+
+
+def test_repairs_are_reported(folder: Path) -> None:
+    with (folder / "data" / "edges.csv").open("a") as file:
+        file.write("p1,p1\np3,p3\n")
+    found = load_stream_file(toml(folder, TABLES + TASKS)).provenance
+    assert found["repairs"] == "2 self-loops left out"
+
+
+# tasks -----------------------------------------------------------------------------------
+
+
+def test_a_random_order_is_drawn_from_the_seed(folder: Path) -> None:
+    path = toml(folder, TABLES + TASKS + 'order = "random"\n')
+    orders = [load_stream_file(path, seed).classes for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    wanted = TaskStream.from_graph(tiny_graph(), base=2, increment=2, order="random", seed=1)
+    assert orders[2] == wanted.classes
+    check_stream(load_stream_file(path, 1))
+
+
+@pytest.mark.parametrize("order", [[3, 0, 5, 4, 1, 2], ["os", "ai", "vis", "pl", "db", "hci"]])
+def test_classes_may_be_listed_by_id_or_by_name(order: list[Any], folder: Path) -> None:
+    stream = load_stream_file(toml(folder, f"{TABLES}{TASKS}order = {order}\n"))
+    assert stream.classes == ((3, 0), (5, 4), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("periods", "classes"),
+    [
+        ("3", ((4, 5), (2, 3), (0, 1))),
+        ("[2007, 2010]", ((4, 5), (1, 2, 3), (0,))),
+    ],
+)
+def test_tasks_by_time_follow_the_time_column(
+    periods: str, classes: tuple[Any, ...], folder: Path
+) -> None:
+    path = toml(folder, f'{TABLES}[tasks]\nby = "time"\nperiods = {periods}\n')
+    stream = load_stream_file(path)
+    check_stream(stream)
+    assert stream.classes == classes
+    assert stream.provenance["periods"].startswith("3 periods, starting at 2005")
+
+
+def test_times_and_periods_may_be_dates(folder: Path) -> None:
+    nodes = folder / "data" / "nodes.csv"
+    text = nodes.read_text()
+    for year in range(2005, 2011):
+        text = text.replace(f",{year},", f",{year}-06-01,")
+    nodes.write_text(text)
+    path = toml(folder, TABLES + '[tasks]\nby = "time"\nperiods = [2007-01-01, 2010-01-01]\n')
+    assert load_stream_file(path).classes == ((4, 5), (1, 2, 3), (0,))
+
+
+# split -----------------------------------------------------------------------------------
+
+
+def test_fractions_are_those_of_the_file(folder: Path) -> None:
+    path = toml(folder, TABLES + TASKS + "[split]\ntrain = 0.2\nval = 0.4\ntest = 0.4\n")
+    stream = load_stream_file(path)
+    assert stream.fractions == (0.2, 0.4, 0.4)
+    assert [int(mask.sum()) for mask in (stream.train, stream.val, stream.test)] == [12, 24, 24]
+
+
+def test_a_saved_split_takes_the_place_of_tasks_and_fractions(folder: Path) -> None:
+    wanted = load_stream_file(toml(folder, TABLES + TASKS + 'order = "random"\n'), seed=7)
+    save_split(folder / "split.npz", wanted.saved_split())
+    path = toml(folder, TABLES + '[split]\nfile = "split.npz"\n')
+    stream = load_stream_file(path, seed=0)
+    check_stream(stream)
+    assert stream.saved_split().sha256 == wanted.saved_split().sha256
+    digest = hashlib.sha256((folder / "split.npz").read_bytes()).hexdigest()
+    assert stream.provenance["split_file"] == "split.npz"
+    assert stream.provenance["split_file_sha256"] == digest
+
+
+# errors ----------------------------------------------------------------------------------
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read the stream file .*none.toml .No such file"):
+        read_stream_file(tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes('name = "Müller"'.encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin.toml is not UTF-8 text"):
+        read_stream_file(tmp_path / "latin.toml")
+
+
+def test_a_byte_order_mark_is_read_over(tmp_path: Path) -> None:
+    assert read_stream_file(toml(tmp_path, "\ufeff" + TABLES + TASKS)).settings.name == "papers"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (TABLES.replace("nodes.csv", "none.csv") + TASKS, "names .*data/none.csv as its nodes, "
+         "which cannot be read .No such file.*relative to the toml"),
+        (TABLES.replace("year", "age") + TASKS, "nodes.csv has no column 'age'"),
+        (TABLES + TASKS.replace("= 2", "= 20", 1), "stream.toml cannot be made: base must be "
+         "between 1 and the 6 classes"),
+        (TABLES + TASKS + 'order = ["ai", "bio"]\n', "unknown class 'bio'.*ai, db, hci, os, pl"),
+        (TABLES + TASKS + "order = [0, 1]\n", "cannot be made: order must name each of the 6"),
+        (TABLES.replace("time", "#") + "features = ['x1']\n[tasks]\nby = 'time'\nperiods = 2\n",
+         "by = .time. needs tables with a time column"),
+        (TABLES + "[tasks]\nby = 'time'\nperiods = [2007-01-01]\n", "cannot start at 13514, as"),
+        (TABLES + "[split]\nfile = 'data/nodes.csv'\n", "nodes.csv is damaged or is not a split"),
+    ],
+)  # fmt: skip
+def test_a_stream_that_cannot_be_made_is_one_sentence(text: str, what: str, folder: Path) -> None:
+    with pytest.raises(InputError, match=what) as caught:
+        load_stream_file(toml(folder, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_too_small_is_named_as_the_table_names_it(folder: Path) -> None:
+    nodes = folder / "data" / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace("p1,db", "p1,bio"))
+    with pytest.raises(InputError, match="class 'bio' has 1 nodes, but a class needs at least 5"):
+        load_stream_file(toml(folder, TABLES + TASKS))
+
+
+def test_a_split_of_other_labels_is_refused(folder: Path) -> None:
+    stream = load_stream_file(toml(folder, TABLES + TASKS))
+    save_split(folder / "split.npz", stream.saved_split())
+    nodes = folder / "data" / "nodes.csv"
+    lines = nodes.read_text().splitlines()
+    nodes.write_text("\n".join([lines[0], *reversed(lines[1:])]))
+    with pytest.raises(InputError, match="the same in another order of the nodes"):
+        load_stream_file(toml(folder, TABLES + '[split]\nfile = "split.npz"\n'))
+
+
+def test_reading_a_file_does_not_import_torch(tmp_path: Path) -> None:
+    path = toml(tmp_path, TABLES + TASKS)
+    code = (
+        "import sys; from undrift.streams.file import read_stream_file; "
+        f"read_stream_file({str(path)!r}); "
+        "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

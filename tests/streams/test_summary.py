@@ -1,0 +1,70 @@
+"""What `TaskStream.describe` counts, against a slow count of the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.graphs import Graph
+from undrift.streams import summary
+from undrift.streams.stream import TaskStream
+from undrift.streams.summary import summarise
+
+
+def random_stream(seed, nodes=60, directed=True):
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(60) % 6, rng.integers(-1, 6, nodes - 60)])
+    labels[rng.random(nodes) < 0.05] = -1
+    edges = rng.integers(0, nodes, (2, rng.integers(0, 400)))
+    graph = Graph.from_arrays(np.eye(nodes), edges, labels, undirected=not directed)
+    return TaskStream.from_graph(graph, base=2, increment=3, seed=seed)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), directed=st.booleans(), piece=st.sampled_from([1, 7, 10**6]))
+def test_edges_are_counted_as_one_by_one(seed, directed, piece):
+    stream = random_stream(seed, directed=directed)
+    task = stream.task_of.tolist()
+    matrix = stream.graph.adjacency.to_scipy().tocoo()
+    pairs = list(zip(matrix.row.tolist(), matrix.col.tolist(), strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summary, "_EDGES_AT_ONCE", piece)
+        rows = summarise(stream)
+    for t, row in enumerate(rows):
+        ending = [source for target, source in pairs if task[target] == t]
+        assert row.edges == sum(task[source] == t for source in ending)
+        assert row.dropped == len(ending) - row.edges
+        assert row.nodes == task.count(t)
+        masks = (stream.train, stream.val, stream.test)
+        inside = stream.task_of == t
+        assert (row.train, row.val, row.test) == tuple(int((m & inside).sum()) for m in masks)
+
+
+def test_a_row_with_more_edges_than_a_piece_is_counted_whole(monkeypatch):
+    n = 30
+    star = [[*range(1, n), *(n - 1) * [0]], [*(n - 1) * [0], *range(1, n)]]
+    graph = Graph.from_arrays(np.eye(n), star, [0] * 10 + [1] * 20)
+    monkeypatch.setattr(summary, "_EDGES_AT_ONCE", 3)
+    rows = TaskStream.from_graph(graph, base=1, increment=1).describe()
+    assert [(row.edges, row.dropped) for row in rows] == [(18, 20), (0, 20)]
+
+
+def test_imbalance_counts_all_nodes_of_the_largest_and_the_smallest_class():
+    graph = Graph.from_arrays(np.eye(35), [[0], [1]], [0] * 20 + [1] * 5 + [2] * 10)
+    rows = TaskStream.from_graph(graph, base=2, increment=1).describe()
+    assert [row.imbalance for row in rows] == [4.0, 1.0]
+
+
+def test_a_class_without_a_node_is_infinitely_rare():
+    graph = Graph.from_arrays(np.eye(6), [[0], [1]], [0, 0, 0, 2, 2, 2])
+    masks = [torch.tensor([i % 3 == k for i in range(6)]) for k in range(3)]
+    rows = TaskStream(graph, ((0, 1), (2,)), *masks).describe()
+    assert [row.imbalance for row in rows] == [float("inf"), 1.0]
+
+
+def test_the_base_share_counts_nodes_of_tasks_only():
+    graph = Graph.from_arrays(np.eye(40), [[0], [1]], [-1] * 10 + [0] * 10 + [1] * 20)
+    assert TaskStream.from_graph(graph, base=1, increment=1).base_share == pytest.approx(1 / 3)
