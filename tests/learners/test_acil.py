@@ -1,0 +1,60 @@
+"""ACIL: the sum equals the published recursion, and the encoder never moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.analytic.expansion import Expansion
+from undrift.analytic.statistics import one_hot
+from undrift.errors import InputError
+from undrift.learners.acil import Acil, AcilLearned
+from undrift.testing.graphs import tiny_stream
+from undrift.testing.reference_ridge import blockwise_recursion
+
+
+def acil(**params: Any) -> Acil:
+    return Acil.from_params(**{"epochs": 10, "hidden": (10, 8), "alpha": 3, **params})
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(size=st.integers(1, 40), gamma=st.sampled_from([1e-2, 0.1, 1.0]), seed=st.integers(0, 5))
+def test_the_recursion_in_any_batching_gives_the_same_classifier(
+    size: int, gamma: float, seed: int
+) -> None:
+    stream = tiny_stream()
+    learner = acil(gamma=gamma, seed=seed)
+    batches = []
+    for task in stream:
+        known: AcilLearned = learner.observe(task).learned_
+        assert task.graph.labels is not None
+        rows = Expansion(8, 3, seed)(known.encoder.embed(task.graph)[task.train].double())
+        targets = one_hot(task.graph.labels[task.train], known.classes)
+        batches += list(zip(rows.split(size), targets.split(size), strict=True))
+    slow = blockwise_recursion(batches, gamma)
+    assert float((known.classifier - slow).norm() / slow.norm()) < 1e-8
+
+
+def test_the_encoder_is_frozen_after_the_base_task() -> None:
+    stream = tiny_stream()
+    learner = acil().observe(stream.task(0))
+    before = learner.embed(stream.graph)
+    learner.observe(stream.task(1)).observe(stream.task(2))
+    assert torch.equal(learner.embed(stream.graph), before)
+
+
+def test_classes_can_come_in_any_order() -> None:
+    stream = tiny_stream()
+    one = acil().observe(stream.task(0)).observe(stream.task(1)).observe(stream.task(2))
+    other = acil().observe(stream.task(0)).observe(stream.task(2)).observe(stream.task(1))
+    assert torch.equal(one.predict(stream.graph), other.predict(stream.graph))
+
+
+@pytest.mark.parametrize("bad", [{"gamma": 0.0}, {"alpha": 0}])
+def test_bad_parameters(bad: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(bad))):
+        acil(**bad)

@@ -1,0 +1,63 @@
+"""DS-AL: the compensation stream against a written-out two-step solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from undrift.analytic.expansion import Expansion
+from undrift.analytic.statistics import one_hot
+from undrift.errors import InputError
+from undrift.learners.acil import Acil
+from undrift.learners.ds_al import DsAl, DsAlLearned
+from undrift.testing.graphs import tiny_stream
+from undrift.testing.reference_ridge import joint_ridge
+
+
+def ds_al(**params: Any) -> DsAl:
+    return DsAl.from_params(**{"epochs": 10, "hidden": (10, 8), "alpha": 3, **params})
+
+
+def test_compensation_is_the_two_step_solve() -> None:
+    learner = ds_al(gamma=0.3, compensation=0.7)
+    z_seen: list[torch.Tensor] = []
+    y_seen: list[torch.Tensor] = []
+    left: list[torch.Tensor] = []
+    seen = 0
+    for task in tiny_stream():
+        known: DsAlLearned = learner.observe(task).learned_
+        assert task.graph.labels is not None
+        embedded = known.encoder.embed(task.graph)[task.train].double()
+        z_seen.append(embedded @ Expansion(8, 3, 0).weight)
+        y_seen.append(one_hot(task.graph.labels[task.train], known.classes))
+        wide = [torch.nn.functional.pad(y, (0, len(known.classes) - y.shape[1])) for y in y_seen]
+        main = joint_ridge(torch.relu(torch.cat(z_seen)), torch.cat(wide), 0.3)
+        residual = wide[-1] - torch.relu(z_seen[-1]) @ main
+        residual[:, :seen] = 0
+        seen = len(known.classes)
+        left.append(residual)
+        wide_left = [torch.nn.functional.pad(r, (0, seen - r.shape[1])) for r in left]
+        second = joint_ridge(torch.tanh(torch.cat(z_seen)), torch.cat(wide_left), 0.3)
+        assert torch.allclose(known.main_weights, main, rtol=1e-8, atol=1e-10)
+        assert torch.allclose(known.compensation_weights, second, rtol=1e-8, atol=1e-10)
+    z = learner.embed(tiny_stream().graph).double() @ Expansion(8, 3, 0).weight
+    scores = torch.relu(z) @ main + 0.7 * torch.tanh(z) @ second
+    assert torch.allclose(learner.scores(tiny_stream().graph), scores)
+
+
+def test_without_compensation_it_is_acil() -> None:
+    stream = tiny_stream()
+    learners = (
+        ds_al(compensation=0.0),
+        Acil.from_params(epochs=10, hidden=(10, 8), alpha=3, gamma=0.1),
+    )
+    one, other = (learner.observe(stream.task(0)).observe(stream.task(1)) for learner in learners)
+    assert torch.allclose(one.scores(stream.graph), other.scores(stream.graph))
+
+
+@pytest.mark.parametrize("bad", [{"gamma": 0.0}, {"alpha": 0}, {"compensation": -0.1}])
+def test_bad_parameters(bad: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(bad))):
+        ds_al(**bad)
