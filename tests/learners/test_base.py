@@ -103,7 +103,7 @@ def test_generators_depend_on_seed_and_task_only() -> None:
         ({"gamma": 0}, "gamma must be greater than 0, not 0"),
         ({"gamma": -1.0}, "gamma must be greater than 0"),
         ({"alpha": 0}, "alpha must be a whole number of at least 1"),
-        ({"merge": "sum"}, "ham, none"),
+        ({"merge": "sum"}, "average, fisher, ham, magmax, none, regmean, ties"),
         ({"start": "zero"}, "base, merged, previous, scratch"),
         ({"nodes": "some"}, "all, train"),
         ({"logits": "x"}, "seen, task"),

@@ -119,7 +119,8 @@ def _show(console: Console, result: Result, path: Path) -> None:
     from undrift.reporting.tables import cost_table, matrix_table, metrics_table
 
     spec = result.spec
-    stream = spec.stream + (" (stand-in)" if result.stand_in else "")
+    unmarked = result.stand_in and "stand-in" not in spec.stream
+    stream = spec.stream + (" (stand-in)" if unmarked else "")
     console.print(f"\n{spec.method} on {stream}, seed {spec.seed}, {spec.protocol} protocol\n")
     title = "Accuracy by class, percent"
     console.print(matrix_table(result.by_class, title=title, width=console.width), "")

@@ -39,7 +39,7 @@ class State:
     """Everything a learner needs to go on.
 
     `method` and `params` rebuild the learner; `tensors` and `values` hold what it learned,
-    keyed by dotted field paths such as `ham.layers.0.gram`.
+    keyed by dotted field paths such as `memory.banks.0.statistics.gram`.
     """
 
     method: str

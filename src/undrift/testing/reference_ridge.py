@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["joint_ridge", "merged_layer", "recursive_ridge"]
+__all__ = ["blockwise_recursion", "joint_ridge", "merged_layer", "recursive_ridge"]
 
 
 def joint_ridge(
@@ -46,3 +46,21 @@ def merged_layer(inputs: list[Tensor], weights: list[Tensor], gamma: float) -> T
     hats = torch.cat([h.double() for h in inputs])
     outputs = torch.cat([h.double() @ w.double() for h, w in zip(inputs, weights, strict=True)])
     return joint_ridge(hats, outputs, gamma)
+
+
+def blockwise_recursion(batches: list[tuple[Tensor, Tensor]], gamma: float) -> Tensor:
+    """ACIL's published recursion, batch by batch; a batch may bring new target columns.
+
+    From `R = I / gamma`: `K = (I + X R X^T)^-1`, `R <- R - R X^T K X R`,
+    `W <- W + R X^T (Y - X W)`.
+    """
+    d = batches[0][0].shape[1]
+    inverse = torch.eye(d, dtype=torch.float64) / gamma
+    weights = torch.zeros(d, 0, dtype=torch.float64)
+    for rows, targets in batches:
+        x, y = rows.double(), targets.double()
+        weights = torch.nn.functional.pad(weights, (0, y.shape[1] - weights.shape[1]))
+        eye = torch.eye(x.shape[0], dtype=torch.float64)
+        inverse = inverse - inverse @ x.T @ torch.linalg.solve(eye + x @ inverse @ x.T, x @ inverse)
+        weights = weights + inverse @ x.T @ (y - x @ weights)
+    return weights

@@ -1,0 +1,97 @@
+"""ACIL: freeze the base encoder, learn every class by recursive ridge regression.
+
+Zhuang et al., "ACIL: Analytic Class-Incremental Learning with Absolute Memorization and Privacy
+Protection", NeurIPS 2022.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from undrift.analytic.bank import RidgeBank
+from undrift.analytic.expansion import Expansion
+from undrift.analytic.statistics import one_hot
+from undrift.encoders.encoder import Encoder
+from undrift.graphs import Graph
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.frozen import base_encoder, training_labels
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Acil", "AcilLearned"]
+
+
+@dataclass(frozen=True, eq=False)
+class AcilLearned:
+    """What ACIL keeps: the frozen encoder, the sums and the classifier."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    encoder: Encoder
+    bank: RidgeBank
+    classifier: Tensor
+
+
+@dataclass(kw_only=True)
+class Acil(Learner):
+    """Train an encoder on the base task, freeze it, and fit all classes in closed form.
+
+    `H = relu(f W_psi)` with a fixed random `W_psi` of `alpha` times the width, and
+    `W = (sum H^T H + gamma I)^-1 sum H^T Y` over every task. The published recursion of the
+    inverse is the same solution (`undrift.testing.reference_ridge`); the sum is kept instead,
+    because it adds up without rounding drift. Memory: 8 alpha d (alpha d + classes) bytes;
+    cost per task after the first: one forward pass, one Gram product, one factorisation.
+    """
+
+    name: ClassVar[str] = "acil"
+    learned_type: ClassVar[type] = AcilLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "gamma": (1e-2, 1e-1, 1.0),
+        "alpha": (1, 8, 16, 64),
+    }
+
+    gamma: float = 0.1
+    alpha: int = 16
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def __post_init__(self) -> None:
+        check_positive(gamma=self.gamma)
+        self._expansion()
+
+    def _learn(self, task: Task, progress: Progress) -> AcilLearned:
+        before: AcilLearned | None = self.learned_
+        graph = task.graph.to(self.device)
+        if before is None:
+            encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
+            bank = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
+            classes, tasks = task.classes, 1
+        else:
+            encoder, bank = before.encoder, before.bank
+            classes, tasks = (*before.classes, *task.classes), before.tasks + 1
+        progress("classify", 0, 1)
+        train, labels = training_labels(task, graph)
+        bank = bank.add(self._rows(encoder, graph)[train], one_hot(labels, classes))
+        classifier = bank.solve()
+        progress("classify", 1, 1)
+        return AcilLearned(classes, graph.num_features, tasks, encoder, bank, classifier)
+
+    def _expansion(self) -> Expansion:
+        return Expansion(self.backbone.architecture().width, self.alpha, self.seed)
+
+    def _rows(self, encoder: Encoder, graph: Graph) -> Tensor:
+        return self._expansion()(encoder.embed(graph).double())
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The frozen encoder's embeddings of every node: they never drift."""
+        self._check_graph(graph)
+        encoder: Encoder = self.learned_.encoder
+        return encoder.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        scores: Tensor = self._rows(learned.encoder, graph) @ learned.classifier
+        return scores

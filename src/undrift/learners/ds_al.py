@@ -1,0 +1,122 @@
+"""DS-AL: ACIL's stream, and a second one that learns what the first leaves over.
+
+Zhuang et al., "DS-AL: A Dual-Stream Analytic Learning for Exemplar-Free Class-Incremental
+Learning", AAAI 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.bank import RidgeBank
+from undrift.analytic.expansion import Expansion
+from undrift.analytic.statistics import one_hot
+from undrift.encoders.encoder import Encoder
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.frozen import base_encoder, training_labels
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["DsAl", "DsAlLearned"]
+
+
+@dataclass(frozen=True, eq=False)
+class DsAlLearned:
+    """What DS-AL keeps: the frozen encoder, and sums and weights of both streams."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    encoder: Encoder
+    main: RidgeBank
+    main_weights: Tensor
+    compensation: RidgeBank
+    compensation_weights: Tensor
+
+
+@dataclass(kw_only=True)
+class DsAl(Learner):
+    """Two ridge regressions on one random projection `Z = f W_psi` of a frozen encoder.
+
+    The main stream fits `relu(Z)` to the labels, as ACIL does. The compensation stream fits
+    `tanh(Z)` to the residual `Y - relu(Z) W_main`, taken with the main weights just solved and
+    with all columns but the new classes' set to zero (previous-label cleansing; nothing is
+    cleansed in the base task). Scores are `relu(Z) W_main + compensation * tanh(Z) W_comp`.
+    Memory: twice ACIL's.
+    """
+
+    name: ClassVar[str] = "ds-al"
+    learned_type: ClassVar[type] = DsAlLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "alpha": (1, 8, 16, 64),
+        "compensation": (0.3, 0.6, 1.0),
+    }
+
+    gamma: float = 0.1
+    alpha: int = 16
+    compensation: float = 0.6
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def __post_init__(self) -> None:
+        check_positive(gamma=self.gamma)
+        if not self.compensation >= 0:
+            raise InputError(f"compensation must be at least 0, not {self.compensation}")
+        self._expansion()
+
+    def _learn(self, task: Task, progress: Progress) -> DsAlLearned:
+        before: DsAlLearned | None = self.learned_
+        graph = task.graph.to(self.device)
+        if before is None:
+            encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
+            main = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
+            second, classes, tasks = main, task.classes, 1
+        else:
+            encoder, main, second = before.encoder, before.main, before.compensation
+            classes, tasks = (*before.classes, *task.classes), before.tasks + 1
+        progress("classify", 0, 2)
+        train, labels = training_labels(task, graph)
+        z, targets = self._projected(encoder, graph)[train], one_hot(labels, classes)
+        main = main.add(torch.relu(z), targets)
+        weights = main.solve()
+        progress("classify", 1, 2)
+        residual = targets - torch.relu(z) @ weights
+        residual[:, : len(classes) - len(task.classes)] = 0  # previous-label cleansing
+        second = second.add(torch.tanh(z), residual)
+        compensation_weights = second.solve()
+        progress("classify", 2, 2)
+        return DsAlLearned(
+            classes=classes,
+            num_features=graph.num_features,
+            tasks=tasks,
+            encoder=encoder,
+            main=main,
+            main_weights=weights,
+            compensation=second,
+            compensation_weights=compensation_weights,
+        )
+
+    def _expansion(self) -> Expansion:
+        width = self.backbone.architecture().width
+        return Expansion(width, self.alpha, self.seed, activation="identity")
+
+    def _projected(self, encoder: Encoder, graph: Graph) -> Tensor:
+        return self._expansion()(encoder.embed(graph).double())
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The frozen encoder's embeddings of every node: they never drift."""
+        self._check_graph(graph)
+        encoder: Encoder = self.learned_.encoder
+        return encoder.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        z = self._projected(learned.encoder, graph)
+        second: Tensor = torch.tanh(z) @ learned.compensation_weights
+        scores: Tensor = torch.relu(z) @ learned.main_weights + self.compensation * second
+        return scores

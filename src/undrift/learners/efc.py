@@ -1,0 +1,186 @@
+"""EFC, Elastic Feature Consolidation: hold embeddings only where the classifier would notice.
+
+Magistri, Trinci, Soutif-Cormerais, van de Weijer and Bagdanov, "Elastic Feature Consolidation
+for Cold Start Exemplar-Free Incremental Learning", ICLR 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.backbone import Backbone, columns_of
+from undrift.learners.parts.feature_distillation import FeatureTeacher
+from undrift.learners.parts.model import Model
+from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
+from undrift.learners.parts.randomness import generator_for
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Efc", "EfcLearned", "elastic_affinity", "empirical_feature_matrix"]
+
+
+@dataclass(frozen=True, eq=False)
+class EfcLearned:
+    """What EFC keeps: one model, a Gaussian per class, and the latest feature matrix E."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    model: Model
+    prototypes: Prototypes
+    matrix: Tensor
+
+
+@dataclass(kw_only=True)
+class Efc(Learner):
+    """Each class is a Gaussian; E says in which directions an embedding must not move.
+
+    The loss of a later task has three parts, f_old being the embeddings before it:
+
+    1. cross-entropy of the current nodes among the current task's classes;
+    2. PR-ACE: cross-entropy among all classes seen, on samples of the old classes' Gaussians
+       and on the current nodes, in the proportion of old to new classes;
+    3. the mean of (f - f_old)^T (`elastic` E + `eta` I) (f - f_old).
+
+    After training, the old means follow the drift of the current nodes, those near in the
+    metric of E first (`elastic_affinity`, `sigma`); then E is computed anew. `jitter` is added
+    to the covariances' diagonal when they are sampled.
+
+    Cost: two forward and backward passes and n d^2 operations per step. Memory: a model and
+    4 (C (d^2 + d) + d^2) bytes.
+    """
+
+    name: ClassVar[str] = "efc"
+    learned_type: ClassVar[type] = EfcLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "elastic": (1.0, 10.0, 100.0),
+        "eta": (0.01, 0.1, 1.0),
+    }
+
+    elastic: float = 10.0
+    eta: float = 0.1
+    sigma: float = 0.2
+    jitter: float = 1e-5
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def __post_init__(self) -> None:
+        check_positive(sigma=self.sigma)
+        for name in ("elastic", "eta", "jitter"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} must be at least 0, not {getattr(self, name)}")
+
+    def _learn(self, task: Task, progress: Progress) -> EfcLearned:
+        before: EfcLearned | None = self.learned_
+        t = before.tasks if before else 0
+        generator = generator_for(self.seed, t)
+        graph = task.graph.to(self.device)
+        classes = (*(before.classes if before else ()), *task.classes)
+        if before:
+            model = before.model.grow(len(task.classes), generator)
+        else:
+            model = self.backbone.model_for(graph, len(task.classes), generator)
+        teacher = FeatureTeacher(model.encoder, graph)
+        model = self.backbone.train(
+            model,
+            graph,
+            task,
+            classes,
+            t=t,
+            generator=generator,
+            progress=progress,
+            phase="train",
+            loss=self._loss(before, teacher) if before else cross_entropy,
+        )
+        progress("prototypes", 0, 1)
+        train = task.train.to(graph.device)
+        h = model.embed(graph)[train]
+        columns = columns_of(graph, task.classes)[train]
+        prototypes = gaussian_prototypes(h, columns, len(task.classes))
+        if before:
+            old = teacher.embeddings[train]
+            affinity = elastic_affinity(before.prototypes.means, old, before.matrix, self.sigma)
+            by = semantic_drift(affinity, old, h)
+            prototypes = before.prototypes.moved(by).joined(prototypes)
+        matrix = empirical_feature_matrix(model.head.weight, model.head(h))
+        progress("prototypes", 1, 1)
+        return EfcLearned(classes, graph.num_features, t + 1, model, prototypes, matrix)
+
+    def _loss(self, before: EfcLearned, teacher: FeatureTeacher) -> Loss:
+        sampler = before.prototypes.sampler(jitter=self.jitter)
+        known = len(before.classes)
+        matrix = self.elastic * before.matrix
+        matrix.diagonal().add_(self.eta)
+
+        def loss(step: Step) -> Tensor:
+            new, old = teacher(step)
+            change = new - old
+            elastic = ((change @ matrix) * change).sum(dim=1).mean()
+            seen = step.logits.shape[1]
+            per_class = max(1, round(step.nodes.numel() / seen))
+            samples, columns = sampler.draw(per_class, step.generator)
+            replay = functional.cross_entropy(step.head(samples), columns)
+            share = known / seen
+            mixed = share * replay + (1 - share) * cross_entropy(step)
+            return _among_new(step, known) + mixed + elastic
+
+        return loss
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        logits: Tensor = learned.model.logits(graph)
+        return logits
+
+
+def _among_new(step: Step, known: int) -> Tensor:
+    """Cross-entropy among the current task's classes, the columns after the known ones."""
+    weights = None if step.class_weights is None else step.class_weights[known:]
+    return functional.cross_entropy(step.logits[:, known:], step.columns - known, weights)
+
+
+def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:
+    """E: how much the log-probabilities of the nodes react to a move of their embeddings.
+
+    By definition the mean over nodes x of `sum_c p_c J_c J_c^T`, where J_c, the gradient of
+    log p_c, is `W (e_c - p)`. The sum over classes is `W (diag(p) - p p^T) W^T`, so with P the
+    nodes' probabilities
+
+        E = W (diag(mean p) - P^T P / n) W^T
+
+    for a `d x C` weight; a bias only enters through p. Cost: n C^2 + d^2 C.
+
+    >>> empirical_feature_matrix(torch.eye(2), torch.zeros(3, 2)).tolist()
+    [[0.25, -0.25], [-0.25, 0.25]]
+    """
+    p = logits.double().softmax(dim=1)
+    w = weight.double()
+    middle = p.mean(dim=0).diag() - p.T @ p / p.shape[0]
+    return (w @ middle @ w.T).to(weight)
+
+
+def elastic_affinity(means: Tensor, old: Tensor, matrix: Tensor, sigma: float) -> Tensor:
+    """`[classes, nodes]` exponents of the drift update: nearness in the metric of E.
+
+    `-(h_i - p_k)^T E (h_i - p_k)`, scaled to 0..1 over all classes and nodes, over 2 sigma^2.
+    Cost: classes x nodes x d.
+    """
+    e, p, h = matrix.double(), means.double(), old.double()
+    stretched = h @ e
+    distances = (p @ e * p).sum(dim=1, keepdim=True) - 2 * p @ stretched.T
+    distances += (stretched * h).sum(dim=1)
+    low, high = distances.min(), distances.max()
+    nearness = (high - distances) / (high - low).clamp_min(torch.finfo(e.dtype).tiny)
+    return nearness / (2 * sigma**2)

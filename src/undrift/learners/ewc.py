@@ -1,0 +1,139 @@
+"""EWC, Elastic Weight Consolidation: hold the parameters that old tasks' likelihood needs.
+
+Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", 2017.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.graphs import Graph
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.backbone import Backbone, columns_of
+from undrift.learners.parts.batch_gradients import loss_weights, squared_batch_gradients
+from undrift.learners.parts.importance import Parameters, Penalty, parameters_of
+from undrift.learners.parts.model import Model
+from undrift.learners.parts.node_gradients import check_draws, sum_of_squares
+from undrift.learners.parts.randomness import generator_for
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Ewc", "EwcLearned"]
+
+
+@dataclass(frozen=True, eq=False)
+class EwcLearned:
+    """What EWC keeps: one model, and an importance and an anchor per parameter."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    model: Model
+    penalty: Penalty
+
+
+@dataclass(kw_only=True)
+class Ewc(Learner):
+    """Cross-entropy over all classes seen, plus a quadratic pull to every old task's solution:
+
+        L = CE + strength sum_{s<t} sum_p F_s (p - theta*_s)^2
+
+    F_s is the diagonal of the empirical Fisher information: the mean over the task's training
+    nodes of the squared gradient of that node's log-likelihood, at theta*_s and without
+    dropout. `draws` backward passes with random signs estimate it; 0 takes one pass per node.
+    `batch_fisher` is the form of the CGLB code: the squared gradient of the mean class-weighted
+    cross-entropy, averaged over mini-batches. It vanishes where a task is learned well, so it
+    needs a far larger `strength`.
+
+    Cost: Bare's, plus `draws` backward passes per task and four passes over the parameters per
+    step. Memory: three models, however many tasks (see `Penalty`).
+    """
+
+    name: ClassVar[str] = "ewc"
+    learned_type: ClassVar[type] = EwcLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e4, 1e6)}
+
+    strength: float = 1e4
+    draws: int = 32
+    batch_fisher: bool = False
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def __post_init__(self) -> None:
+        check_positive(strength=self.strength)
+        check_draws(self.draws, least=1)
+
+    def _learn(self, task: Task, progress: Progress) -> EwcLearned:
+        before: EwcLearned | None = self.learned_
+        t = before.tasks if before else 0
+        generator = generator_for(self.seed, t)
+        graph = task.graph.to(self.device)
+        if before:
+            model = before.model.grow(len(task.classes), generator)
+        else:
+            model = self.backbone.model_for(graph, len(task.classes), generator)
+        classes = (*(before.classes if before else ()), *task.classes)
+        model = self.backbone.train(
+            model,
+            graph,
+            task,
+            classes,
+            t=t,
+            generator=generator,
+            progress=progress,
+            phase="train",
+            loss=self._loss(before.penalty) if before else cross_entropy,
+        )
+        progress("importance", 0, 1)
+        fisher = self._fisher(model, graph, task, classes, generator)
+        anchor = parameters_of(model.encoder, model.head)
+        penalty = before.penalty.add(fisher, anchor) if before else Penalty.of(fisher, anchor)
+        progress("importance", 1, 1)
+        return EwcLearned(classes, graph.num_features, t + 1, model, penalty)
+
+    def _loss(self, penalty: Penalty) -> Loss:
+        def loss(step: Step) -> Tensor:
+            pull = penalty(parameters_of(step.encoder, step.head))
+            return cross_entropy(step) + self.strength * pull
+
+        return loss
+
+    def _fisher(
+        self,
+        model: Model,
+        graph: Graph,
+        task: Task,
+        classes: tuple[int, ...],
+        generator: torch.Generator,
+    ) -> Parameters:
+        nodes = task.train.nonzero().flatten().to(graph.device)
+        columns = columns_of(graph, classes)
+        size = self.backbone.batch_size
+
+        def likelihood(logits: Tensor, part: Tensor) -> Tensor:
+            return -functional.cross_entropy(logits, columns[part], reduction="none")
+
+        if self.batch_fisher:
+            weights = loss_weights(columns, nodes, class_weighted=self.backbone.class_weighted)
+            return squared_batch_gradients(
+                model, graph, nodes, likelihood, weights=weights, batch_size=size
+            )
+        sums = sum_of_squares(
+            model, graph, nodes, likelihood, draws=self.draws, generator=generator, batch_size=size
+        )
+        return tuple(total / nodes.numel() for total in sums)
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        logits: Tensor = learned.model.logits(graph)
+        return logits

@@ -1,0 +1,150 @@
+"""MAS, Memory Aware Synapses: hold the parameters that the model's answers depend on.
+
+Aljundi et al., "Memory Aware Synapses: Learning what (not) to forget", 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.graphs import Graph
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.batch_gradients import squared_batch_gradients
+from undrift.learners.parts.importance import Parameters, Penalty, parameters_of, widened
+from undrift.learners.parts.model import Model
+from undrift.learners.parts.node_gradients import check_draws, sum_of_sizes
+from undrift.learners.parts.randomness import generator_for
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Mas", "MasLearned"]
+
+
+@dataclass(frozen=True, eq=False)
+class MasLearned:
+    """What MAS keeps: one model, an importance per parameter, and how many nodes made it.
+
+    The anchor is the model's own parameters.
+    """
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    model: Model
+    importance: Parameters
+    nodes: int
+
+
+@dataclass(kw_only=True)
+class Mas(Learner):
+    """Cross-entropy over all classes seen, plus a quadratic pull to the model before the task:
+
+        L = CE + strength sum_p Omega (p - theta*)^2
+
+    Omega is the mean over all training nodes so far of |d ||z_n||^2 / d theta|, where z_n are
+    the node's logits, each task's at its own solution and without dropout; theta* is the model
+    after the last task. `draws` backward passes with Cauchy numbers estimate the mean; 0 takes
+    one pass per node. `batch_importance` is the form of the CGLB code: the squared gradient of
+    the batch's mean squared logit, averaged over mini-batches.
+
+    Cost: Bare's, plus `draws` backward passes per task and four passes over the parameters per
+    step. Memory: two models, however many tasks.
+    """
+
+    name: ClassVar[str] = "mas"
+    learned_type: ClassVar[type] = MasLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e4, 1e6)}
+
+    strength: float = 1.0
+    draws: int = 32
+    batch_importance: bool = False
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def __post_init__(self) -> None:
+        check_positive(strength=self.strength)
+        check_draws(self.draws, least=2)
+
+    def _learn(self, task: Task, progress: Progress) -> MasLearned:
+        before: MasLearned | None = self.learned_
+        t = before.tasks if before else 0
+        generator = generator_for(self.seed, t)
+        graph = task.graph.to(self.device)
+        if before:
+            model = before.model.grow(len(task.classes), generator)
+        else:
+            model = self.backbone.model_for(graph, len(task.classes), generator)
+        classes = (*(before.classes if before else ()), *task.classes)
+        model = self.backbone.train(
+            model,
+            graph,
+            task,
+            classes,
+            t=t,
+            generator=generator,
+            progress=progress,
+            phase="train",
+            loss=self._loss(before) if before else cross_entropy,
+        )
+        progress("importance", 0, 1)
+        nodes = task.train.nonzero().flatten().to(graph.device)
+        omega = self._omega(model, graph, nodes, generator)
+        if before:
+            omega = _averaged(before.importance, before.nodes, omega, nodes.numel())
+        progress("importance", 1, 1)
+        count = (before.nodes if before else 0) + nodes.numel()
+        return MasLearned(classes, graph.num_features, t + 1, model, omega, count)
+
+    def _loss(self, before: MasLearned) -> Loss:
+        anchor = parameters_of(before.model.encoder, before.model.head)
+        penalty = Penalty.of(before.importance, anchor)
+
+        def loss(step: Step) -> Tensor:
+            pull = penalty(parameters_of(step.encoder, step.head))
+            return cross_entropy(step) + self.strength * pull
+
+        return loss
+
+    def _omega(
+        self, model: Model, graph: Graph, nodes: Tensor, generator: torch.Generator
+    ) -> Parameters:
+        """The mean of |d ||z_n||^2 / d theta| over the nodes of one task."""
+        size = self.backbone.batch_size
+        if self.batch_importance:
+            ones = torch.ones(graph.num_nodes, device=graph.device)
+            return squared_batch_gradients(
+                model, graph, nodes, _mean_square, weights=ones, batch_size=size
+            )
+        sums = sum_of_sizes(
+            model, graph, nodes, _sum_square, draws=self.draws, generator=generator, batch_size=size
+        )
+        return tuple(total / nodes.numel() for total in sums)
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        logits: Tensor = learned.model.logits(graph)
+        return logits
+
+
+def _sum_square(logits: Tensor, nodes: Tensor) -> Tensor:
+    return logits.square().sum(dim=1)
+
+
+def _mean_square(logits: Tensor, nodes: Tensor) -> Tensor:
+    return logits.square().mean(dim=1)
+
+
+def _averaged(old: Parameters, seen: int, new: Parameters, count: int) -> Parameters:
+    """The mean over all nodes; columns that came with the new ones were worth nothing before."""
+    share = count / (seen + count)
+    return tuple(o + share * (n - o) for o, n in zip(widened(old, new), new, strict=True))

@@ -1,0 +1,229 @@
+"""POLO: replay old classes as adaptively augmented prototypes that follow the drift.
+
+Wang, Shi, He, Yu and Gong, "Non-Exemplar Class-Incremental Learning via Adaptive Old Class
+Reconstruction", ACM Multimedia 2023; here as ported to graphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.backbone import Backbone, columns_of
+from undrift.learners.parts.feature_distillation import FeatureTeacher, frobenius_distance
+from undrift.learners.parts.model import Model
+from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
+from undrift.learners.parts.randomness import generator_for
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Polo", "PoloLearned", "adaptive_samples", "density_prototypes", "topology_drift"]
+
+_ROWS = 1024  # rows of a class whose distances to the whole class are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class PoloLearned:
+    """What POLO keeps: one model, and a mean and a radius per class."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    model: Model
+    prototypes: Prototypes
+
+
+@dataclass(kw_only=True)
+class Polo(Learner):
+    """Each class is a prototype p_k and a radius r_k. Three steps around them:
+
+    - DBR, after a task: density-based prototypes of its classes (`density_prototypes`, `gamma`).
+    - APA, in every training step: `samples` pseudo embeddings per old class, with noise of
+      `noise` radii that keeps away from the new classes (`adaptive_samples`).
+    - TPA, after training: old prototypes follow the drift of the current nodes
+      (`topology_drift`, `alpha`, `alpha2`, `beta`, `neighbours`), times `drift_weight`.
+
+    The loss of a later task is the class-weighted cross-entropy over all classes seen, plus the
+    cross-entropy of the pseudo embeddings under the head, plus `kd` ||F_new - F_old||_F.
+
+    Cost: two forward and backward passes per step; after a task the pairwise distances within
+    each class (n_c^2 d). Memory: a model and 4 (d + 1) bytes per class.
+    """
+
+    name: ClassVar[str] = "polo"
+    learned_type: ClassVar[type] = PoloLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "kd": (0.01, 0.4, 10.0),
+        "gamma": (1.0, 10.0),
+        "drift_weight": (0.5, 1.0),
+    }
+
+    kd: float = 10.0
+    gamma: float = 1.0
+    alpha: float = 20.0
+    alpha2: float = 10.0
+    beta: float = 0.1
+    neighbours: int = 10
+    drift_weight: float = 1.0
+    samples: int = 10
+    noise: float = 2.0
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def __post_init__(self) -> None:
+        check_positive(
+            alpha=self.alpha,
+            alpha2=self.alpha2,
+            neighbours=self.neighbours,
+            samples=self.samples,
+            noise=self.noise,
+        )
+        for name in ("kd", "gamma", "beta", "drift_weight"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} must be at least 0, not {getattr(self, name)}")
+
+    def _learn(self, task: Task, progress: Progress) -> PoloLearned:
+        before: PoloLearned | None = self.learned_
+        t = before.tasks if before else 0
+        generator = generator_for(self.seed, t)
+        graph = task.graph.to(self.device)
+        classes = (*(before.classes if before else ()), *task.classes)
+        if before:
+            model = before.model.grow(len(task.classes), generator)
+        else:
+            model = self.backbone.model_for(graph, len(task.classes), generator)
+        teacher = FeatureTeacher(model.encoder, graph)
+        model = self.backbone.train(
+            model,
+            graph,
+            task,
+            classes,
+            t=t,
+            generator=generator,
+            progress=progress,
+            phase="train",
+            loss=self._loss(before.prototypes, teacher) if before else cross_entropy,
+        )
+        progress("prototypes", 0, 1)
+        train = task.train.to(graph.device)
+        h = model.embed(graph)[train]
+        columns = columns_of(graph, task.classes)[train]
+        prototypes = density_prototypes(h, columns, len(task.classes), self.gamma)
+        if before:
+            by = self._drift(before.prototypes.means, teacher.embeddings[train], h)
+            prototypes = before.prototypes.moved(by).joined(prototypes)
+        progress("prototypes", 1, 1)
+        return PoloLearned(classes, graph.num_features, t + 1, model, prototypes)
+
+    def _loss(self, prototypes: Prototypes, teacher: FeatureTeacher) -> Loss:
+        sampler = prototypes.sampler(scale=self.noise)
+        columns = columns_for(prototypes.means, self.samples)
+
+        def loss(step: Step) -> Tensor:
+            new, old = teacher(step)
+            pseudo = adaptive_samples(sampler, new.detach(), self.samples, step.generator)
+            replay = functional.cross_entropy(step.head(pseudo.flatten(0, 1)), columns)
+            return cross_entropy(step) + replay + self.kd * frobenius_distance(new, old)
+
+        return loss
+
+    def _drift(self, means: Tensor, old: Tensor, new: Tensor) -> Tensor:
+        return self.drift_weight * topology_drift(
+            means,
+            old,
+            new,
+            alpha=self.alpha,
+            alpha2=self.alpha2,
+            beta=self.beta,
+            neighbours=self.neighbours,
+        )
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        logits: Tensor = learned.model.logits(graph)
+        return logits
+
+
+def density_prototypes(h: Tensor, columns: Tensor, classes: int, gamma: float) -> Prototypes:
+    """DBR: a mean per class that leans towards its thinly populated parts, and a radius.
+
+    With a_i the mean distance of node i to its class, measured between embeddings of unit
+    length, `w_i = exp(gamma a_i) / sum_j exp(gamma a_j)`, `p = sum_i w_i h_i` and
+    `r^2 = mean over dimensions of sum_i w_i (h_i - p)^2`. With gamma 0 it is the class mean.
+    Cost: n_c^2 d per class; memory: 1024 rows of distances.
+    """
+    means, radii = [], []
+    for column in range(classes):
+        rows = h[columns == column].double()
+        weights = (gamma * _mean_distances(rows)).softmax(dim=0)
+        mean = weights @ rows
+        means.append(mean)
+        radii.append((weights @ (rows - mean).square()).mean().sqrt())
+    return Prototypes(torch.stack(means).to(h), torch.stack(radii).to(h))
+
+
+def _mean_distances(rows: Tensor) -> Tensor:
+    unit = functional.normalize(rows)
+    parts = [torch.cdist(part, unit).mean(dim=1) for part in unit.split(_ROWS)]
+    return torch.cat(parts)
+
+
+def adaptive_samples(
+    sampler: Sampler, h: Tensor, per_class: int, generator: torch.Generator
+) -> Tensor:
+    """APA: `[classes, per_class, d]` pseudo embeddings of the old classes.
+
+    Prototype p_k and the batch's embedding h_i that is most like it (by cosine) are rivals if
+    p_k is also the prototype most like h_i. Noise e that points from p_k towards its rival,
+    cos(h_i - p_k, e) > 0, is shortened to (1 - cos) e; all other noise is added as it is.
+    """
+    means = sampler.means
+    noise = sampler.noise(per_class, generator)
+    cosines = functional.normalize(means) @ functional.normalize(h).T
+    nearest = cosines.argmax(dim=1)
+    mutual = cosines[:, nearest].argmax(dim=0) == torch.arange(len(means), device=means.device)
+    towards = (h[nearest] - means).unsqueeze(1)
+    ahead = functional.cosine_similarity(towards, noise, dim=2).clamp_min(0)
+    return means.unsqueeze(1) + noise * (1 - ahead * mutual.unsqueeze(1)).unsqueeze(2)
+
+
+def topology_drift(
+    means: Tensor,
+    old: Tensor,
+    new: Tensor,
+    *,
+    alpha: float,
+    alpha2: float,
+    beta: float,
+    neighbours: int,
+) -> Tensor:
+    """TPA: how far each prototype has moved, from nodes near it and prototypes near it.
+
+    d_k weighs the nodes' moves `new - old` by exp(-alpha2 ||h_i - p_k||^2), d'_k the d_j of the
+    `neighbours` nearest other prototypes by exp(-alpha ||p_k - p_j||), each normalised to sum
+    to one and measured between unit vectors; the answer is `(d + beta d') / (1 + beta)`, so
+    that a drift common to all nodes is followed exactly. A lone prototype has d' = d.
+    """
+    unit = functional.normalize(means.double())
+    distances = torch.cdist(unit, functional.normalize(old.double()))
+    drift = semantic_drift(-alpha2 * distances.square(), old, new)
+    others = len(means) - 1
+    if others == 0:
+        return drift
+    apart = torch.cdist(unit, unit).fill_diagonal_(float("inf"))
+    near, which = apart.topk(min(neighbours, others), largest=False)
+    weights = (-alpha * near).softmax(dim=1).to(drift)
+    correction = (weights.unsqueeze(2) * drift[which]).sum(dim=1)
+    return (drift + beta * correction) / (1 + beta)

@@ -1,0 +1,195 @@
+"""TWP: both importances by autograd on dense matrices, the faithful quirks, and beta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from undrift.encoders.encoder import Encoder
+from undrift.encoders.head import Head
+from undrift.encoders.training import Step
+from undrift.errors import InputError
+from undrift.learners.parts.importance import Parameters
+from undrift.learners.parts.model import Model
+from undrift.learners.parts.randomness import generator_for
+from undrift.learners.twp import Twp, TwpLearned
+from undrift.streams.task import Task
+from undrift.testing.graphs import tiny_stream
+
+QUICK = {"epochs": 5, "hidden": (6, 5), "lr": 1e-2, "lr_next": 1e-2}
+
+
+def twp(**params: Any) -> Twp:
+    return Twp.from_params(**{**QUICK, **params})
+
+
+def parameters(model: Model) -> Parameters:
+    return (*model.encoder.weights, model.head.weight, model.head.bias)
+
+
+def gradients_by_hand(model: Model, task: Task) -> tuple[Parameters, Parameters]:
+    """d CE / d theta and d ||e||_2 / d theta of a GCN, by autograd on dense matrices."""
+    live = tuple(p.clone().requires_grad_() for p in parameters(model))
+    x = torch.as_tensor(task.graph.features)
+    a = task.graph.operator("symmetric").to_dense()
+    h = x
+    for weight in live[:-2]:
+        h = torch.relu(a @ h @ weight)
+    assert task.graph.labels is not None
+    labels = task.graph.labels[task.train]
+    counts = torch.bincount(labels, minlength=live[-1].numel())
+    logits = (h @ live[-2] + live[-1])[task.train]
+    loss = functional.cross_entropy(logits, labels, 1 / counts.clamp_min(1))
+    of_loss = torch.autograd.grad(loss, live)
+    linear = x @ live[0]
+    scores = functional.leaky_relu(torch.tanh(linear) @ linear.T, 0.01)
+    attention = scores.masked_fill(a == 0, -torch.inf).softmax(dim=1)
+    (first,) = torch.autograd.grad(torch.linalg.vector_norm(attention), live[:1])
+    return of_loss, (first, *(torch.zeros_like(p) for p in live[1:]))
+
+
+def near(one: Parameters, other: Parameters) -> bool:
+    a = torch.cat([p.flatten() for p in one])
+    b = torch.cat([p.flatten() for p in other])
+    return float((a - b).norm() / b.norm()) < 1e-3
+
+
+def step_of(model: Model, now: Parameters, logits: Tensor, columns: Tensor) -> Step:
+    return Step(
+        nodes=torch.arange(columns.numel()),
+        embeddings=logits,
+        logits=logits,
+        columns=columns,
+        class_weights=None,
+        encoder=Encoder(model.encoder.architecture, now[:-2]),
+        head=Head(now[-2], now[-1]),
+        generator=generator_for(0, 2),
+    )
+
+
+@pytest.mark.parametrize("batch_size", [None, 5])
+@pytest.mark.parametrize("strengths", [(3.0, 0.0), (0.0, 2.0), (3.0, 2.0)])
+def test_importances_are_the_squares_of_two_separate_gradients(
+    strengths: tuple[float, float], batch_size: int | None
+) -> None:
+    task = tiny_stream().task(0)
+    learner = twp(loss_strength=strengths[0], topology_strength=strengths[1], batch_size=batch_size)
+    known: TwpLearned = learner.observe(task).learned_
+    of_loss, of_edges = gradients_by_hand(known.model, task)
+    slow = tuple(
+        strengths[0] * a.square() + strengths[1] * b.square()
+        for a, b in zip(of_loss, of_edges, strict=True)
+    )
+    assert near(known.penalty.importance, slow)
+
+
+def test_faithful_squares_the_sum_of_both_gradients() -> None:
+    task = tiny_stream().task(0)
+    known: TwpLearned = (
+        twp(loss_strength=3.0, topology_strength=2.0, faithful=True).observe(task).learned_
+    )
+    of_loss, of_edges = gradients_by_hand(known.model, task)
+    slow = tuple(
+        3.0 * a.square() + 2.0 * (a + b).square() for a, b in zip(of_loss, of_edges, strict=True)
+    )
+    assert near(known.penalty.importance, slow)
+    apart = tuple(
+        3.0 * a.square() + 2.0 * b.square() for a, b in zip(of_loss, of_edges, strict=True)
+    )
+    assert not near(known.penalty.importance, apart)
+
+
+def test_faithful_mini_batches_have_no_topology() -> None:
+    task = tiny_stream().task(0)
+    both, loss_only = (
+        twp(loss_strength=a, topology_strength=b, faithful=True, batch_size=5).observe(task)
+        for a, b in ((3.0, 2.0), (5.0, 0.0))
+    )
+    assert near(both.learned_.penalty.importance, loss_only.learned_.penalty.importance)
+
+
+def test_the_loss_is_cross_entropy_plus_the_penalty() -> None:
+    learner = twp().observe(tiny_stream().task(0))
+    known: TwpLearned = learner.learned_
+    now = tuple(p + 0.1 for p in parameters(known.model))
+    logits = torch.randn(4, 2, generator=generator_for(6, 0))
+    step = step_of(known.model, now, logits, torch.tensor([0, 1, 1, 1]))
+    plain = float(functional.cross_entropy(logits, step.columns))
+    pull = sum(float(f.sum()) for f in known.penalty.importance) * 0.1**2  # all moved by 0.1
+    assert float(learner._loss(step, None)) == pytest.approx(plain)
+    assert float(learner._loss(step, known.penalty)) == pytest.approx(plain + pull, rel=1e-3)
+    faithful = float(twp(faithful=True, beta=0.5)._loss(step, known.penalty))
+    assert faithful == pytest.approx(2 * plain + pull, rel=1e-3)
+
+
+def test_beta_weighs_the_size_of_the_gradient_and_is_learned_from() -> None:
+    """Against finite differences of CE + beta ||d CE / d theta||_1 for a linear softmax."""
+    model = twp(epochs=0).observe(tiny_stream().task(0)).learned_.model
+    features = torch.randn(6, 5, generator=generator_for(4, 0), dtype=torch.float64)
+    columns = torch.tensor([0, 1, 1, 1, 0, 1])
+    base = tuple(p.double() for p in parameters(model))
+    learner = twp(beta=0.3)
+
+    def loss(now: Parameters) -> Tensor:
+        live = tuple(p.requires_grad_() for p in now)
+        used = sum((p * 0).sum() for p in live[:-2])  # so that every parameter has a gradient
+        logits = features @ live[-2] + live[-1] + used
+        return learner._loss(step_of(model, live, logits, columns), None)
+
+    live = tuple(p.clone() for p in base)
+    total = loss(live)
+    probability = (features @ base[-2] + base[-1]).softmax(dim=1)
+    error = (probability - functional.one_hot(columns, 2)) / 6
+    size = (features.T @ error).abs().sum() + error.sum(dim=0).abs().sum()
+    plain = functional.cross_entropy(features @ base[-2] + base[-1], columns)
+    assert torch.allclose(total, plain + 0.3 * size)
+    gradient = torch.autograd.grad(total, live[-2])[0]
+    for i in range(5):
+        ends = []
+        for by in (1e-6, -1e-6):
+            moved = [p.clone() for p in base]
+            moved[-2][i, 1] += by
+            ends.append(float(loss(tuple(moved)).detach()))
+        assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(float(gradient[i, 1]), abs=1e-6)
+
+
+def test_beta_makes_the_gradient_of_a_learned_task_smaller() -> None:
+    task = tiny_stream().task(0)
+
+    def size(beta: float) -> float:
+        learner = twp(beta=beta, epochs=60, loss_strength=1.0, topology_strength=0.0)
+        known: TwpLearned = learner.observe(task).learned_
+        return sum(float(f.sqrt().sum()) for f in known.penalty.importance)
+
+    assert size(1.0) < 0.8 * size(0.0)
+
+
+def test_a_strong_pull_holds_the_parameters() -> None:
+    stream = tiny_stream()
+
+    def moved(strength: float) -> float:
+        learner = twp(loss_strength=strength, topology_strength=strength, epochs=30)
+        learner.observe(stream.task(0))
+        before = learner.embed(stream.task(0).graph)
+        learner.observe(stream.task(1))
+        return float((learner.embed(stream.task(0).graph) - before).norm() / before.norm())
+
+    assert moved(1e7) < 0.3 * moved(1e-7)
+
+
+def test_memory_is_three_models_whatever_the_number_of_tasks() -> None:
+    learner = twp(epochs=1)
+    for task in tiny_stream():
+        learner.observe(task)
+        size = sum(p.nbytes for p in parameters(learner.learned_.model))
+        assert learner.nbytes() == 3 * size
+
+
+@pytest.mark.parametrize("name", ["loss_strength", "topology_strength", "beta"])
+def test_bad_parameters(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} must be at least 0, not -1"):
+        twp(**{name: -1})
