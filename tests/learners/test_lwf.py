@@ -52,8 +52,9 @@ def divergence(student: torch.Tensor, teacher: torch.Tensor, temperature: float)
 
 
 @pytest.mark.parametrize("overlapping", [False, True])
-def test_the_loss_is_cross_entropy_plus_distillation(overlapping: bool) -> None:
-    learner = lwf(epochs=2, strength=3.0, temperature=1.7, overlapping=overlapping)
+@pytest.mark.parametrize("logits", ["seen", "task"])
+def test_the_loss_is_cross_entropy_plus_distillation(logits: str, overlapping: bool) -> None:
+    learner = lwf(epochs=2, strength=3.0, temperature=1.7, logits=logits, overlapping=overlapping)
     stream = tiny_stream()
     for t in (0, 1):
         learner.observe(stream.task(t))
@@ -62,7 +63,10 @@ def test_the_loss_is_cross_entropy_plus_distillation(overlapping: bool) -> None:
     kept = divergence(step.logits, teacher, 1.7)
     if overlapping:
         kept = kept + divergence(step.logits, teacher[:, :2], 1.7)
-    plain = functional.cross_entropy(step.logits, step.columns, step.class_weights)
+    scores = step.logits.clone()
+    if logits == "task":
+        scores[:, :4] = -torch.inf
+    plain = functional.cross_entropy(scores, step.columns, step.class_weights)
     assert torch.allclose(fast, plain + 3.0 * kept, rtol=1e-5)
 
 
@@ -87,6 +91,11 @@ def test_it_keeps_one_model_and_the_class_counts() -> None:
     model = learner.learned_.model
     size = sum(p.nbytes for p in (*model.encoder.weights, model.head.weight, model.head.bias))
     assert learner.nbytes() == size
+
+
+def test_an_unknown_choice_of_logits_lists_them() -> None:
+    with pytest.raises(InputError, match="seen, task"):
+        lwf(logits="all")
 
 
 @pytest.mark.parametrize("name", ["strength", "temperature"])

@@ -17,8 +17,9 @@ from undrift.learners.mas import Mas, MasLearned
 from undrift.learners.parts.importance import Parameters
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
+from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
 QUICK = {"epochs": 5, "hidden": (5, 4), "lr": 1e-2, "lr_next": 1e-2}
 
@@ -76,7 +77,7 @@ def test_cauchy_numbers_estimate_it() -> None:
 
 
 def test_importance_is_the_mean_over_the_nodes_of_all_tasks() -> None:
-    stream = tiny_stream(nodes=67)  # tasks of different sizes
+    stream = TaskStream.from_graph(tiny_graph(), base=4, increment=2, seed=0)  # 2 : 1 nodes
     learner = mas(draws=0)
     total: list[Tensor] = []
     count = 0

@@ -48,8 +48,8 @@ class Ewc(Learner):
     nodes of the squared gradient of that node's log-likelihood, at theta*_s and without
     dropout. `draws` backward passes with random signs estimate it; 0 takes one pass per node.
     `batch_fisher` is the form of the CGLB code: the squared gradient of the mean class-weighted
-    cross-entropy, averaged over mini-batches. It vanishes where a task is learned well, so it
-    needs a far larger `strength`.
+    cross-entropy, averaged over mini-batches. Nodes cancel in it, so it is
+    far smaller and needs a far larger `strength`, about 1e7.
 
     Cost: Bare's, plus `draws` backward passes per task and four passes over the parameters per
     step. Memory: three models, however many tasks (see `Penalty`).
@@ -57,9 +57,9 @@ class Ewc(Learner):
 
     name: ClassVar[str] = "ewc"
     learned_type: ClassVar[type] = EwcLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e4, 1e6)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
 
-    strength: float = 1e4
+    strength: float = 3e4
     draws: int = 32
     batch_fisher: bool = False
     backbone: Backbone = field(default_factory=Backbone)

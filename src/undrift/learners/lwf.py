@@ -59,12 +59,13 @@ class Lwf(Learner):
     name: ClassVar[str] = "lwf"
     learned_type: ClassVar[type] = LwfLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "strength": (0.1, 1.0, 10.0, 100.0),
-        "temperature": (2.0, 20.0),
+        "strength": (1.0, 10.0),
+        "temperature": (0.2, 2.0, 20.0),
+        "logits": ("seen", "task"),
     }
 
     strength: float = 10.0
-    temperature: float = 2.0
+    temperature: float = 0.2
     logits: Logits = "seen"
     overlapping: bool = False
     backbone: Backbone = field(default_factory=Backbone)

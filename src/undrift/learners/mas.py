@@ -51,7 +51,8 @@ class Mas(Learner):
     the node's logits, each task's at its own solution and without dropout; theta* is the model
     after the last task. `draws` backward passes with Cauchy numbers estimate the mean; 0 takes
     one pass per node. `batch_importance` is the form of the CGLB code: the squared gradient of
-    the batch's mean squared logit, averaged over mini-batches.
+    the batch's mean squared logit, averaged over mini-batches; it needs a `strength` of
+    about 1e3.
 
     Cost: Bare's, plus `draws` backward passes per task and four passes over the parameters per
     step. Memory: two models, however many tasks.
@@ -59,9 +60,9 @@ class Mas(Learner):
 
     name: ClassVar[str] = "mas"
     learned_type: ClassVar[type] = MasLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e4, 1e6)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (0.1, 1.0, 5.0, 25.0, 1e2, 1e4)}
 
-    strength: float = 1.0
+    strength: float = 5.0
     draws: int = 32
     batch_importance: bool = False
     backbone: Backbone = field(default_factory=Backbone)

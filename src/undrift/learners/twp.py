@@ -68,12 +68,12 @@ class Twp(Learner):
     name: ClassVar[str] = "twp"
     learned_type: ClassVar[type] = TwpLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "loss_strength": (1e2, 1e4, 1e6),
-        "topology_strength": (1e2, 1e4, 1e6),
+        "loss_strength": (1e2, 1e4, 1e6, 1e7),
+        "topology_strength": (1e2, 1e4),
     }
 
-    loss_strength: float = 1e4
-    topology_strength: float = 1e4
+    loss_strength: float = 1e7
+    topology_strength: float = 1e2
     beta: float = 0.0
     faithful: bool = False
     backbone: Backbone = field(default_factory=Backbone)

@@ -29,9 +29,13 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
     `edges_at_once` and the gradient of h is added up; one product with X^T ends it. Cost: a few
     passes over `edges x width`; memory: one block and two matrices `nodes x width`.
     """
+    home = encoder.weights[0].device
+    # on the CPU: a GPU adds up the edges of a node in an order that changes from run to run
+    encoder = Encoder(encoder.architecture, tuple(w.cpu() for w in encoder.weights))
+    graph = graph.to("cpu")
     layer, weight = encoder.layers[0], encoder.weights[0]
     features = whole_graph(encoder, graph).features
-    operator = encoder.architecture.operator(graph.to(weight.device))
+    operator = encoder.architecture.operator(graph)
     first = layer.inputs if layer.own else 0
     with torch.no_grad():
         h = features @ weight[first:]
@@ -49,7 +53,7 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
         with torch.enable_grad():
             (pulled,) = torch.autograd.grad(features @ leaf, leaf, upstream / squares**0.5)
         gradient[first:] = pulled
-    return gradient
+    return gradient.to(home)
 
 
 def _block(h: Tensor, sources: Tensor, indptr: Tensor, start: int) -> tuple[float, Tensor, Tensor]:
