@@ -47,6 +47,7 @@ def record() -> dict[str, Any]:
             "peak_memory_mb": 300.0,
             "state_mb": 0.5,
             "threads": 1,
+            "state_bytes": [400_000, 500_000],
         },
         "versions": {"undrift": "0.1.0", "torch": "2", "python": "3.11"},
         "provenance": {"sha256": "ab", "stand_in": False},

@@ -45,6 +45,7 @@ def test_a_result_says_what_evaluate_found() -> None:
     assert found.validation.by_class.a_f == wanted.grades["val"].by_class.a_f
     assert found.drift == pytest.approx(list(wanted.drift))
     assert found.cost.state_mb == wanted.state_bytes[-1] / 1e6
+    assert found.cost.state_bytes == list(wanted.state_bytes)
 
 
 def test_the_same_spec_gives_the_same_numbers() -> None:

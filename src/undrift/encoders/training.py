@@ -95,6 +95,7 @@ def fit(
     generator. Cost per full-batch epoch: a product with X, one with X^T, four with A and the
     dense products of the upper layers; memory: the activations of the receptive field.
     """
+    _check_columns(columns[train], head)
     weights = [w.detach().clone().requires_grad_() for w in encoder.weights]
     on_head = [t.detach().clone().requires_grad_() for t in (head.weight, head.bias)]
     model, top = Encoder(encoder.architecture, tuple(weights)), Head(*on_head)
@@ -134,6 +135,15 @@ def fit(
         if watch.should_stop():
             break
     return watch.result()
+
+
+def _check_columns(columns: Tensor, head: Head) -> None:
+    known = head.bias.numel()
+    if columns.numel() and int(columns.max()) >= known:
+        raise InputError(
+            f"a training node's class has column {int(columns.max())}, but the head knows "
+            f"{known} classes (columns 0 to {known - 1}); grow the head first"
+        )
 
 
 class _Batches:

@@ -56,12 +56,16 @@ class Metrics(_Record):
 
 
 class Cost(_Record):
-    """Seconds per phase with their `total`; peak memory and kept state in MB (10^6 bytes)."""
+    """Seconds per phase with their `total`; peak memory and kept state in MB (10^6 bytes).
+
+    `state_bytes` is the size of the state after every task, `state_mb` after the last.
+    """
 
     seconds: dict[str, float]
     peak_memory_mb: float | None
     state_mb: float
     threads: int
+    state_bytes: list[int] = []
 
 
 class Result(_Record):

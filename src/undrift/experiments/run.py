@@ -113,6 +113,7 @@ def _result(spec: RunSpec, stream: TaskStream, evaluation: Evaluation) -> Result
             peak_memory_mb=evaluation.peak_memory_mb,
             state_mb=evaluation.state_bytes[-1] / MEGABYTE,
             threads=threads(),
+            state_bytes=list(evaluation.state_bytes),
         ),
         versions=_versions(),
         provenance={
