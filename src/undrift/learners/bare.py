@@ -9,9 +9,9 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.model import Model
-from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -43,25 +43,10 @@ class Bare(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> BareLearned:
         before: BareLearned | None = self.learned_
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        classes = (*(before.classes if before else ()), *task.classes)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-        )
-        return BareLearned(classes, graph.num_features, t + 1, model)
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        model = arrival.train(progress)
+        return BareLearned(classes, graph.num_features, arrival.t + 1, model)
 
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node."""

@@ -19,11 +19,11 @@ from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.distillation import distillation
 from undrift.learners.parts.frozen import training_labels
 from undrift.learners.parts.model import Model
-from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -141,25 +141,9 @@ class Dpcr(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> DpcrLearned:
         before: DpcrLearned | None = self.learned_
-        graph = task.graph.to(self.device)
-        t = before.tasks if before else 0
-        classes = (*(before.classes if before else ()), *task.classes)
-        generator = generator_for(self.seed, t)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(classes), generator)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=self._loss(before, graph),
-        )
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        model = arrival.train(progress, self._loss(before, graph))
         progress("classify", 0, 1)
         train, labels = training_labels(task, graph)
         embeddings = model.embed(graph)[train]
@@ -171,7 +155,7 @@ class Dpcr(Learner):
         if self.normalise:
             classifier = functional.normalize(classifier, dim=0)
         progress("classify", 1, 1)
-        return DpcrLearned(classes, graph.num_features, t + 1, model, moments, classifier)
+        return DpcrLearned(classes, graph.num_features, arrival.t + 1, model, moments, classifier)
 
     def _loss(self, before: DpcrLearned | None, graph: Graph) -> Loss:
         old = len(before.classes) if before else 0

@@ -17,11 +17,11 @@ from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.feature_distillation import FeatureTeacher
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
-from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -80,26 +80,10 @@ class Efc(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> EfcLearned:
         before: EfcLearned | None = self.learned_
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        classes = (*(before.classes if before else ()), *task.classes)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        teacher = FeatureTeacher(model.encoder, graph)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=self._loss(before, teacher) if before else cross_entropy,
-        )
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        teacher = FeatureTeacher(arrival.model.encoder, arrival.graph)
+        model = arrival.train(progress, self._loss(before, teacher) if before else cross_entropy)
         progress("prototypes", 0, 1)
         train = task.train.to(graph.device)
         h = model.embed(graph)[train]
@@ -112,7 +96,7 @@ class Efc(Learner):
             prototypes = before.prototypes.moved(by).joined(prototypes)
         matrix = empirical_feature_matrix(model.head.weight, model.head(h))
         progress("prototypes", 1, 1)
-        return EfcLearned(classes, graph.num_features, t + 1, model, prototypes, matrix)
+        return EfcLearned(classes, graph.num_features, arrival.t + 1, model, prototypes, matrix)
 
     def _loss(self, before: EfcLearned, teacher: FeatureTeacher) -> Loss:
         sampler = before.prototypes.sampler(jitter=self.jitter)

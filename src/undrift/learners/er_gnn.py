@@ -14,6 +14,7 @@ from torch import Tensor
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_choice, check_positive
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.exemplars import SAMPLERS, Sampler, select
 from undrift.learners.parts.model import Model
@@ -72,30 +73,14 @@ class ErGnn(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> ErGnnLearned:
         before: ErGnnLearned | None = self.learned_
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        classes = (*(before.classes if before else ()), *task.classes)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=self._loss(before, model, classes),
-        )
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        model = arrival.train(progress, self._loss(before, arrival.model, classes))
         progress("select", 0, 1)
-        kept = self._selected(task, graph, t)
+        kept = self._selected(task, graph, arrival.t)
         buffer = before.buffer.add(kept) if before else kept
         progress("select", 1, 1)
-        return ErGnnLearned(classes, graph.num_features, t + 1, model, buffer)
+        return ErGnnLearned(classes, graph.num_features, arrival.t + 1, model, buffer)
 
     def _loss(self, before: ErGnnLearned | None, model: Model, classes: tuple[int, ...]) -> Loss:
         if before is None:

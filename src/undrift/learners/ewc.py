@@ -15,12 +15,12 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.batch_gradients import loss_weights, squared_batch_gradients
 from undrift.learners.parts.importance import Parameters, Penalty, parameters_of
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.node_gradients import check_draws, sum_of_squares
-from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -70,31 +70,15 @@ class Ewc(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> EwcLearned:
         before: EwcLearned | None = self.learned_
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        classes = (*(before.classes if before else ()), *task.classes)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=self._loss(before.penalty) if before else cross_entropy,
-        )
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        model = arrival.train(progress, self._loss(before.penalty) if before else cross_entropy)
         progress("importance", 0, 1)
-        fisher = self._fisher(model, graph, task, classes, generator)
+        fisher = self._fisher(model, graph, task, classes, arrival.generator)
         anchor = parameters_of(model.encoder, model.head)
         penalty = before.penalty.add(fisher, anchor) if before else Penalty.of(fisher, anchor)
         progress("importance", 1, 1)
-        return EwcLearned(classes, graph.num_features, t + 1, model, penalty)
+        return EwcLearned(classes, graph.num_features, arrival.t + 1, model, penalty)
 
     def _loss(self, penalty: Penalty) -> Loss:
         def loss(step: Step) -> Tensor:

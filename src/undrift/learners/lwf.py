@@ -14,10 +14,10 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_choice, check_positive
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.distillation import distillation, overlapping_distillation
 from undrift.learners.parts.model import Model
-from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -34,6 +34,11 @@ class LwfLearned:
     num_features: int
     sizes: tuple[int, ...]
     model: Model
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks were learned."""
+        return len(self.sizes)
 
 
 @dataclass(kw_only=True)
@@ -76,25 +81,9 @@ class Lwf(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> LwfLearned:
         before: LwfLearned | None = self.learned_
-        t = len(before.sizes) if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        classes = (*(before.classes if before else ()), *task.classes)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=self._loss(before, graph) if before else cross_entropy,
-        )
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        model = arrival.train(progress, self._loss(before, graph) if before else cross_entropy)
         sizes = (*(before.sizes if before else ()), len(classes))
         return LwfLearned(classes, graph.num_features, sizes, model)
 

@@ -14,12 +14,12 @@ from torch import Tensor
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.batch_gradients import squared_batch_gradients
 from undrift.learners.parts.importance import Parameters, Penalty, parameters_of, widened
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.node_gradients import check_draws, sum_of_sizes
-from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -73,33 +73,17 @@ class Mas(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> MasLearned:
         before: MasLearned | None = self.learned_
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        classes = (*(before.classes if before else ()), *task.classes)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=self._loss(before) if before else cross_entropy,
-        )
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        model = arrival.train(progress, self._loss(before) if before else cross_entropy)
         progress("importance", 0, 1)
         nodes = task.train.nonzero().flatten().to(graph.device)
-        omega = self._omega(model, graph, nodes, generator)
+        omega = self._omega(model, graph, nodes, arrival.generator)
         if before:
             omega = _averaged(before.importance, before.nodes, omega, nodes.numel())
         progress("importance", 1, 1)
         count = (before.nodes if before else 0) + nodes.numel()
-        return MasLearned(classes, graph.num_features, t + 1, model, omega, count)
+        return MasLearned(classes, graph.num_features, arrival.t + 1, model, omega, count)
 
     def _loss(self, before: MasLearned) -> Loss:
         anchor = parameters_of(before.model.encoder, before.model.head)

@@ -17,11 +17,11 @@ from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.feature_distillation import FeatureTeacher, frobenius_distance
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
-from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -91,25 +91,11 @@ class Polo(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> PoloLearned:
         before: PoloLearned | None = self.learned_
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        classes = (*(before.classes if before else ()), *task.classes)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        teacher = FeatureTeacher(model.encoder, graph)
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=self._loss(before.prototypes, teacher) if before else cross_entropy,
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
+        teacher = FeatureTeacher(arrival.model.encoder, arrival.graph)
+        model = arrival.train(
+            progress, self._loss(before.prototypes, teacher) if before else cross_entropy
         )
         progress("prototypes", 0, 1)
         train = task.train.to(graph.device)
@@ -120,7 +106,7 @@ class Polo(Learner):
             by = self._drift(before.prototypes.means, teacher.embeddings[train], h)
             prototypes = before.prototypes.moved(by).joined(prototypes)
         progress("prototypes", 1, 1)
-        return PoloLearned(classes, graph.num_features, t + 1, model, prototypes)
+        return PoloLearned(classes, graph.num_features, arrival.t + 1, model, prototypes)
 
     def _loss(self, prototypes: Prototypes, teacher: FeatureTeacher) -> Loss:
         sampler = prototypes.sampler(scale=self.noise)

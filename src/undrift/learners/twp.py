@@ -16,6 +16,7 @@ from undrift.encoders.training import Step, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.batch_gradients import (
     loss_weights,
@@ -24,7 +25,6 @@ from undrift.learners.parts.batch_gradients import (
 )
 from undrift.learners.parts.importance import Parameters, Penalty, parameters_of
 from undrift.learners.parts.model import Model
-from undrift.learners.parts.randomness import generator_for
 from undrift.learners.parts.topology import topology_gradient
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -85,32 +85,16 @@ class Twp(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> TwpLearned:
         before: TwpLearned | None = self.learned_
-        t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
-        if before:
-            model = before.model.grow(len(task.classes), generator)
-        else:
-            model = self.backbone.model_for(graph, len(task.classes), generator)
-        classes = (*(before.classes if before else ()), *task.classes)
+        arrival = Arrival.of(self, task, before)
+        graph, classes = arrival.graph, arrival.classes
         penalty = before.penalty if before else None
-        model = self.backbone.train(
-            model,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="train",
-            loss=lambda step: self._loss(step, penalty),
-        )
+        model = arrival.train(progress, lambda step: self._loss(step, penalty))
         progress("importance", 0, 1)
         importance = self._importance(model, graph, task, classes)
         anchor = parameters_of(model.encoder, model.head)
         penalty = penalty.add(importance, anchor) if penalty else Penalty.of(importance, anchor)
         progress("importance", 1, 1)
-        return TwpLearned(classes, graph.num_features, t + 1, model, penalty)
+        return TwpLearned(classes, graph.num_features, arrival.t + 1, model, penalty)
 
     def _loss(self, step: Step, penalty: Penalty | None) -> Tensor:
         loss = cross_entropy(step)

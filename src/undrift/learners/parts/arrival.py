@@ -1,0 +1,83 @@
+"""`Arrival`: a task that reaches a learner with one growing model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from undrift.encoders.training import Loss, cross_entropy
+from undrift.graphs import Graph
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.model import Model
+from undrift.learners.parts.randomness import generator_for
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Arrival"]
+
+
+class _Trains(Protocol):
+    """A learner that trains one model, task after task."""
+
+    backbone: Backbone
+    seed: int
+    device: str
+
+
+class _Knows(Protocol):
+    """What such a learner knows after some tasks."""
+
+    @property
+    def classes(self) -> tuple[int, ...]: ...
+    @property
+    def tasks(self) -> int: ...
+    @property
+    def model(self) -> Model: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """Task t with all that training on it needs.
+
+    `graph` is the task's graph on the learner's device, `classes` are all classes seen, this
+    task's last, and `model` is the one before it under a head that has grown by them (at the
+    first task a new one). `generator` is where the task's randomness comes from.
+    """
+
+    backbone: Backbone
+    task: Task
+    t: int
+    graph: Graph
+    classes: tuple[int, ...]
+    model: Model
+    generator: torch.Generator
+
+    @classmethod
+    def of(cls, learner: _Trains, task: Task, before: _Knows | None) -> Arrival:
+        """The task as it reaches this learner, which knew `before`."""
+        t = before.tasks if before else 0
+        generator = generator_for(learner.seed, t)
+        graph = task.graph.to(learner.device)
+        new = len(task.classes)
+        if before:
+            model = before.model.grow(new, generator)
+        else:
+            model = learner.backbone.model_for(graph, new, generator)
+        classes = (*(before.classes if before else ()), *task.classes)
+        return cls(learner.backbone, task, t, graph, classes, model, generator)
+
+    def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
+        """The model after training on the task with this loss."""
+        return self.backbone.train(
+            self.model,
+            self.graph,
+            self.task,
+            self.classes,
+            t=self.t,
+            generator=self.generator,
+            progress=progress,
+            phase="train",
+            loss=loss,
+        )
