@@ -60,7 +60,7 @@ def leakage(
         When the run fails, print where.
     """
     from undrift.cli.console import output
-    from undrift.cli.run import _check_stream, _set_threads
+    from undrift.cli.run import check_stream_name, set_threads
     from undrift.cli.values import parse_settings
     from undrift.errors import InputError, unknown_name
     from undrift.experiments.spec import RunSpec
@@ -68,18 +68,18 @@ def leakage(
     from undrift.storage.files import make_folder
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
-    _check_stream(stream)
+    check_stream_name(stream)
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if hops < 0:
         raise InputError(f"--hops must be 0 or more, not {hops}")
     texts = parse_settings(settings)
-    _set_threads(threads)
+    set_threads(threads)
     make_folder(out)
     if figure is not None:
-        from undrift.reporting.figures import _canvas
+        from undrift.reporting.figures import canvas
 
-        _canvas(figure, width=1, height=1)  # complains of the suffix, or that matplotlib is missing
+        canvas(figure, width=1, height=1)  # complains of the suffix, or that matplotlib is missing
 
     from undrift.experiments.params import choose_readings
     from undrift.reporting.leakage_figure import leakage_figure, load_studies, save_study
@@ -135,9 +135,9 @@ def _show(console: Console, study: LeakageStudy) -> None:
 
 def _attack_table(study: LeakageStudy) -> Table:
     from undrift.evaluation.leakage import ATTACKS
-    from undrift.reporting.tables import _table
+    from undrift.reporting.tables import plain_table
 
-    table = _table(f"Test nodes whose task is named, percent ({study.leakage.hops} hops)")
+    table = plain_table(f"Test nodes whose task is named, percent ({study.leakage.hops} hops)")
     table.add_column("attack")
     for name in ("local", "global"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -153,9 +153,9 @@ def _attack_table(study: LeakageStudy) -> Table:
 
 
 def _lift_table(study: LeakageStudy) -> Table:
-    from undrift.reporting.tables import _table
+    from undrift.reporting.tables import plain_table
 
-    table = _table(f"A_f of {study.method} by class, percent")
+    table = plain_table(f"A_f of {study.method} by class, percent")
     table.add_column("protocol")
     for name in ("told nothing", "graph attack", "node attack", "true task"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["run"]
+__all__ = ["check_stream_name", "run", "set_threads"]
 
 
 def run(
@@ -66,11 +66,11 @@ def run(
     from undrift.storage.files import make_folder
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
-    _check_stream(stream)
+    check_stream_name(stream)
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     texts = parse_settings(settings)
-    _set_threads(threads)
+    set_threads(threads)
     make_folder(out)
 
     from undrift.experiments import run as experiment
@@ -93,7 +93,8 @@ def run(
     _show(output(), result, path)
 
 
-def _check_stream(stream: str) -> None:
+def check_stream_name(stream: str) -> None:
+    """Refuse a stream that is neither a name in the list nor a readable file."""
     from undrift.streams.benchmarks import stream_info
     from undrift.streams.file import is_stream_file, read_stream_file
 
@@ -103,7 +104,8 @@ def _check_stream(stream: str) -> None:
         stream_info(stream)
 
 
-def _set_threads(threads: int | None) -> None:
+def set_threads(threads: int | None) -> None:
+    """Let torch compute with so many threads; None leaves it to torch."""
     if threads is None:
         return
     from undrift.errors import InputError

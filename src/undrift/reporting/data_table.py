@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 from rich.table import Table
 
-from undrift.reporting.tables import _table
+from undrift.reporting.tables import plain_table
 
 if TYPE_CHECKING:
     from undrift.datasets.catalogue import Dataset
@@ -25,7 +25,7 @@ def data_table(datasets: Iterable[Dataset], folder: Path) -> Table:
 
     The size is that of the files in the folder, else the published one where it is known.
     """
-    table = _table("Datasets")
+    table = plain_table("Datasets")
     table.add_column("name", no_wrap=True, style="bold")
     for name in _COUNTS:
         table.add_column(name, justify="right", no_wrap=True)
@@ -59,7 +59,7 @@ def _size(dataset: Dataset, paths: list[Path]) -> str:
 
 def files_table(files: Iterable[CheckedFile]) -> Table:
     """The files of a dataset that was checked."""
-    table = _table("Files")
+    table = plain_table("Files")
     table.add_column("file", overflow="fold")
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column("SHA-256", no_wrap=True)

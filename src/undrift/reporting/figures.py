@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["accuracy_matrix_figure", "learning_curves", "style_of"]
+__all__ = ["accuracy_matrix_figure", "canvas", "learning_curves", "style_of", "write_figure"]
 
 SUFFIXES = (".pdf", ".png", ".svg")
 
@@ -65,7 +65,7 @@ def learning_curves(results: Mapping[str, Sequence[Result]], path: str | Path) -
             f"one figure shows one stream, not {len(streams)} ({', '.join(streams)}); draw one "
             "figure per stream"
         )
-    figure, axes = _canvas(path, width=7.2, height=4.2)
+    figure, axes = canvas(path, width=7.2, height=4.2)
     strangers = [name for name in results if name not in METHODS]
     labels: dict[str, tuple[float, str]] = {}
     for method, group in results.items():
@@ -82,7 +82,7 @@ def learning_curves(results: Mapping[str, Sequence[Result]], path: str | Path) -
     axes.set_ylim(*_limits(*axes.get_ylim()))
     _title(axes, every[0], f"accuracy after each task, {_seeds(results)}")
     _name_lines(axes, labels)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def accuracy_matrix_figure(result: Result, path: str | Path) -> None:
@@ -93,7 +93,7 @@ def accuracy_matrix_figure(result: Result, path: str | Path) -> None:
     """
     matrix = result.by_class
     size = len(matrix)
-    figure, axes = _canvas(path, width=max(1.2 + 0.52 * size, 3.4), height=1.2 + 0.42 * size)
+    figure, axes = canvas(path, width=max(1.2 + 0.52 * size, 3.4), height=1.2 + 0.42 * size)
     blank = float("nan")
     cells = [[*row, *[blank] * (size - len(row))] for row in matrix.rows]
     axes.imshow(cells, cmap="cividis", vmin=0, vmax=100, aspect="auto")
@@ -113,7 +113,7 @@ def accuracy_matrix_figure(result: Result, path: str | Path) -> None:
     means.spines[:].set_visible(False)
     axes.annotate("$A_t$", (1, 0), (8, -13), "axes fraction", "offset points", va="center")
     _title(axes, result, f"{_display(result.spec.method)}, seed {result.spec.seed}")
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def _limits(low: float, high: float) -> tuple[float, float]:
@@ -195,7 +195,8 @@ def _title(axes: Axes, result: Result, rest: str) -> None:
     axes.set_title(f"{stream}, {result.spec.protocol} protocol\n{rest}", loc="left", fontsize=10)
 
 
-def _canvas(path: str | Path, *, width: float, height: float) -> tuple[Figure, Axes]:
+def canvas(path: str | Path, *, width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty figure in inches; refuses a suffix that cannot be written."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise unknown_name("kind of figure", suffix, SUFFIXES)
@@ -211,7 +212,8 @@ def _canvas(path: str | Path, *, width: float, height: float) -> tuple[Figure, A
     return figure, figure.add_subplot()
 
 
-def _write(figure: Figure, path: str | Path) -> None:
+def write_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure in the form of the path's suffix, whole or not at all."""
     from matplotlib import rc_context
 
     kind = Path(path).suffix.lower().removeprefix(".")

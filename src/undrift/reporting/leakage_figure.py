@@ -15,7 +15,7 @@ from undrift.evaluation.leakage import Attack, Leakage, Lift
 from undrift.evaluation.protocols import Protocol
 from undrift.experiments.spec import complaint
 from undrift.learners.registry import METHODS
-from undrift.reporting.figures import _canvas, _write
+from undrift.reporting.figures import canvas, write_figure
 from undrift.storage.files import write_atomically
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def leakage_figure(studies: Sequence[LeakageStudy], path: str | Path) -> None:
     rows = list(dict.fromkeys((study.stream, study.method) for study in studies))
     streams = list(dict.fromkeys(stream for stream, _ in rows))
     rows.sort(key=lambda row: streams.index(row[0]))  # keeps the order of the methods
-    figure, axes = _canvas(path, width=7.4, height=max(3.4, 1.7 + 0.42 * len(rows)))
+    figure, axes = canvas(path, width=7.4, height=max(3.4, 1.7 + 0.42 * len(rows)))
     figure.delaxes(axes)
     left, right = figure.subplots(1, 2)
     _bars(left, studies, streams)
@@ -134,7 +134,7 @@ def leakage_figure(studies: Sequence[LeakageStudy], path: str | Path) -> None:
             frameon=False,
             handlelength=1.6,
         )
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def _bars(axes: Axes, studies: Sequence[LeakageStudy], streams: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from undrift.reporting.tables import _table
+from undrift.reporting.tables import plain_table
 
 if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
@@ -58,7 +58,7 @@ def tasks_table(rows: Sequence[TaskSummary]) -> Table:
 
     Edges are directed. Dropped are those that reach a task's nodes from outside the task.
     """
-    table = _table("Tasks")
+    table = plain_table("Tasks")
     table.add_column("task", no_wrap=True, style="bold")
     table.add_column("classes", no_wrap=True)
     for name in ("nodes", "train", "val", "test", "edges kept", "dropped", "rho_t"):

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from undrift.learners.registry import Method
     from undrift.streams.benchmarks import StreamInfo
 
-__all__ = ["cost_table", "matrix_table", "methods_table", "metrics_table", "streams_table"]
+__all__ = [
+    "cost_table",
+    "matrix_table",
+    "methods_table",
+    "metrics_table",
+    "plain_table",
+    "streams_table",
+]
 
 
 def matrix_table(
@@ -33,7 +40,7 @@ def matrix_table(
     """
     names = list(tasks) if tasks is not None else [f"T{t}" for t in range(len(matrix))]
     shown, decimals = _fit(names, matrix, width)
-    table = _table(title)
+    table = plain_table(title)
     table.add_column("after", no_wrap=True)
     for i in shown:
         table.add_column("..." if i is None else names[i], justify="right", no_wrap=True)
@@ -75,7 +82,7 @@ def _first_after_gap(shown: Sequence[int | None]) -> int:
 
 def metrics_table(result: Result) -> Table:
     """A_avg, A_f, A_l and forgetting, by class and by node, on test and validation nodes."""
-    table = _table("Metrics, percent")
+    table = plain_table("Metrics, percent")
     table.add_column("nodes")
     table.add_column("accuracy")
     for name in ("A_avg", "A_f", "A_l", "forgetting"):
@@ -95,7 +102,7 @@ def _metrics(metrics: Metrics) -> list[str]:
 def cost_table(result: Result) -> Table:
     """Drift, seconds per phase, memory, and the size of what is kept."""
     cost = result.cost
-    table = _table("Cost")
+    table = plain_table("Cost")
     table.add_column("what")
     table.add_column("value")
     phases = [(name, spent) for name, spent in cost.seconds.items() if name != "total"]
@@ -120,7 +127,7 @@ def _drift(drift: Sequence[float | None]) -> str:
 
 def streams_table(streams: Iterable[StreamInfo]) -> Table:
     """Every stream: its size, its tasks, where it comes from, and whether it can be loaded."""
-    table = _table("Streams")
+    table = plain_table("Streams")
     table.add_column("name", no_wrap=True, style="bold")
     for name in ("nodes", "edges", "features", "classes", "tasks"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -142,7 +149,7 @@ def streams_table(streams: Iterable[StreamInfo]) -> Table:
 
 def methods_table(methods: Iterable[Method]) -> Table:
     """Every method: its family, whether it keeps examples, what it keeps, its paper."""
-    table = _table("Methods")
+    table = plain_table("Methods")
     table.add_column("name", no_wrap=True, style="bold")
     table.add_column("family", no_wrap=True)
     table.add_column("keeps examples", no_wrap=True)
@@ -154,7 +161,8 @@ def methods_table(methods: Iterable[Method]) -> Table:
     return table
 
 
-def _table(title: str | None) -> Table:
+def plain_table(title: str | None) -> Table:
+    """An empty table in the one style of all tables here."""
     return Table(
         title=title,
         title_justify="left",
