@@ -50,7 +50,7 @@ class Drawn:
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     keeper = Drawn()
-    monkeypatch.setattr(figures, "_write", keeper)
+    monkeypatch.setattr(figures, "write_figure", keeper)
     return keeper
 
 
@@ -177,6 +177,6 @@ def test_without_matplotlib_the_way_out_is_named(
 def test_neither_matplotlib_nor_pyplot_is_imported_early(tmp_path: Path) -> None:
     code = (
         "import sys, undrift.reporting.figures as f; assert 'matplotlib' not in sys.modules\n"
-        "f._canvas('x.png', width=1, height=1); sys.exit('matplotlib.pyplot' in sys.modules)"
+        "f.canvas('x.png', width=1, height=1); sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

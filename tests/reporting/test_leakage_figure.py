@@ -59,7 +59,7 @@ class Drawn:
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     keeper = Drawn()
-    monkeypatch.setattr(module, "_write", keeper)
+    monkeypatch.setattr(module, "write_figure", keeper)
     return keeper
 
 
