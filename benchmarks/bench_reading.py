@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.measure import Ratio
 
-LIMIT_GB = 6.0
+LIMIT_GB, TASKS_LIMIT_GB = 6.0, 8.0
 NODES, LINKS, FEATURES = 232_965, 114_615_892 // 2, 602
 PAPERS, CITATIONS, WORDS = 169_343, 1_166_243, 128
 
@@ -32,6 +32,12 @@ seconds = time.perf_counter() - start
 unit = 1 if sys.platform == "darwin" else 1024
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 print(json.dumps([seconds, peak / 1e9]))
+"""
+_TASKS = """
+graph = read_reddit(*sys.argv[1:])
+used = Graph(graph.features, graph.adjacency, graph.labels.masked_fill(graph.labels == 40, -1))
+stream = TaskStream.from_graph(used, base=20, increment=2)
+assert sum(1 for task in stream) == 11
 """
 _UNPACK = """
 for path in sys.argv[1:]:
@@ -64,6 +70,14 @@ def _reddit(folder: Path, scale: float) -> list[Ratio]:
         data,
         graph,
     )
+    tasks, tasks_peak = _measured(
+        "from undrift.datasets.reddit import read_reddit\n"
+        "from undrift.graphs import Graph\n"
+        "from undrift.streams.stream import TaskStream",
+        _TASKS,
+        data,
+        graph,
+    )
     for path in (data, graph):
         path.unlink()
     what = f"{2 * links / 1e6:.1f} M edges, {nodes:,} nodes"
@@ -79,6 +93,18 @@ def _reddit(folder: Path, scale: float) -> list[Ratio]:
             read / plain,
             f"{read:.1f} s / {plain:.1f} s; {what}",
             budget=5.0,
+        ),
+        Ratio(
+            f"peak memory of reading and all 11 task graphs / {TASKS_LIMIT_GB:g} GB",
+            tasks_peak / TASKS_LIMIT_GB,
+            f"{tasks_peak:.2f} GB; {what}",
+            budget=1.0,
+        ),
+        Ratio(
+            "reading and all 11 task graphs / reading and unpacking the bytes",
+            tasks / plain,
+            f"{tasks:.1f} s / {plain:.1f} s; {what}",
+            budget=6.0,
         ),
     ]
 
