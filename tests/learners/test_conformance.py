@@ -15,7 +15,7 @@ from undrift.testing.check_learner import LEARNER_CHECKS
 QUICK: dict[str, Any] = {"epochs": 4, "hidden": (8, 8)}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in METHODS},
-    "adr mini-batch": ("adr", {"batch_size": 7}),
+    **{f"{name} mini-batch": (name, {"batch_size": 7}) for name in METHODS},
     "adr expanded": ("adr", {"alpha": 3}),
     "adr without merge": ("adr", {"merge": "none"}),
     "adr average": ("adr", {"merge": "average"}),
@@ -32,7 +32,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "adr sage": ("adr", {"encoder": "sage"}),
     "adr gin": ("adr", {"encoder": "gin"}),
     "adr sgc": ("adr", {"encoder": "sgc"}),
-    "joint mini-batch": ("joint", {"batch_size": 7}),
 }
 
 
