@@ -362,7 +362,7 @@ def test_arxiv_cl_has_the_published_class_imbalance(own_cache):
     found = [round(row.imbalance, 1) for row in rows[1:]]
     assert found == [5.3, 1.5, 17.7, 1.0, 51.5, 4.2, 3.1, 61.9, 1.5, 1.3]
     assert stream.base_share == pytest.approx(0.435, abs=0.0005)
-    # both directions of 1,157,799 linked pairs, as in the published graph
+    # both directions of the 1,157,799 linked pairs that the stand-in assumes
     assert stream.graph.num_edges == sum(row.edges + row.dropped for row in rows) == 2_315_598
     assert stream.graph.adjacency.symmetric
     directed = load_stream("arxiv-cl-stand-in@directed")

@@ -16,7 +16,7 @@ from undrift.graphs import Graph
 __all__ = ["make"]
 
 WORDS_PER_NODE = 66.0
-"""Words drawn; about 60 of them are different, as in the published features."""
+"""Words drawn; about 60 of them are different. A choice: the real features are not at hand."""
 
 TOPIC_SHARE = 0.5
 KINSHIP = 0.5

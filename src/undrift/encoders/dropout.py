@@ -30,8 +30,8 @@ class _ReluDropout(torch.autograd.Function):
 def relu_dropout(z: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """`relu(z)`, each entry dropped with probability `rate` and the rest scaled up.
 
-    Torch's dropout draws from the global generator and takes eight times as long as this on a
-    CPU: here eight entries share one random 64-bit number, so `rate` is rounded to 1/256, and
+    Torch's dropout draws from the global generator and takes two to four times as long as this
+    on a CPU: here eight entries share one random 64-bit number, so `rate` is rounded to 1/256, and
     the scale uses the rounded rate.
     """
     threshold = round(rate * 256)
