@@ -11,27 +11,28 @@ from undrift.analytic.factor import Factor, factorise, update_is_cheaper
 from undrift.analytic.gram import Rows, scaled
 from undrift.analytic.solve import effective_ridge, solve_with
 from undrift.analytic.statistics import RidgeStatistics
+from undrift.sharing import once
 
 __all__ = ["RidgeBank", "Solver"]
 
-Solver = Literal["auto", "direct"]
+Solver = Literal["direct", "auto"]
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeBank:
     """A memory bank {R, Q} that grows by tasks and solves after each.
 
-    With `solver="auto"` a task of few rows updates the factor of the last solve when the
-    counted cost says so; otherwise, and always with `direct`, the factor is made from the sum.
-    Both agree to rounding. A factor made from the sum is not part of the state: it can be made
-    again, bit for bit. One reached by updates is (`updated`), because a fresh one would differ
-    in its last bits.
+    With `solver="direct"` the factor is made from the sum. With `auto` a task of few rows
+    updates the factor of the last solve when the counted cost says so: a little faster for
+    many small tasks, for twice the state. Both agree to rounding. A factor made from
+    the sum is not part of the state: it can be made again, bit for bit. One reached by updates
+    is (`updated`), because a fresh one would differ in its last bits.
     """
 
     statistics: RidgeStatistics
     gamma: float
     relative: bool = False
-    solver: Solver = "auto"
+    solver: Solver = "direct"
     updated: Factor | None = None
     _made: list[Factor] = field(default_factory=list, init=False, repr=False)
 
@@ -42,15 +43,24 @@ class RidgeBank:
         gamma: float,
         *,
         relative: bool = False,
-        solver: Solver = "auto",
+        solver: Solver = "direct",
         device: str = "cpu",
     ) -> RidgeBank:
         """A bank that has seen no row."""
-        return cls(RidgeStatistics.zero(width, device=device), gamma, relative, solver)
+        nothing = once(lambda: RidgeStatistics.zero(width, device=device), "zero", width, device)
+        return cls(nothing, gamma, relative, solver)
 
     def add(self, rows: Rows, targets: Tensor, weights: Tensor | None = None) -> RidgeBank:
         """The bank after these rows; this one stays as it is."""
-        statistics = self.statistics.add(rows, targets, weights)
+        # banks of several gammas that are given the same rows have the same sum
+        statistics = once(
+            lambda: self.statistics.add(rows, targets, weights),
+            "sum",
+            self.statistics,
+            rows,
+            targets,
+            weights,
+        )
         factor = None
         if self.statistics.count and self._may_update(rows.shape[0]):
             factor = self.factor().updated(scaled(rows, weights))

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.expansion import Expansion
-from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.frozen import base_encoder, training_labels
+from undrift.learners.parts.frozen import base_encoder, embedded, targets_of, training_labels
+from undrift.sharing import once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -51,8 +51,8 @@ class Acil(Learner):
     name: ClassVar[str] = "acil"
     learned_type: ClassVar[type] = AcilLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1e-2, 1e-1, 1.0),
-        "alpha": (1, 8, 16, 64),
+        "gamma": (1e-3, 1e-2, 1e-1, 1.0),
+        "alpha": (1, 2, 4, 8, 16, 32, 64),
     }
 
     gamma: float = 0.1
@@ -74,8 +74,7 @@ class Acil(Learner):
             encoder, bank = before.encoder, before.bank
             classes, tasks = (*before.classes, *task.classes), before.tasks + 1
         progress("classify", 0, 1)
-        train, labels = training_labels(task, graph)
-        bank = bank.add(self._rows(encoder, graph)[train], one_hot(labels, classes))
+        bank = bank.add(self._training_rows(encoder, task, graph), targets_of(task, graph, classes))
         classifier = bank.solve()
         progress("classify", 1, 1)
         return AcilLearned(classes, graph.num_features, tasks, encoder, bank, classifier)
@@ -84,7 +83,14 @@ class Acil(Learner):
         return Expansion(self.backbone.architecture().width, self.alpha, self.seed)
 
     def _rows(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self._expansion()(encoder.embed(graph).double())
+        return self._expansion()(embedded(encoder, graph))
+
+    def _training_rows(self, encoder: Encoder, task: Task, graph: Graph) -> Tensor:
+        train, _ = training_labels(task, graph)
+        expansion = self._expansion()
+        return once(
+            lambda: expansion(embedded(encoder, graph)[train]), "rows", encoder, graph, expansion
+        )
 
     def embed(self, graph: Graph) -> Tensor:
         """The frozen encoder's embeddings of every node: they never drift."""

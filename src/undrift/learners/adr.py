@@ -13,12 +13,13 @@ from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.expansion import Expansion
-from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_choice, check_positive
+from undrift.learners.parts.arrival import base_training
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.frozen import embedded, targets_of, training_labels
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
 from undrift.merging.average import Average
@@ -28,6 +29,7 @@ from undrift.merging.magmax import MagMax
 from undrift.merging.merger import Adapted
 from undrift.merging.regmean import RegMean
 from undrift.merging.ties import Ties
+from undrift.sharing import once, trained_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -74,8 +76,8 @@ class Adr(Learner):
     `previous` theta, the `merged` encoder, the `base` encoder, or from `scratch`. `nodes`:
     which of the task's nodes enter the sums of HAM, RegMean and Fisher merging, `train` or
     `all` (they need no labels; ACR always uses the training nodes). `logits`: adaptation sees
-    the `task`'s classes only, or all classes `seen` so far. `solver`: `auto` updates a kept
-    factor when a task has few rows, `direct` never does and keeps only sums.
+    the `task`'s classes only, or all classes `seen` so far. `solver`: `direct` keeps only
+    sums, `auto` also keeps a factor and updates it when a task has few rows.
 
     Cost per task: training; one Gram and one factorisation per layer (d_in^3 / 3); memory
     8 (d_in^2 + d_in d_out) bytes per layer plus 8 alpha d (alpha d + classes) for ACR.
@@ -96,7 +98,7 @@ class Adr(Learner):
     start: Start = "previous"
     nodes: Nodes = "train"
     logits: Logits = "task"
-    solver: Solver = "auto"
+    solver: Solver = "direct"
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
@@ -115,20 +117,10 @@ class Adr(Learner):
         classes = (*(before.classes if before else ()), *task.classes)
         graph = task.graph.to(self.device)
         generator = generator_for(self.seed, t)
-        begun = self._begin(before, task, graph, generator)
-        model = self.backbone.train(
-            begun,
-            graph,
-            task,
-            classes if self.logits == "seen" else task.classes,
-            t=0 if self.start == "scratch" else t,
-            generator=generator,
-            progress=progress,
-            phase="adapt",
-        )
+        trained = self._adapt(before, task, graph, generator, progress)
+        model = trained[1]
         progress("merge", 0, 1)
-        memory = before.memory if before else self._empty_memory(begun.encoder)
-        memory, merged = self._merge(memory, model, task, graph, generator)
+        memory, merged = self._merge(before, trained, task, graph, generator)
         progress("classify", 0, 1)
         bank = self._bank(before).add(*self._classifier_rows(merged, task, graph, classes))
         classifier = bank.solve()
@@ -146,6 +138,36 @@ class Adr(Learner):
         )
 
     # stage 1: Incremental Task Adaptation ------------------------------------------------
+
+    def _adapt(
+        self,
+        before: AdrLearned | None,
+        task: Task,
+        graph: Graph,
+        generator: torch.Generator,
+        progress: Progress,
+    ) -> tuple[Model, Model]:
+        """The model before and after training on the task (eq. 2): no gamma, no alpha in it."""
+        t = before.tasks if before and self.start != "scratch" else 0
+        seen = (*before.classes, *task.classes) if before else task.classes
+        classes = seen if self.logits == "seen" else task.classes
+
+        def train() -> tuple[Model, Model]:
+            begun = self._begin(before, task, graph, generator)
+            return begun, self.backbone.train(
+                begun,
+                graph,
+                task,
+                classes,
+                t=t,
+                generator=generator,
+                progress=progress,
+                phase="adapt",
+            )
+
+        inputs = (*base_training(self.backbone, task, self.device), classes, t > 0)
+        origin = (self._started(before), before.head if before else None)
+        return trained_once(train, generator, "adapt", *inputs, *origin)
 
     def _begin(
         self, before: AdrLearned | None, task: Task, graph: Graph, generator: torch.Generator
@@ -187,19 +209,33 @@ class Adr(Learner):
 
     def _merge(
         self,
-        memory: Memory | None,
-        model: Model,
+        before: AdrLearned | None,
+        trained: tuple[Model, Model],
         task: Task,
         graph: Graph,
         generator: torch.Generator,
     ) -> tuple[Memory | None, Encoder]:
         """What the rule remembers with this task's encoder, and all encoders so far as one."""
-        if memory is None:
-            return None, model.encoder
-        mask = task.train if self.nodes == "train" else torch.ones_like(task.train)
-        chosen = mask.nonzero().flatten().to(graph.device)
-        memory = memory.observe(Adapted(model.encoder, model.head, graph, chosen, generator))
-        return memory, model.encoder.with_weights(memory.merge())
+        begun, model = trained
+
+        def merge() -> tuple[Memory | None, Encoder]:
+            memory = before.memory if before else self._empty_memory(begun.encoder)
+            if memory is None:
+                return None, model.encoder
+            chosen = self._nodes_that_count(task, graph)
+            memory = memory.observe(Adapted(model.encoder, model.head, graph, chosen, generator))
+            return memory, model.encoder.with_weights(memory.merge())
+
+        rule = (self.merge, self.gamma, self.relative_gamma, self.solver, self.origin, self.nodes)
+        memory = before.memory if before else None
+        return trained_once(merge, generator, "merge", rule, memory, model)
+
+    def _nodes_that_count(self, task: Task, graph: Graph) -> Tensor:
+        def make() -> Tensor:
+            mask = task.train if self.nodes == "train" else torch.ones_like(task.train)
+            return mask.nonzero().flatten().to(graph.device)
+
+        return once(make, "nodes that count", task.graph, self.nodes, str(graph.device))
 
     # stage 3: Analytic Classifier Reconstruction -----------------------------------------
 
@@ -221,13 +257,13 @@ class Adr(Learner):
         self, merged: Encoder, task: Task, graph: Graph, classes: tuple[int, ...]
     ) -> tuple[Tensor, Tensor]:
         """H^B and Y of the task's training nodes (eqs. 8, 10)."""
-        train = task.train.to(graph.device)
-        assert graph.labels is not None  # noqa: S101  # a task has labels
-        return self.embed_with(merged, graph)[train], one_hot(graph.labels[train], classes)
+        train, _ = training_labels(task, graph)
+        expansion = self._expansion()
+        return expansion(embedded(merged, graph)[train]), targets_of(task, graph, classes)
 
     def embed_with(self, encoder: Encoder, graph: Graph) -> Tensor:
         """Expanded embeddings under some encoder, in float64."""
-        return self._expansion()(encoder.embed(graph).double())
+        return self._expansion()(embedded(encoder, graph))
 
     def embed(self, graph: Graph) -> Tensor:
         """The merged encoder's embeddings of every node: what must not drift."""

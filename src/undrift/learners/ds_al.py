@@ -14,13 +14,13 @@ from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.expansion import Expansion
-from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.frozen import base_encoder, training_labels
+from undrift.learners.parts.frozen import base_encoder, embedded, targets_of, training_labels
+from undrift.sharing import once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -55,8 +55,8 @@ class DsAl(Learner):
     name: ClassVar[str] = "ds-al"
     learned_type: ClassVar[type] = DsAlLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "alpha": (1, 8, 16, 64),
-        "compensation": (0.3, 0.6, 1.0),
+        "gamma": (1e-3, 1e-2, 1e-1, 1.0),
+        "alpha": (1, 2, 4, 8, 16, 32, 64),
     }
 
     gamma: float = 0.1
@@ -81,14 +81,14 @@ class DsAl(Learner):
             encoder, main, second = before.encoder, before.main, before.compensation
             classes, tasks = (*before.classes, *task.classes), before.tasks + 1
         progress("classify", 0, 2)
-        train, labels = training_labels(task, graph)
-        z, targets = self._projected(encoder, graph)[train], one_hot(labels, classes)
-        main = main.add(torch.relu(z), targets)
+        active, tanh = self._training_rows(encoder, task, graph)
+        targets = targets_of(task, graph, classes)
+        main = main.add(active, targets)
         weights = main.solve()
         progress("classify", 1, 2)
-        residual = targets - torch.relu(z) @ weights
+        residual = targets - active @ weights
         residual[:, : len(classes) - len(task.classes)] = 0  # previous-label cleansing
-        second = second.add(torch.tanh(z), residual)
+        second = second.add(tanh, residual)
         compensation_weights = second.solve()
         progress("classify", 2, 2)
         return DsAlLearned(
@@ -107,7 +107,18 @@ class DsAl(Learner):
         return Expansion(width, self.alpha, self.seed, activation="identity")
 
     def _projected(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self._expansion()(encoder.embed(graph).double())
+        return self._expansion()(embedded(encoder, graph))
+
+    def _training_rows(self, encoder: Encoder, task: Task, graph: Graph) -> tuple[Tensor, Tensor]:
+        """relu(Z) and tanh(Z) of the task's training nodes."""
+        train, _ = training_labels(task, graph)
+        expansion = self._expansion()
+
+        def make() -> tuple[Tensor, Tensor]:
+            z = expansion(embedded(encoder, graph)[train])
+            return torch.relu(z), torch.tanh(z)
+
+        return once(make, "two streams", encoder, graph, expansion)
 
     def embed(self, graph: Graph) -> Tensor:
         """The frozen encoder's embeddings of every node: they never drift."""

@@ -7,7 +7,9 @@ their own tasks' inputs, before activation. Only two sums per layer are kept.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
+import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
@@ -15,6 +17,7 @@ from undrift.analytic.gram import Rows
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import Adapted
+from undrift.sharing import once
 
 __all__ = ["Ham", "layer_residual"]
 
@@ -41,7 +44,7 @@ class Ham:
         gamma: float,
         *,
         relative: bool = False,
-        solver: Solver = "auto",
+        solver: Solver = "direct",
     ) -> Ham:
         """A bank for encoders of this shape that has seen no task."""
         return cls(
@@ -66,8 +69,7 @@ class Ham:
             )
         banks = []
         for bank, rows, weight in zip(self.banks, trace, weights, strict=True):
-            exact = rows.to(dtype=weight.double().dtype)
-            banks.append(bank.add(exact, exact @ weight.double()))
+            banks.append(bank.add(*once(partial(_regression, rows, weight), "ham", rows, weight)))
         return Ham(tuple(banks))
 
     def observe(self, adapted: Adapted) -> Ham:
@@ -77,6 +79,12 @@ class Ham:
     def merge(self) -> tuple[Tensor, ...]:
         """W_k^M of every layer (eq. 7), in float64."""
         return tuple(bank.solve() for bank in self.banks)
+
+
+def _regression(rows: Rows, weight: Tensor) -> tuple[Rows, Tensor]:
+    """A layer's inputs H_hat and outputs H_hat W, in float64."""
+    exact = rows.to(dtype=torch.float64)
+    return exact, exact @ weight.double()
 
 
 def layer_residual(rows: Rows, own: Tensor, merged: Tensor) -> float:

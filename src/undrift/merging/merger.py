@@ -14,6 +14,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.sharing import once
 
 __all__ = [
     "Adapted",
@@ -43,7 +44,13 @@ class Adapted:
 
     def trace(self) -> tuple[Rows, ...]:
         """H_hat_k of every layer at the nodes that count: the inputs of its linear maps."""
-        return self.encoder.trace(self.graph, self.nodes)
+        return once(
+            lambda: self.encoder.trace(self.graph, self.nodes),
+            "trace",
+            self.encoder,
+            self.graph,
+            self.nodes,
+        )
 
 
 @runtime_checkable

@@ -12,10 +12,16 @@ from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
+from undrift.sharing import trained_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Arrival"]
+__all__ = ["Arrival", "base_training"]
+
+
+def base_training(backbone: Backbone, task: Task, device: str) -> tuple[object, ...]:
+    """What plain training on the first task depends on, beside the generator."""
+    return "base training", backbone, task.graph, task.classes, device
 
 
 class _Trains(Protocol):
@@ -69,15 +75,25 @@ class Arrival:
         return cls(learner.backbone, task, t, graph, classes, model, generator)
 
     def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
-        """The model after training on the task with this loss."""
-        return self.backbone.train(
-            self.model,
-            self.graph,
-            self.task,
-            self.classes,
-            t=self.t,
-            generator=self.generator,
-            progress=progress,
-            phase="train",
-            loss=loss,
-        )
+        """The model after training on the task with this loss.
+
+        The first task's plain training is the same for every method: it is shared.
+        """
+
+        def train() -> Model:
+            return self.backbone.train(
+                self.model,
+                self.graph,
+                self.task,
+                self.classes,
+                t=self.t,
+                generator=self.generator,
+                progress=progress,
+                phase="train",
+                loss=loss,
+            )
+
+        if self.t > 0 or loss is not cross_entropy:
+            return train()
+        inputs = base_training(self.backbone, self.task, str(self.graph.device))
+        return trained_once(train, self.generator, *inputs)

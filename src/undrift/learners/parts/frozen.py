@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
+from undrift.learners.parts.arrival import base_training
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.model import Model
 from undrift.learners.parts.randomness import generator_for
+from undrift.sharing import once, trained_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["base_encoder", "training_labels"]
+__all__ = ["base_encoder", "embedded", "targets_of", "training_labels"]
 
 
 def base_encoder(
@@ -20,17 +24,21 @@ def base_encoder(
     """The encoder after training on the base task; its head is thrown away."""
     generator = generator_for(seed, 0)
     model = backbone.model_for(graph, len(task.classes), generator)
-    trained = backbone.train(
-        model,
-        graph,
-        task,
-        task.classes,
-        t=0,
-        generator=generator,
-        progress=progress,
-        phase="train",
-    )
-    return trained.encoder
+
+    def train() -> Model:
+        return backbone.train(
+            model,
+            graph,
+            task,
+            task.classes,
+            t=0,
+            generator=generator,
+            progress=progress,
+            phase="train",
+        )
+
+    inputs = base_training(backbone, task, str(graph.device))
+    return trained_once(train, generator, *inputs).encoder
 
 
 def training_labels(task: Task, graph: Graph) -> tuple[Tensor, Tensor]:
@@ -38,3 +46,17 @@ def training_labels(task: Task, graph: Graph) -> tuple[Tensor, Tensor]:
     assert graph.labels is not None  # noqa: S101  # a task has labels
     train = task.train.to(graph.device)
     return train, graph.labels[train]
+
+
+def embedded(encoder: Encoder, graph: Graph) -> Tensor:
+    """The encoder's embeddings of every node, in float64; shared by learners side by side."""
+    return once(lambda: encoder.embed(graph).double(), "embedded", encoder, graph)
+
+
+def targets_of(task: Task, graph: Graph, classes: tuple[int, ...]) -> Tensor:
+    """Y of the task's training nodes, with a column per class; shared side by side."""
+
+    def make() -> Tensor:
+        return one_hot(training_labels(task, graph)[1], classes)
+
+    return once(make, "targets", task.graph, classes, str(graph.device))

@@ -1,0 +1,90 @@
+"""`Manifest`: which run stands in which cell of a plan's table. Does not import torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from undrift.errors import InputError
+from undrift.experiments.spec import complaint
+from undrift.storage.files import write_atomically
+
+__all__ = ["Cell", "Manifest", "Skipped", "load_manifest", "manifest_path", "save_manifest"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Cell(_Record):
+    """One run of a table: its row, its stream, its seed, and the id of its result.
+
+    `search` is the id of the search that chose the settings, where there was one. `run` is None
+    while that search is not done. `failed` is the error of a run that failed.
+    """
+
+    row: str
+    method: str
+    stream: str
+    seed: int
+    params: dict[str, Any] = {}
+    run: str | None = None
+    search: str | None = None
+    failed: str | None = None
+
+
+class Skipped(_Record):
+    """A stream that the plan names and that could not be run, and why."""
+
+    stream: str
+    why: str
+
+
+class Manifest(_Record):
+    """What a plan asked for: `rows` and `streams` in the order of its table, and every cell.
+
+    `row_methods` gives the method of a row; several rows may have the same (an ablation).
+    `rule` says how settings were chosen, in one sentence for the reader of the table.
+    """
+
+    plan: str
+    title: str
+    rule: str
+    rows: list[str]
+    streams: list[str]
+    cells: list[Cell]
+    skipped: list[Skipped] = []
+
+    @property
+    def row_methods(self) -> dict[str, str]:
+        """The method behind every row."""
+        return {cell.row: cell.method for cell in self.cells}
+
+
+def manifest_path(plan: str, out: str | Path) -> Path:
+    """Where the manifest of a plan lies: `<out>/plans/<plan>.json`."""
+    return Path(out) / "plans" / f"{plan}.json"
+
+
+def save_manifest(manifest: Manifest, out: str | Path) -> Path:
+    """Write a manifest, whole or not at all, and return its path."""
+    path = manifest_path(manifest.plan, out)
+    write_atomically(path, (manifest.model_dump_json(indent=1) + "\n").encode())
+    return path
+
+
+def load_manifest(path: str | Path) -> Manifest:
+    """Read a manifest; a damaged or foreign file is an `InputError`."""
+    try:
+        return Manifest.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"cannot read the plan {path} ({error.strerror or error}); run undrift bench first"
+        ) from error
+    except ValidationError as error:
+        raise InputError(
+            f"{path} is not the manifest of a plan ({complaint(error)}); delete it and run "
+            "undrift bench again"
+        ) from error

@@ -1,0 +1,70 @@
+"""`Comparison`: a table of rows by streams, with every number a reader may ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["LEVEL", "Comparison", "Entry", "Spread"]
+
+LEVEL = 0.05
+"""A difference counts as shown where the p-value of its test is under this."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample deviation (None with one seed) of a quantity over seeds."""
+
+    mean: float
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell: a row on a stream under one metric, in percent.
+
+    `rank` is 1 for the best of its column, 2 for the second, and so on; rows that print the same
+    number share a rank, and bounds such as Joint have None. `published` is the paper's number
+    and `difference` ours minus it, None where there is none. `significance` is the p-value of
+    the stated paired test of the best row against this one, None for the best itself, for
+    bounds, and where it cannot be computed. `seeds` and `runs` go together.
+    """
+
+    ours: Spread
+    seeds: tuple[int, ...]
+    runs: tuple[str, ...]
+    rank: int | None = None
+    published: Spread | None = None
+    difference: float | None = None
+    significance: float | None = None
+
+    @property
+    def beaten(self) -> bool:
+        """Whether the best row of the column is better than this one by the stated test."""
+        return self.significance is not None and self.significance < LEVEL
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table: `entries[row, stream, metric]`, and what each row costs per stream.
+
+    `metrics` are `a_avg`, `a_f`, ...; `labels` gives the name to print for a row; `costs[row,
+    stream]` maps `seconds`, `memory_mb`, `kept_bytes` to their means; `keeps_examples[row]`;
+    `stand_ins` are the streams whose data only imitates a benchmark; `notes` are sentences that
+    must stand under the table (the test, the search rule, skipped streams, stand-ins). A cell
+    without a finished run has no entry. `bounds` are the rows that are not ranked, and `grading`
+    says whose mean an accuracy is: of classes or of nodes.
+    """
+
+    title: str
+    rows: Sequence[str]
+    labels: Mapping[str, str]
+    streams: Sequence[str]
+    metrics: Sequence[str]
+    entries: Mapping[tuple[str, str, str], Entry]
+    costs: Mapping[tuple[str, str], Mapping[str, float]]
+    keeps_examples: Mapping[str, bool]
+    stand_ins: frozenset[str]
+    notes: Sequence[str]
+    bounds: frozenset[str] = frozenset()
+    grading: str = "class"
