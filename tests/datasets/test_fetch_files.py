@@ -12,8 +12,8 @@ from undrift.datasets import download
 from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, load_dataset
 from undrift.datasets.checksums import record_path, recorded, sha256
 from undrift.datasets.fetch import fetch, is_whole
-from undrift.datasets.lock import alone
 from undrift.errors import InputError
+from undrift.storage.lock import alone
 
 
 def git_id(content):

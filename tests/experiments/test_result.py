@@ -11,6 +11,7 @@ import pytest
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.result import (
+    FORMAT,
     Metrics,
     Result,
     load_result,
@@ -30,6 +31,7 @@ METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
 def record() -> dict[str, Any]:
     """A result.json as it lies on disk."""
     return {
+        "format": FORMAT,
         "spec": {
             "stream": "cs-cl",
             "method": "adr",
@@ -132,6 +134,32 @@ def test_a_wrong_part_is_named(tmp_path: Path, where: str, value: Any) -> None:
     path = tmp_path / "result.json"
     path.write_text(json.dumps(record() | {where: value}))
     with pytest.raises(InputError, match=where):
+        load_result(path)
+
+
+def test_a_result_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) -> None:
+    old = record()
+    del old["format"], old["cost"]["state_bytes"]
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(old))
+    migrated = load_result(path)
+    assert migrated.cost.state_bytes == []
+    written = json.loads(save_result(migrated, tmp_path).read_text())
+    assert written == record() | {"cost": record()["cost"] | {"state_bytes": []}}
+
+
+def test_a_newer_format_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(record() | {"format": FORMAT + 1, "unheard_of": 1}))
+    with pytest.raises(InputError, match=rf"newer undrift \(result format {FORMAT + 1}.*upgrade"):
+        load_result(path)
+
+
+@pytest.mark.parametrize("format", [0, "2", 2.5, None])
+def test_a_format_that_never_was_is_a_damaged_file(tmp_path: Path, format: Any) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(record() | {"format": format}))
+    with pytest.raises(InputError, match=r"is not a result of a run \(format: "):
         load_result(path)
 
 

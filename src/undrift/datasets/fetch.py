@@ -11,10 +11,10 @@ from undrift.datasets.catalogue import DATASETS, RemoteFile
 from undrift.datasets.checksums import published, record, record_path, recorded, sha256
 from undrift.datasets.download import DOWNLOAD_LIMIT, Opener, discard, download, open_url
 from undrift.datasets.folder import VARIABLE, data_folder, may_write
-from undrift.datasets.lock import alone
 from undrift.datasets.unpack import check_zip, unpack_zip
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder
+from undrift.storage.lock import alone
 from undrift.typing import Progress, silent
 
 __all__ = ["fetch", "is_whole"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["Embeds", "relative_drift"]
+__all__ = ["Embeds", "principal_plane", "relative_drift"]
 
 
 @runtime_checkable
@@ -42,3 +43,19 @@ def relative_drift(before: Tensor, after: Tensor) -> float:
     if length == 0.0:
         return 0.0 if moved == 0.0 else float("inf")
     return moved / length
+
+
+def principal_plane(first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Both embeddings of the same nodes in the plane in which they vary most together (PCA).
+
+    One plane for both, so that a shift between them is a shift in the picture. The sign of an
+    axis is the one that makes its largest weight positive: the same input gives the same plane.
+    """
+    both = torch.cat([first.double(), last.double()])
+    centred = both - both.mean(dim=0)
+    axes = torch.linalg.svd(centred, full_matrices=False).Vh[:2].T
+    largest = axes.gather(0, axes.abs().argmax(dim=0, keepdim=True))
+    flat = centred @ (axes * torch.where(largest < 0, -1.0, 1.0).to(axes))
+    plane = flat.new_zeros(flat.shape[0], 2)  # an encoder of width one has one axis only
+    plane[:, : flat.shape[1]] = flat
+    return plane[: first.shape[0]], plane[first.shape[0] :]

@@ -17,7 +17,7 @@ from undrift.learners.base import Learner
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
 
-__all__ = ["AfterTask", "Evaluation", "Grades", "evaluate"]
+__all__ = ["AfterTask", "Evaluation", "Grades", "Marks", "evaluate", "grade", "with_marks"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Evaluation:
     `state_bytes[t]` the size of its state after task t. `seconds` are per phase: `prepare` makes
     the task graph, `learn` is the part of `observe` under no phase of the learner's own,
     `evaluate` predicts, grades and measures drift. `peak_memory_mb` is that of the process (see
-    `peak_memory_mb`).
+    `peak_memory_mb`). `embeddings` are those of the base task after task 0 and after the last.
     """
 
     grades: Mapping[Split, Grades]
@@ -50,6 +50,12 @@ class Evaluation:
     seconds: Mapping[str, float] = field(default_factory=dict)
     peak_memory_mb: float | None = None
     state_bytes: tuple[int, ...] = ()
+    embeddings: tuple[Tensor, ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks were learned and graded."""
+        return len(self.state_bytes)
 
     @property
     def by_class(self) -> AccuracyMatrix:
@@ -74,6 +80,7 @@ def evaluate(
     splits: Sequence[Split] = ("test",),
     progress: Progress = silent,
     after_task: AfterTask | None = None,
+    so_far: Evaluation | None = None,
 ) -> Evaluation:
     """Let a learner observe the tasks of a stream one by one, and grade it after each.
 
@@ -81,17 +88,21 @@ def evaluate(
     the test and the validation matrix in one pass). The learner is changed: it ends having
     observed the whole stream. What `after_task` takes is in no phase.
 
+    With `so_far`, an evaluation that was cut off goes on: the learner has observed exactly the
+    tasks in it, and what comes out is what an undisturbed evaluation would have given.
+
     Cost: the learner's own, plus one prediction over all nodes seen so far per task.
     """
     if not splits:
         raise InputError("evaluate needs at least one split to grade; pass splits=('test',)")
     check_gradable(stream, splits)
     clock = PhaseClock(progress, device=learner.device)
+    so_far = so_far or Evaluation({split: Grades() for split in splits})
+    clock.seconds.update(so_far.seconds)
     base = _BaseTask(learner, stream)
     built: dict[int, Exam] = {}
     reset_peak_memory()
-    so_far = Evaluation({split: Grades() for split in splits})
-    for t in range(len(stream)):
+    for t in range(so_far.tasks, len(stream)):
         clock.enter("prepare")
         task = stream.task(t)
         clock.enter("learn")
@@ -99,28 +110,35 @@ def evaluate(
         del task  # observed: not even the evaluation may keep its data in memory
         papers = exams(stream, t, protocol, splits, built=built)
         total = 1 if protocol == "global" else t + 1
-        marks = _grade(learner, stream, papers, clock, total)
+        marks = grade(learner, stream, papers, clock, total)
+        embeddings = base.embeddings(so_far.embeddings)
         so_far = replace(
             so_far,
-            grades=_add(so_far.grades, marks, t),
-            drift=so_far.drift + base.drift(),
+            grades=with_marks(so_far.grades, marks, t),
+            embeddings=embeddings,
+            drift=so_far.drift + base.drift(embeddings),
             state_bytes=(*so_far.state_bytes, learner.nbytes()),
         )
         clock.stop()
-        so_far = replace(so_far, seconds=dict(clock.seconds), peak_memory_mb=peak_memory_mb())
+        so_far = replace(
+            so_far,
+            seconds=dict(clock.seconds),
+            peak_memory_mb=_larger(so_far.peak_memory_mb, peak_memory_mb()),
+        )
         if after_task is not None:
             after_task(t, so_far)
     return so_far
 
 
-_Marks = dict[tuple[Split, int], tuple[float, float]]
+Marks = dict[tuple[Split, int], tuple[float, float]]
+"""Class and node accuracy by split and task."""
 
 
-def _grade(
-    learner: Learner, stream: TaskStream, papers: Iterable[Exam], clock: PhaseClock, total: int
-) -> _Marks:
+def grade(
+    learner: Learner, stream: TaskStream, papers: Iterable[Exam], clock: Progress, total: int
+) -> Marks:
     """Class and node accuracy for every split and task in the exams."""
-    marks: _Marks = {}
+    marks: Marks = {}
     clock("evaluate", 0, total)
     for done, exam in enumerate(papers, start=1):
         predicted = learner.predict(exam.graph)
@@ -134,7 +152,8 @@ def _grade(
     return marks
 
 
-def _add(grades: Mapping[Split, Grades], marks: _Marks, t: int) -> dict[Split, Grades]:
+def with_marks(grades: Mapping[Split, Grades], marks: Marks, t: int) -> dict[Split, Grades]:
+    """The accuracy matrices with the row of task t."""
     return {
         split: Grades(
             old.by_class.then([marks[split, i][0] for i in range(t + 1)]),
@@ -144,22 +163,27 @@ def _add(grades: Mapping[Split, Grades], marks: _Marks, t: int) -> dict[Split, G
     }
 
 
+def _larger(old: float | None, new: float | None) -> float | None:
+    return new if old is None or new is None else max(old, new)
+
+
 class _BaseTask:
-    """The base task's graph and its embeddings after task 0, kept to measure drift against."""
+    """The base task's graph, kept to measure how far its embeddings move."""
 
     def __init__(self, learner: Learner, stream: TaskStream) -> None:
         self._learner = learner if isinstance(learner, Embeds) else None
         self._stream = stream
         self._graph: Graph | None = None
-        self._before: Tensor | None = None
 
-    def drift(self) -> tuple[float, ...]:
+    def embeddings(self, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Those after task 0, which are the first of `before`, and those of the learner now."""
         if self._learner is None:
             return ()
         if self._graph is None:
             part = self._stream.graph.subgraph(self._stream.nodes([0]))
             self._graph = Graph(part.features, part.adjacency)
-        embedded = self._learner.embed(self._graph).detach().cpu()
-        if self._before is None:
-            self._before = embedded.clone()
-        return (relative_drift(self._before, embedded),)
+        now = self._learner.embed(self._graph).detach().cpu().clone()
+        return (before[0] if before else now, now)
+
+    def drift(self, embeddings: tuple[Tensor, ...]) -> tuple[float, ...]:
+        return (relative_drift(*embeddings),) if embeddings else ()

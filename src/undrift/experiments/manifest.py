@@ -9,9 +9,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from undrift.errors import InputError
 from undrift.experiments.spec import complaint
-from undrift.storage.files import write_atomically
+from undrift.storage.files import make_folder, write_atomically
+from undrift.storage.lock import waiting_alone
 
-__all__ = ["Cell", "Manifest", "Skipped", "load_manifest", "manifest_path", "save_manifest"]
+__all__ = [
+    "Cell",
+    "Manifest",
+    "Skipped",
+    "load_manifest",
+    "manifest_path",
+    "merged",
+    "save_manifest",
+    "update_manifest",
+]
 
 
 class _Record(BaseModel):
@@ -73,6 +83,37 @@ def save_manifest(manifest: Manifest, out: str | Path) -> Path:
     path = manifest_path(manifest.plan, out)
     write_atomically(path, (manifest.model_dump_json(indent=1) + "\n").encode())
     return path
+
+
+def update_manifest(manifest: Manifest, out: str | Path) -> Path:
+    """Write a manifest over the one that is there, keeping the cells that only that one has.
+
+    So a plan that is run stream by stream, or by several processes at once, ends as one table.
+    """
+    path = manifest_path(manifest.plan, out)
+    make_folder(path.parent)
+    with waiting_alone(path.with_suffix(".lock"), f"writing {path}"):
+        try:
+            old = load_manifest(path) if path.is_file() else manifest
+        except InputError:
+            old = manifest  # damaged: what is known now takes its place
+        return save_manifest(merged(old, manifest), out)
+
+
+def merged(old: Manifest, new: Manifest) -> Manifest:
+    """Both tables in one; where both have a cell, the new one stands."""
+    cells = {(cell.row, cell.stream, cell.seed): cell for cell in (*old.cells, *new.cells)}
+    rows = list(dict.fromkeys([*new.rows, *old.rows]))
+    streams = list(dict.fromkeys([*old.streams, *new.streams]))
+    skipped = {skip.stream: skip for skip in (*old.skipped, *new.skipped)}
+    return new.model_copy(
+        update={
+            "rows": rows,
+            "streams": streams,
+            "cells": list(cells.values()),
+            "skipped": [skip for name, skip in skipped.items() if name not in streams],
+        }
+    )
 
 
 def load_manifest(path: str | Path) -> Manifest:

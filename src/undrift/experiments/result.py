@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
 __all__ = [
+    "FORMAT",
     "Cost",
     "Graded",
     "Metrics",
@@ -25,6 +27,9 @@ __all__ = [
     "save_result",
     "split_path",
 ]
+
+FORMAT = 2
+"""The format of `result.json` that is written; 1 had no `format` and no `cost.state_bytes`."""
 
 T = TypeVar("T")
 
@@ -76,8 +81,12 @@ class Result(_Record):
     task's embeddings after task t: empty for a learner without embeddings, None where it is not
     a finite number. `provenance` says where the data came from, `split_sha256` in it names the
     split (see `SavedSplit`), and `stand_in` says whether the data only imitates the benchmark.
+
+    An older format is read as if it were written today, what it lacks takes its default; a newer
+    one is refused. So in memory `format` is always `FORMAT`.
     """
 
+    format: int = Field(default=FORMAT, ge=FORMAT, le=FORMAT, strict=True)
     spec: RunSpec
     matrix: Graded[list[list[float]]]
     metrics: Graded[Metrics]
@@ -128,15 +137,32 @@ def save_result(result: Result, out: str | Path, *, split: SavedSplit | None = N
 
 
 def load_result(path: str | Path) -> Result:
-    """Read a `result.json`; a damaged or foreign file is an `InputError`."""
+    """Read a `result.json` of this format or an older one; anything else is an `InputError`."""
+    data = b""
     try:
-        return Result.model_validate_json(Path(path).read_bytes())
+        data = Path(path).read_bytes()
+        return Result.model_validate_json(data)
     except OSError as error:
         raise InputError(
             f"cannot read the result {path} ({error.strerror or error}); give the path of a "
             "result.json"
         ) from error
     except ValidationError as error:
+        written = _written_format(data)
+        if written > FORMAT:
+            raise InputError(
+                f"{path} was written by a newer undrift (result format {written}, this one reads "
+                f"up to {FORMAT}); upgrade undrift"
+            ) from error
         raise InputError(
             f"{path} is not a result of a run ({complaint(error)}); delete it and run again"
         ) from error
+
+
+def _written_format(data: bytes) -> int:
+    """The format that a file claims to have, 0 where it claims none."""
+    try:
+        claimed = json.loads(data)["format"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return 0
+    return claimed if isinstance(claimed, int) else 0

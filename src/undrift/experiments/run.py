@@ -40,16 +40,30 @@ class PreparedRun:
 
     def run(self, *, progress: Progress = silent, after_task: AfterTask | None = None) -> Result:
         """Evaluate the learner and say what it cost; it can be done once."""
+        return self.result(self.evaluate(progress=progress, after_task=after_task))
+
+    def evaluate(
+        self,
+        *,
+        progress: Progress = silent,
+        after_task: AfterTask | None = None,
+        so_far: Evaluation | None = None,
+    ) -> Evaluation:
+        """Evaluate the learner, from the start or from where it was cut off."""
         blind = not _has_validation(self.stream)
         splits: tuple[Split, ...] = ("test",) if blind else ("test", "val")
-        evaluation = evaluate(
+        return evaluate(
             self.learner,
             self.stream,
             protocol=self.spec.protocol,
             splits=splits,
             progress=progress,
             after_task=after_task,
+            so_far=so_far,
         )
+
+    def result(self, evaluation: Evaluation) -> Result:
+        """What is written about an evaluation of the whole stream."""
         return _result(self.spec, self.stream, evaluation)
 
 

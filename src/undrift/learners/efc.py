@@ -63,7 +63,7 @@ class Efc(Learner):
     learned_type: ClassVar[type] = EfcLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "elastic": (1.0, 10.0, 100.0),
-        "eta": (0.01, 0.1, 1.0),
+        "eta": (0.1, 1.0),
     }
 
     elastic: float = 10.0

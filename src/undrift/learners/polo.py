@@ -63,7 +63,6 @@ class Polo(Learner):
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "kd": (0.01, 0.4, 10.0),
         "gamma": (1.0, 10.0),
-        "drift_weight": (0.5, 1.0),
     }
 
     kd: float = 10.0

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from undrift.datasets.lock import alone
 from undrift.errors import InputError
+from undrift.storage.lock import alone
 
 
 def test_a_second_holder_is_refused_and_a_later_one_is_not(tmp_path):
@@ -34,7 +34,7 @@ def test_a_file_left_behind_locks_nothing(tmp_path):
     code = f"""
 import os
 from pathlib import Path
-from undrift.datasets.lock import alone
+from undrift.storage.lock import alone
 with alone(Path({str(path)!r}), "x"):
     os._exit(3)
 """

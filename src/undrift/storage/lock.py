@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from undrift.errors import InputError
 
-__all__ = ["alone"]
+__all__ = ["BusyError", "alone", "waiting_alone"]
+
+
+class BusyError(InputError):
+    """Another process holds the lock."""
 
 
 @contextmanager
@@ -28,7 +33,7 @@ def alone(path: Path, what: str) -> Iterator[None]:
         ) from error
     try:
         if not _take(handle) or not _still_there(handle, path):
-            raise InputError(f"another process is {what} right now; wait until it is done")
+            raise BusyError(f"another process is {what} right now; wait until it is done")
         try:
             yield
         finally:
@@ -36,6 +41,22 @@ def alone(path: Path, what: str) -> Iterator[None]:
                 path.unlink()
     finally:
         os.close(handle)
+
+
+@contextmanager
+def waiting_alone(path: Path, what: str, *, patience: float = 30.0) -> Iterator[None]:
+    """`alone`, but wait for another process to be done, for so many seconds."""
+    deadline = time.monotonic() + patience
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(alone(path, what))
+                break
+            except BusyError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+        yield
 
 
 def _take(handle: int) -> bool:

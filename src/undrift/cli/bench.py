@@ -1,0 +1,223 @@
+"""`undrift bench`: many runs, in parallel, resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from undrift.experiments.bench import Progress
+    from undrift.experiments.estimate import Estimator
+    from undrift.experiments.plan import Plan
+
+__all__ = ["bench"]
+
+
+def bench(
+    *plans: str,
+    workers: int | None = None,
+    threads: int = 1,
+    out: Path = Path("runs"),
+    streams: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    seeds: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
+    stand_ins: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    track: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Make every run of some plans that is not there yet.
+
+    A plan is a name (smoke, paper-table1, paper-ablation, paper-grid, paper-plasticity,
+    paper-drift, paper-imbalance, or paper for all of the paper's) or a TOML file. What is
+    finished is kept, whatever happens: start the same command again and it goes on. Exit code 1
+    if a run failed; the others were still made.
+
+    Parameters
+    ----------
+    plans
+        Names of plans, or paths of TOML files.
+    workers
+        How many processes run at once; by default one per core.
+    threads
+        CPU threads of each process.
+    out
+        The folder for results.
+    streams
+        Only these of the plan's streams; repeat it for more.
+    seeds
+        Only these seeds; repeat it for more.
+    stand_ins
+        Where a stream's data is not on disk, run on generated data of its shape.
+    dry_run
+        Say what would be run and how long it will take, and stop.
+    track
+        Also log every run with this tracker: tensorboard or mlflow.
+    traceback
+        Print where failed runs failed.
+    """
+    from undrift.cli.console import output, progress_console
+    from undrift.experiments.bench import bench as run_bench
+    from undrift.experiments.bench import survey
+
+    workers = _workers(workers, threads)
+    chosen = _plans(plans, streams, seeds, stand_ins)
+    console = output()
+    console_err = progress_console()
+    with console_err.status("looking at what is there"):
+        found = survey(chosen, out)
+        estimator = _estimator(out)
+    _announce(console, chosen, found, estimator, workers)
+    if dry_run:
+        return
+    if not found.pending and not found.waiting:
+        console.print(f"nothing to do; see: undrift report {out}", soft_wrap=True)
+        return
+    from undrift.cli.bench_progress import bench_progress
+
+    try:
+        with bench_progress(console_err, estimator, workers, chosen) as watch:
+            progress = run_bench(
+                chosen,
+                out,
+                workers=workers,
+                threads=threads,
+                trackers=track,
+                seconds=estimator.seconds,
+                watch=watch,
+            )
+    except KeyboardInterrupt:
+        console_err.print(
+            "interrupted; finished runs and finished tasks are kept: the same command goes on"
+        )
+        raise
+    _close(console, console_err, progress, out, traceback)
+    if progress.failed:
+        raise SystemExit(1)
+
+
+def _workers(workers: int | None, threads: int) -> int:
+    import os
+
+    from undrift.errors import InputError
+
+    if workers is None:
+        return max(1, (os.cpu_count() or 1) // max(1, threads))
+    if workers < 1:
+        raise InputError(f"--workers must be 1 or more, not {workers}")
+    return workers
+
+
+def _plans(
+    names: Sequence[str], streams: Sequence[str], seeds: Sequence[int], stand_ins: bool
+) -> list[Plan]:
+    from undrift.errors import InputError
+    from undrift.experiments.plan_file import read_plan
+    from undrift.experiments.plans import PARTS, PLANS, named_plans, restricted
+
+    if not names:
+        listed = ", ".join([*PLANS, *PARTS])
+        raise InputError(f"name a plan ({listed}) or a TOML file; try: undrift bench smoke")
+    plans: list[Plan] = []
+    for name in names:
+        if name.endswith(".toml"):
+            plans.append(read_plan(name))
+        else:
+            plans += named_plans([name], stand_ins=stand_ins)
+    twice = [p.name for k, p in enumerate(plans) if p.name in {q.name for q in plans[:k]}]
+    plans = list({plan.name: plan for plan in plans}.values())
+    if any(name.endswith(".toml") for name in names) and twice:
+        raise InputError(f"two plans are called {twice[0]!r}; give one of them another name")
+    if any(seed < 0 for seed in seeds):
+        raise InputError(f"a seed is at least 0, not {min(seeds)}")
+    known = {stream for plan in plans for stream in plan.streams}
+    for stream in streams:
+        if stream not in known:
+            raise InputError(
+                f"no plan here has the stream {stream!r} to run; they have: "
+                f"{', '.join(sorted(known)) or 'none, as no data is on disk'}"
+            )
+    kept = [plan for plan in plans if not streams or set(streams) & set(plan.streams)]
+    return [restricted(p, [s for s in streams if s in p.streams], seeds) for p in kept]
+
+
+def _estimator(out: Path) -> Estimator:
+    from undrift.experiments.estimate import Estimator
+    from undrift.experiments.store import load_records
+
+    if not out.is_dir():
+        return Estimator()
+    records = load_records(out)
+    return Estimator(records.results.values(), records.searches)
+
+
+def _announce(
+    console: Console, plans: Sequence[Plan], found: Progress, estimator: Estimator, workers: int
+) -> None:
+    for plan in plans:
+        runs = len(plan.rows) * len(plan.streams) * len(plan.seeds)
+        stand_ins = [name for name in plan.streams if "stand-in" in name]
+        console.print(
+            f"{plan.name}: {len(plan.rows)} rows x {len(plan.streams)} streams x "
+            f"{len(plan.seeds)} seeds = {runs} runs",
+            markup=False,
+        )
+        if stand_ins:
+            console.print(f"  stand-in data: {', '.join(stand_ins)}", markup=False)
+        for skipped in plan.skipped:
+            console.print(f"  skipped {skipped.stream}: {skipped.why}", markup=False)
+    missing = sum(1 for job in found.pending if job.run) + found.waiting
+    searches = sum(1 for job in found.pending if not job.run)
+    estimate = estimator.plan(found.pending, plans, found.waiting)
+    console.print(
+        f"{found.found} jobs done, {missing} runs and {searches} searches to do (runs that several "
+        "plans share are made once)"
+    )
+    if not found.pending:
+        return
+    basis = (
+        "a guess"
+        if estimate.guessed > len(found.pending) / 2
+        else (
+            "from runs in this folder"
+            if estimate.measured
+            else "from recorded runs of another machine"
+        )
+    )
+    console.print(
+        f"about {duration(estimate.seconds / workers)} with {workers} "
+        f"worker{'s' if workers > 1 else ''} ({basis}"
+        + (f"; {estimate.guessed} jobs have no recorded time)" if estimate.guessed else ")")
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration(5), duration(150), duration(7300)
+    ('5 s', '2.5 min', '2.0 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _close(
+    console: Console, errors: Console, progress: Progress, out: Path, traceback: bool
+) -> None:
+    for failure in progress.failed:
+        errors.print(f"failed: {failure.job.name}: {failure.error}", markup=False, soft_wrap=True)
+        if traceback and failure.trace:
+            errors.print(failure.trace, markup=False, soft_wrap=True)
+    if progress.failed and not traceback:
+        errors.print("add --traceback to see where; the same command tries again")
+    seconds = sum(spent for _, spent in progress.done)
+    console.print(
+        f"{len(progress.done)} jobs done in {duration(seconds)} of worker time, "
+        f"{progress.found} were there, {len(progress.failed)} failed; see: undrift report {out}",
+        soft_wrap=True,
+    )

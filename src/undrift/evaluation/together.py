@@ -1,0 +1,68 @@
+"""Many learners over one stream, side by side: what they have in common is done once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from undrift.errors import InputError
+from undrift.evaluation.loop import Grades, grade, with_marks
+from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
+from undrift.learners.base import Learner
+from undrift.sharing import sharing
+from undrift.streams.stream import TaskStream
+from undrift.typing import Progress, silent
+
+__all__ = ["Outcome", "evaluate_together"]
+
+
+@dataclass
+class Outcome:
+    """What came of one learner: its grades, or the error that stopped it."""
+
+    grades: dict[Split, Grades] = field(default_factory=dict)
+    error: Exception | None = None
+
+
+def evaluate_together(
+    learners: Sequence[Learner],
+    stream: TaskStream,
+    *,
+    protocol: Protocol = "global",
+    splits: Sequence[Split] = ("val",),
+    progress: Progress = silent,
+) -> list[Outcome]:
+    """Grade many learners as `evaluate` grades each, sharing what `undrift.sharing` can.
+
+    All observe task t before any observes task t + 1. A learner that fails is left out from
+    there on and the others go on. Only the grades come out: time and memory of learners that
+    share work belong to none of them.
+
+    Cost: the work of all that is not shared; memory: the state of all learners at once, less
+    the tensors they share.
+    """
+    if not splits:
+        raise InputError("evaluate_together needs at least one split; pass splits=('val',)")
+    check_gradable(stream, splits)
+    outcomes = [Outcome({split: Grades() for split in splits}) for _ in learners]
+    built: dict[int, Exam] = {}
+    total = len(stream) * len(learners)
+    for t in range(len(stream)):
+        task, done = stream.task(t), t * len(learners)
+        with sharing():
+            for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
+                progress("learn", done + k, total)
+                if outcome.error is None:
+                    try:
+                        learner.observe(task)
+                    except Exception as error:
+                        outcome.error = error
+        papers = list(exams(stream, t, protocol, splits, built=built))
+        with sharing():
+            for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
+                progress("grade", done + k, total)
+                if outcome.error is None:
+                    marks = grade(learner, stream, papers, silent, 1)
+                    outcome.grades = with_marks(outcome.grades, marks, t)
+    progress("grade", total, total)
+    return outcomes

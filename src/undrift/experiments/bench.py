@@ -1,0 +1,235 @@
+"""`bench`: do what is missing of some plans, in parallel, whatever happens to the process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from undrift.experiments.jobs import Job, chosen_by, is_done, jobs_of
+from undrift.experiments.manifest import update_manifest
+from undrift.experiments.plan import Plan
+from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, work
+from undrift.storage.files import make_folder
+
+__all__ = ["Failure", "Progress", "bench", "survey"]
+
+_TICK = 0.5  # seconds between two looks at what is shown
+_BUSY_PAUSE = 2.0  # seconds before a job that another bench has is looked at again
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that failed: its error in one line, and where it came from."""
+
+    job: Job
+    error: str
+    trace: str = ""
+
+
+@dataclass
+class Progress:
+    """Where a bench is: what `watch` is shown.
+
+    `found` were done before it began, `done` since; `running` gives for each busy worker its
+    job, what it is at, the share done and since when (`time.monotonic`). `waiting` counts runs
+    whose search is not finished.
+    """
+
+    found: int = 0
+    done: list[tuple[Job, float]] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    running: dict[str, tuple[Job, str, float, float]] = field(default_factory=dict)
+    pending: list[Job] = field(default_factory=list)
+    waiting: int = 0
+
+
+Watch = Callable[[Progress], None]
+
+
+def survey(plans: Sequence[Plan], out: str | Path) -> Progress:
+    """What of these plans is done and what is missing, without doing anything."""
+    chosen = chosen_by(plans, out)
+    jobs = jobs_of(plans, chosen)
+    done = {job.id for job in jobs if is_done(job, out)}
+    return Progress(
+        found=len(done),
+        pending=[job for job in jobs if job.id not in done],
+        waiting=_waiting(plans, chosen),
+    )
+
+
+def bench(
+    plans: Sequence[Plan],
+    out: str | Path,
+    *,
+    workers: int = 1,
+    threads: int = 1,
+    trackers: tuple[str, ...] = (),
+    seconds: Callable[[Job], float] = lambda job: 0.0,
+    watch: Watch = lambda progress: None,
+) -> Progress:
+    """Do every job of the plans that is not done, `workers` at a time in processes of their own.
+
+    A finished run is never made again, a run that was cut off goes on from its last finished
+    task, a failed one is reported and the others go on. Several benches may share a folder: a
+    job is locked while it runs, and the system lets go of the lock of a killed process. The
+    longest jobs by `seconds` start first, so that no long one is left for the end.
+    """
+    out = make_folder(out)
+    progress = survey(plans, out)
+    started = {job.id for job in progress.pending}
+    progress.pending.sort(key=seconds, reverse=True)
+    chosen = chosen_by(plans, out)
+    _write_manifests(plans, chosen, progress, out)
+    with _Workers(min(workers, max(1, len(progress.pending))), out, threads, trackers) as pool:
+        while progress.pending or progress.running:
+            pool.assign(progress)
+            watch(progress)
+            finished = pool.listen(progress)
+            if any(not job.run for job in finished):  # a search: runs that waited may start
+                chosen = chosen_by(plans, out)
+                new = [j for j in jobs_of(plans, chosen) if j.id not in started]
+                started |= {job.id for job in new}
+                made = {job.id for job in new if is_done(job, out)}
+                progress.found += len(made)
+                progress.pending += [job for job in new if job.id not in made]
+                progress.pending.sort(key=seconds, reverse=True)
+                progress.waiting = _waiting(plans, chosen)
+            if finished:
+                _write_manifests(plans, chosen, progress, out)
+    _write_manifests(plans, chosen, progress, out)
+    watch(progress)
+    return progress
+
+
+def _waiting(plans: Sequence[Plan], chosen: Mapping[str, Mapping[str, Any]]) -> int:
+    return sum(
+        1 for plan in plans for cell in plan.cells() if cell.search and cell.search.id not in chosen
+    )
+
+
+def _write_manifests(
+    plans: Sequence[Plan],
+    chosen: Mapping[str, Mapping[str, Any]],
+    progress: Progress,
+    out: Path,
+) -> None:
+    failed: dict[str, str] = {}
+    for failure in progress.failed:
+        failed |= {spec.id: failure.error for spec in failure.job.searches}
+        failed[failure.job.id] = failure.error
+    for plan in plans:
+        update_manifest(plan.manifest(chosen, failed), out)
+
+
+class _Workers:
+    """Processes that take jobs; one that dies is replaced and its job counts as failed."""
+
+    def __init__(self, number: int, out: Path, threads: int, trackers: tuple[str, ...]) -> None:
+        self._settings = (str(out), threads, trackers)
+        self._threads = threads
+        self._number = number
+        self._context = multiprocessing.get_context("spawn")  # fork does not go with threads
+        self._idle: list[tuple[BaseProcess, Connection]] = []
+        self._busy: dict[Connection, tuple[BaseProcess, Job, float]] = {}
+        self._later: dict[str, float] = {}
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        everyone = [*self._idle, *((busy[0], c) for c, busy in self._busy.items())]
+        for process, connection in everyone:
+            with suppress(OSError):
+                connection.close()
+            process.terminate()
+        for process, _connection in everyone:
+            process.join(5)
+
+    def assign(self, progress: Progress) -> None:
+        """Give jobs to idle workers, starting workers up to the number allowed."""
+        now = time.monotonic()
+        ready = [job for job in progress.pending if self._later.get(job.id, 0.0) <= now]
+        while ready and len(self._busy) < self._number:
+            job = ready.pop(0)
+            progress.pending.remove(job)
+            process, connection = self._idle.pop() if self._idle else self._start()
+            connection.send(job.model_dump_json())
+            self._busy[connection] = (process, job, now)
+            progress.running[job.id] = (job, "starting", 0.0, now)
+
+    def listen(self, progress: Progress) -> list[Job]:
+        """Hear what workers have to say, for a moment; the jobs that ended in it."""
+        if not self._busy:
+            time.sleep(_TICK)  # all that is left is in the hands of another bench
+            return []
+        finished: list[Job] = []
+        for connection in wait(list(self._busy), timeout=_TICK):
+            assert isinstance(connection, Connection)  # noqa: S101  # only those were given
+            process, job, since = self._busy[connection]
+            try:
+                message = connection.recv()
+            except (EOFError, OSError):
+                message = (FAILED, self._cause_of_death(process), "")
+            else:
+                if message[0] != STEP:
+                    self._idle.append((process, connection))
+            if message[0] == STEP:
+                progress.running[job.id] = (job, message[1], message[2], since)
+                continue
+            del self._busy[connection], progress.running[job.id]
+            if self._ended(job, message, since, progress):
+                finished.append(job)
+        return finished
+
+    def _ended(self, job: Job, message: tuple[str, ...], since: float, progress: Progress) -> bool:
+        """Enter the outcome of a job; False where another bench has it and it comes again."""
+        if message[0] == BUSY:
+            self._later[job.id] = time.monotonic() + _BUSY_PAUSE
+            progress.pending.append(job)
+            return False
+        if message[0] == DONE:
+            progress.done.append((job, time.monotonic() - since))
+        else:
+            progress.failed.append(Failure(job, message[1], message[2]))
+        return True
+
+    def _start(self) -> tuple[BaseProcess, Connection]:
+        here, there = self._context.Pipe()
+        process = self._context.Process(target=work, args=(there, *self._settings), daemon=True)
+        with _threads_in_environment(self._threads):
+            process.start()
+        there.close()
+        return process, here
+
+    @staticmethod
+    def _cause_of_death(process: BaseProcess) -> str:
+        process.join(5)
+        code = process.exitcode
+        if code is not None and code < 0:
+            return f"its process was killed by signal {-code} (9 is often a lack of memory)"
+        return f"its process ended with exit code {code}"
+
+
+@contextmanager
+def _threads_in_environment(threads: int) -> Iterator[None]:
+    """BLAS libraries read their number of threads when they load, before torch can be asked."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, str(threads)))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

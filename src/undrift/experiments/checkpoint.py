@@ -1,0 +1,93 @@
+"""A run that was cut off goes on from its last finished task."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from undrift.errors import InputError
+from undrift.evaluation.loop import Evaluation, Grades
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.learners.base import Learner
+from undrift.storage.files import load_state, save_state
+from undrift.storage.state import State
+
+__all__ = ["checkpoint_path", "drop_checkpoint", "load_checkpoint", "save_checkpoint"]
+
+_LEARNER, _EMBEDDING = "learner.", "embedding."
+
+
+def checkpoint_path(folder: str | Path) -> Path:
+    """Where a run in `folder` keeps what it has so far."""
+    return Path(folder) / "checkpoint.safetensors"
+
+
+def save_checkpoint(folder: str | Path, learner: Learner, so_far: Evaluation) -> None:
+    """Write the learner's state and its grades, whole or not at all.
+
+    Cost: the state's bytes on disk, after every task.
+    """
+    state = learner.state()
+    tensors = {f"{_LEARNER}{name}": tensor for name, tensor in state.tensors.items()}
+    tensors |= {f"{_EMBEDDING}{k}": tensor for k, tensor in enumerate(so_far.embeddings)}
+    values = {"learner": state.values, "evaluation": _plain(so_far)}
+    save_state(checkpoint_path(folder), State(state.method, state.params, tensors, values))
+
+
+def load_checkpoint(folder: str | Path, learner: Learner) -> Evaluation | None:
+    """Bring the learner to where the run was cut off; None, and nothing done, without a file.
+
+    A damaged file, or one of other settings, counts as none: the run starts again.
+    """
+    path = checkpoint_path(folder)
+    if not path.is_file():
+        return None
+    try:
+        saved = load_state(path)
+        tensors = _under(saved.tensors, _LEARNER)
+        so_far = _evaluation(saved.values["evaluation"], _under(saved.tensors, _EMBEDDING))
+        learner.load(State(saved.method, saved.params, tensors, saved.values["learner"]))
+    except (InputError, KeyError, TypeError, ValueError):
+        return None
+    return so_far
+
+
+def drop_checkpoint(folder: str | Path) -> None:
+    """Remove it: the run is finished."""
+    with suppress(OSError):
+        checkpoint_path(folder).unlink()
+
+
+def _plain(so_far: Evaluation) -> dict[str, Any]:
+    return {
+        "grades": {
+            split: [both.by_class.rows, both.by_node.rows] for split, both in so_far.grades.items()
+        },
+        "drift": so_far.drift,
+        "seconds": so_far.seconds,
+        "peak_memory_mb": so_far.peak_memory_mb,
+        "state_bytes": so_far.state_bytes,
+    }
+
+
+def _evaluation(plain: dict[str, Any], embeddings: dict[str, Any]) -> Evaluation:
+    return Evaluation(
+        grades={
+            split: Grades(AccuracyMatrix(by_class), AccuracyMatrix(by_node))
+            for split, (by_class, by_node) in plain["grades"].items()
+        },
+        drift=tuple(float(value) for value in plain["drift"]),
+        seconds={phase: float(value) for phase, value in plain["seconds"].items()},
+        peak_memory_mb=plain["peak_memory_mb"],
+        state_bytes=tuple(int(value) for value in plain["state_bytes"]),
+        embeddings=tuple(embeddings[str(k)] for k in range(len(embeddings))),
+    )
+
+
+def _under(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,99 @@
+"""How long a plan will take: from runs in its folder, else from recorded ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from statistics import fmean
+
+from undrift.experiments.jobs import Job
+from undrift.experiments.plan import Plan
+from undrift.experiments.result import Result
+from undrift.experiments.search import settings_of
+from undrift.experiments.search_record import Search, SearchSpec
+
+__all__ = ["Estimate", "Estimator"]
+
+_SHARED_GRID = 5.0  # a grid of one training, in runs: measured on CS-CL (benchmarks/bench_grid.py)
+_UNKNOWN = 60.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of one worker, and how many jobs have no better basis than a guess."""
+
+    seconds: float
+    guessed: int
+    measured: int
+
+
+class Estimator:
+    """Seconds per job, one thread: measured in this folder, recorded elsewhere, or guessed.
+
+    Recorded seconds (`reference_seconds.json`) are of another machine: the runs that are in the
+    folder already say how much faster or slower this one is.
+    """
+
+    def __init__(self, results: Iterable[Result] = (), searches: Iterable[Search] = ()) -> None:
+        times: dict[tuple[str, str], list[float]] = {}
+        for result in results:
+            key = (result.spec.stream, result.spec.method)
+            times.setdefault(key, []).append(result.cost.seconds["total"])
+        self._mean = {key: fmean(values) for key, values in times.items()}
+        self._searched = {search.spec.id: search.seconds for search in searches}
+        reference = _reference()
+        ratios = [self._mean[key] / reference[key] for key in self._mean if key in reference]
+        self._pace = fmean(ratios) if ratios else 1.0
+
+    def seconds(self, job: Job) -> float:
+        """What a job will take."""
+        if job.run:
+            return self._run(job.run.stream, job.run.method)[0]
+        return sum(self._search(spec) for spec in job.searches)
+
+    def plan(self, jobs: Sequence[Job], plans: Sequence[Plan], waiting: int) -> Estimate:
+        """What these jobs take, and the runs that wait for one of them."""
+        seconds = sum(self.seconds(job) for job in jobs)
+        known = [self._run(job.base.stream, job.base.method)[1] for job in jobs]
+        if waiting:
+            pending = {spec.id for job in jobs for spec in job.searches}
+            cells = {
+                (c.search.id, c.row.label if c.row.params else "", c.seed): c
+                for plan in plans
+                for c in plan.cells()
+                if c.search and c.search.id in pending
+            }
+            seconds += sum(self._run(c.stream, c.row.method)[0] for c in cells.values())
+            known += [self._run(c.stream, c.row.method)[1] for c in cells.values()]
+        return Estimate(seconds, known.count("guess"), known.count("here"))
+
+    def _run(self, stream: str, method: str) -> tuple[float, str]:
+        if (stream, method) in self._mean:
+            return self._mean[stream, method], "here"
+        reference = _reference()
+        if (stream, method) in reference:
+            return reference[stream, method] * self._pace, "reference"
+        same = [value for (other, _), value in reference.items() if other == stream]
+        return (fmean(same) if same else _UNKNOWN) * self._pace, "guess"
+
+    def _search(self, spec: SearchSpec) -> float:
+        if spec.id in self._searched:
+            return self._searched[spec.id]
+        one = self._run(spec.base.stream, spec.base.method)[0]
+        settings = len(settings_of(spec.grid))
+        shared = {"gamma", "alpha"} >= set(spec.grid)
+        return one * (min(settings, _SHARED_GRID) if shared else 0.7 * settings)
+
+
+@cache
+def _reference() -> dict[tuple[str, str], float]:
+    """Seconds of one-thread runs, by stream and method, as `make results` recorded them."""
+    text = files("undrift.experiments").joinpath("reference_seconds.json").read_text()
+    return {
+        (stream, method): seconds
+        for stream, methods in json.loads(text).items()
+        for method, seconds in methods.items()
+    }

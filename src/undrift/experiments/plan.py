@@ -1,0 +1,143 @@
+"""`Plan`: rows by streams by seeds, and the runs and searches that fill them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+from undrift.experiments.manifest import Cell, Manifest, Skipped
+from undrift.experiments.search_record import SearchSpec
+from undrift.experiments.spec import RunSpec, pinned
+
+__all__ = ["Plan", "PlanCell", "PlanRow"]
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One row of a table: a method with fixed settings, and those that a search chooses.
+
+    `grid` is what is searched, around the settings `searched` (by default the row's own): the
+    rows of an ablation search the plain method once and take what it chose.
+    """
+
+    label: str
+    method: str
+    params: Params = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    searched: Params | None = None
+
+
+@dataclass(frozen=True)
+class PlanCell:
+    """One run to make: `search` first, if there is one, whose choice the run takes over."""
+
+    row: PlanRow
+    stream: str
+    seed: int
+    search: SearchSpec | None
+    run: RunSpec
+
+    def spec(self, chosen: Params) -> RunSpec:
+        """The run with what its search chose; the row's own settings stand above it."""
+        params = {**chosen, **self.row.params} if self.search else dict(self.row.params)
+        return self.run.model_copy(update={"params": RunSpec(params=params).params})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every row on every stream with every seed. Settings are searched on `search_seed` alone."""
+
+    name: str
+    title: str
+    rows: tuple[PlanRow, ...]
+    streams: tuple[str, ...]
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    protocol: Literal["global", "local"] = "global"
+    device: str = "cpu"
+    search_seed: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+    def cells(self) -> Iterator[PlanCell]:
+        """Every run of the plan, seed by seed, so that a plan cut short has whole seeds."""
+        for seed in self.seeds:
+            for stream in self.streams:
+                for row in self.rows:
+                    run = self._spec(row.method, stream, seed, row.params)
+                    yield PlanCell(row, stream, seed, self._search(row, stream), run)
+
+    def _search(self, row: PlanRow, stream: str) -> SearchSpec | None:
+        if not row.grid:
+            return None
+        around = row.params if row.searched is None else row.searched
+        base = self._spec(row.method, stream, self.search_seed, around)
+        return SearchSpec(base=base, grid=dict(row.grid))
+
+    def _spec(self, method: str, stream: str, seed: int, params: Params) -> RunSpec:
+        return RunSpec(
+            stream=stream,
+            method=method,
+            seed=seed,
+            protocol=self.protocol,
+            params=dict(params),
+            device=self.device,
+            stream_sha256=_content(stream),
+        )
+
+    @property
+    def rule(self) -> str:
+        """How settings are chosen, for the reader of the table."""
+        searched = [row for row in self.rows if row.grid]
+        if not searched:
+            return "Settings are fixed: nothing was searched."
+        return (
+            f"Settings are chosen per stream on the validation nodes of seed {self.search_seed} "
+            "alone (best class a_avg over each method's grid: at most 28 settings, at most 8 of "
+            "which train anew; settings that share their training count as one), then run on "
+            "every seed; the test nodes are looked at once per chosen setting."
+        )
+
+    def manifest(
+        self, chosen: Mapping[str, Params], failed: Mapping[str, str] | None = None
+    ) -> Manifest:
+        """The table's cells: run ids where they are known. `chosen` is by the search's id.
+
+        `failed` gives the errors of runs and searches that failed, by id.
+        """
+        errors = failed or {}
+        cells = []
+        for cell in self.cells():
+            search = cell.search.id if cell.search else None
+            known = search is None or search in chosen
+            spec = cell.spec(chosen[search] if search and known else {})
+            run = spec.id if known else None
+            cells.append(
+                Cell(
+                    row=cell.row.label,
+                    method=cell.row.method,
+                    stream=cell.stream,
+                    seed=cell.seed,
+                    params=spec.params,
+                    run=run,
+                    search=search,
+                    failed=errors.get(run or "") or errors.get(search or ""),
+                )
+            )
+        return Manifest(
+            plan=self.name,
+            title=self.title,
+            rule=self.rule,
+            rows=[row.label for row in self.rows],
+            streams=list(self.streams),
+            cells=cells,
+            skipped=list(self.skipped),
+        )
+
+
+@lru_cache(maxsize=64)
+def _content(stream: str) -> str | None:
+    """The hash of a stream file and its data, read once; None for a named stream."""
+    return pinned(RunSpec(stream=stream)).stream_sha256

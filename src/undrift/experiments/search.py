@@ -1,0 +1,115 @@
+"""Hyperparameter search on validation nodes; what the settings of a grid share is done once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from undrift.errors import InputError
+from undrift.evaluation.cost import threads
+from undrift.evaluation.together import Outcome, evaluate_together
+from undrift.experiments.params import check_params
+from undrift.experiments.result import Graded, Metrics
+from undrift.experiments.run import prepare
+from undrift.experiments.search_record import Search, SearchSpec, Trial
+from undrift.experiments.spec import RunSpec
+from undrift.learners.registry import make_learner
+from undrift.typing import Progress, silent
+
+__all__ = ["check_grid", "search", "settings_of"]
+
+
+def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every setting of a grid, the last parameter fastest; an empty grid has one, the empty.
+
+    >>> settings_of({"gamma": (0.1, 1.0), "alpha": (1, 2)})[1]
+    {'gamma': 0.1, 'alpha': 2}
+    """
+    names = list(grid)
+    return [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
+
+
+def check_grid(method: str, params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> None:
+    """Reject a grid with a setting that the method does not take, before anything is computed."""
+    for setting in settings_of(grid):
+        both = {**params, **setting}
+        check_params(method, both)
+        make_learner(method, **both)
+
+
+def search(specs: Sequence[SearchSpec], *, progress: Progress = silent) -> list[Search]:
+    """Try every setting of these grids side by side and choose each by validation class a_avg.
+
+    The specs must agree on stream, seed, protocol and device: their learners share the training
+    they have in common (one base encoder serves ACIL and DS-AL, one sequence of encoders every
+    gamma and alpha of ADR). The test nodes are never graded. Of equal settings the first wins.
+
+    Memory: the state of all learners, less what they share; see `evaluate_together`.
+    """
+    first = specs[0].base
+    for spec in specs:
+        if _setting_of(spec.base) != _setting_of(first):
+            raise InputError(
+                f"searches over {first.stream!r} seed {first.seed} and {spec.base.stream!r} seed "
+                f"{spec.base.seed} cannot share their training; search them one by one"
+            )
+    began = time.perf_counter()
+    prepared = prepare(first)
+    trials = [
+        (spec, {**spec.base.params, **setting})
+        for spec in specs
+        for setting in settings_of(spec.grid)
+    ]
+    learners = [
+        make_learner(spec.base.method, seed=first.seed, device=first.device, **params)
+        for spec, params in trials
+    ]
+    outcomes = evaluate_together(
+        learners, prepared.stream, protocol=first.protocol, splits=("val",), progress=progress
+    )
+    seconds = time.perf_counter() - began
+    found = []
+    for spec in specs:
+        mine = [
+            _trial(params, outcome)
+            for (owner, params), outcome in zip(trials, outcomes, strict=True)
+            if owner is spec
+        ]
+        others = [other.base.method for other in specs if other is not spec]
+        found.append(_search(spec, mine, seconds, others))
+    return found
+
+
+def _setting_of(base: RunSpec) -> tuple[object, ...]:
+    return base.stream, base.stream_sha256, base.seed, base.protocol, base.device
+
+
+def _trial(params: dict[str, Any], outcome: Outcome) -> Trial:
+    if outcome.error is not None:
+        error = outcome.error
+        return Trial(params=params, validation=None, failed=f"{type(error).__name__}: {error}")
+    grades = outcome.grades["val"]
+    metrics = Graded[Metrics](
+        by_class=Metrics.of(grades.by_class), by_node=Metrics.of(grades.by_node)
+    )
+    return Trial(params=params, validation=metrics)
+
+
+def _search(spec: SearchSpec, trials: list[Trial], seconds: float, others: list[str]) -> Search:
+    whole = [trial for trial in trials if trial.validation is not None]
+    if not whole:
+        raise InputError(
+            f"every setting of the grid of {spec.base.method!r} failed on {spec.base.stream!r}, "
+            f"the first with: {trials[0].failed}"
+        )
+    best = max(whole, key=lambda trial: trial.validation.by_class.a_avg if trial.validation else 0)
+    return Search(
+        spec=spec,
+        trials=trials,
+        chosen=best.params,
+        seconds=seconds,
+        shared_with=others,
+        threads=threads(),
+    )

@@ -1,0 +1,156 @@
+"""A folder of results, read as one: runs, plans and searches. Does not import torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isclose
+from pathlib import Path
+from typing import TypeVar
+
+from undrift.errors import InputError
+from undrift.experiments.manifest import Manifest, load_manifest
+from undrift.experiments.result import Graded, Metrics, Result, load_result
+from undrift.experiments.search_record import Search, load_search
+from undrift.typing import Progress, silent
+
+__all__ = ["Records", "check_folder", "load_records", "read_run", "run_files"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Records:
+    """What lies in a folder of results.
+
+    `results` are by the id of their run, in order of the ids; `manifests` and `searches` in
+    order of their file names. `damaged` says in one sentence each which files were skipped and
+    why; a reader of the results should see them.
+    """
+
+    results: dict[str, Result]
+    manifests: list[Manifest]
+    searches: list[Search]
+    damaged: list[str]
+    folder: Path
+
+
+def load_records(folder: str | Path, *, progress: Progress = silent) -> Records:
+    """Read every result, plan and search of a folder.
+
+    A damaged, foreign or moved file is named in `damaged` and skipped. A folder of a run that
+    is not finished has no `result.json` and is passed over in silence. Only a folder that is
+    not there, or that is not one of results, is an `InputError`.
+
+    Cost: about 0.2 ms for a result.
+    """
+    folder = check_folder(folder)
+    damaged: list[str] = []
+    files = run_files(folder)
+    plans, searches = _records_in(folder / "plans"), _records_in(folder / "searches")
+    total = len(files) + len(plans) + len(searches)
+    progress("read", 0, total)
+
+    def read(path: Path, load: Callable[[Path], T], done: int) -> list[T]:
+        try:
+            return [load(path)]
+        except InputError as error:
+            damaged.append(str(error))
+            return []
+        finally:
+            progress("read", done, total)
+
+    results: dict[str, Result] = {}
+    for done, path in enumerate(files, start=1):
+        for result in read(path, read_run, done):
+            results[path.parent.name] = result
+    done = len(files)
+    manifests = [m for i, p in enumerate(plans, 1) for m in read(p, _read_plan, done + i)]
+    done += len(plans)
+    found = [s for i, p in enumerate(searches, 1) for s in read(p, _read_search, done + i)]
+    return Records(results, manifests, found, damaged, folder)
+
+
+def check_folder(folder: str | Path) -> Path:
+    """The folder, if it can be one of results; else an `InputError` that says what to give."""
+    folder = Path(folder)
+    if not folder.exists():
+        raise InputError(
+            f"there is no folder of results {folder}; give another, or fill it with undrift bench "
+            f"smoke --out {folder}"
+        )
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the folder of results that undrift run fills")
+    if (folder / "result.json").is_file():
+        raise InputError(
+            f"{folder} is the folder of one run; give the folder that it lies in, {folder.parent}"
+        )
+    return folder
+
+
+def run_files(folder: Path) -> list[Path]:
+    """The `result.json` of every finished run in a folder, in order of their ids."""
+    try:
+        return sorted(folder.glob("*/result.json"))
+    except OSError as error:
+        raise InputError(
+            f"cannot list the folder {folder} ({error.strerror or error}); check that you may "
+            "read it"
+        ) from error
+
+
+def read_run(path: Path) -> Result:
+    """Read the `result.json` of a run and check that it is whole and in its place.
+
+    Its folder must be named by the id of its spec, and its metrics must be those of its
+    matrices: otherwise it was moved or edited, and an `InputError` says so.
+    """
+    result = load_result(path)
+    try:
+        expected = result.spec.id
+        by_class, by_node = Metrics.of(result.by_class), Metrics.of(result.by_node)
+    except InputError as error:
+        raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
+    _check_name(path, path.parent.name, expected)
+    if not _close(result.metrics, Graded[Metrics](by_class=by_class, by_node=by_node)):
+        raise InputError(
+            f"{path} was edited (its metrics are not those of its accuracy matrix); delete it "
+            "and run again"
+        )
+    return result
+
+
+def _read_plan(path: Path) -> Manifest:
+    manifest = load_manifest(path)
+    _check_name(path, path.stem, manifest.plan)
+    return manifest
+
+
+def _read_search(path: Path) -> Search:
+    search = load_search(path)
+    try:
+        expected = search.spec.id
+    except InputError as error:
+        raise InputError(f"{path} is damaged ({error}); delete it and search again") from error
+    _check_name(path, path.stem, expected)
+    return search
+
+
+def _records_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.json"))
+
+
+def _check_name(path: Path, name: str, expected: str) -> None:
+    if name != expected:
+        raise InputError(
+            f"{path} was moved or edited (its content belongs under the name {expected}); rename "
+            "it back or delete it and run again"
+        )
+
+
+def _close(some: Graded[Metrics], others: Graded[Metrics]) -> bool:
+    return all(
+        isclose(getattr(one, name), getattr(other, name), abs_tol=1e-6)
+        for one, other in ((some.by_class, others.by_class), (some.by_node, others.by_node))
+        for name in Metrics.model_fields
+    )
