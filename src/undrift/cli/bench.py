@@ -26,6 +26,7 @@ def bench(
     streams: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     seeds: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
     stand_ins: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    checkpoints: bool = True,
     dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     track: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
@@ -53,6 +54,8 @@ def bench(
         Only these seeds; repeat it for more.
     stand_ins
         Where a stream's data is not on disk, run on generated data of its shape.
+    checkpoints
+        Write each run's state after every task, so that a run that is cut off goes on from there.
     dry_run
         Say what would be run and how long it will take, and stop.
     track
@@ -63,6 +66,7 @@ def bench(
     from undrift.cli.console import output, progress_console
     from undrift.experiments.bench import bench as run_bench
     from undrift.experiments.bench import survey
+    from undrift.experiments.worker import Settings
 
     workers = _workers(workers, threads)
     chosen = _plans(plans, streams, seeds, stand_ins)
@@ -85,8 +89,7 @@ def bench(
                 chosen,
                 out,
                 workers=workers,
-                threads=threads,
-                trackers=track,
+                settings=Settings(threads, checkpoints, track),
                 seconds=estimator.seconds,
                 watch=watch,
             )

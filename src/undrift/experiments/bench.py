@@ -16,7 +16,7 @@ from typing import Any
 from undrift.experiments.jobs import Job, chosen_by, is_done, jobs_of
 from undrift.experiments.manifest import update_manifest
 from undrift.experiments.plan import Plan
-from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, work
+from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, Settings, work
 from undrift.storage.files import make_folder
 
 __all__ = ["Failure", "Progress", "bench", "survey"]
@@ -71,8 +71,7 @@ def bench(
     out: str | Path,
     *,
     workers: int = 1,
-    threads: int = 1,
-    trackers: tuple[str, ...] = (),
+    settings: Settings = Settings(),  # noqa: B008  # frozen
     seconds: Callable[[Job], float] = lambda job: 0.0,
     watch: Watch = lambda progress: None,
 ) -> Progress:
@@ -89,7 +88,7 @@ def bench(
     progress.pending.sort(key=seconds, reverse=True)
     chosen = chosen_by(plans, out)
     _write_manifests(plans, chosen, progress, out)
-    with _Workers(min(workers, max(1, len(progress.pending))), out, threads, trackers) as pool:
+    with _Workers(min(workers, max(1, len(progress.pending))), out, settings) as pool:
         while progress.pending or progress.running:
             pool.assign(progress)
             watch(progress)
@@ -133,9 +132,9 @@ def _write_manifests(
 class _Workers:
     """Processes that take jobs; one that dies is replaced and its job counts as failed."""
 
-    def __init__(self, number: int, out: Path, threads: int, trackers: tuple[str, ...]) -> None:
-        self._settings = (str(out), threads, trackers)
-        self._threads = threads
+    def __init__(self, number: int, out: Path, settings: Settings) -> None:
+        self._out = str(out)
+        self._settings = settings
         self._number = number
         self._context = multiprocessing.get_context("spawn")  # fork does not go with threads
         self._idle: list[tuple[BaseProcess, Connection]] = []
@@ -204,8 +203,10 @@ class _Workers:
 
     def _start(self) -> tuple[BaseProcess, Connection]:
         here, there = self._context.Pipe()
-        process = self._context.Process(target=work, args=(there, *self._settings), daemon=True)
-        with _threads_in_environment(self._threads):
+        process = self._context.Process(
+            target=work, args=(there, self._out, self._settings), daemon=True
+        )
+        with _threads_in_environment(self._settings.threads):
             process.start()
         there.close()
         return process, here

@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,36 +21,47 @@ from undrift.storage.lock import BusyError, alone
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
 
-__all__ = ["BUSY", "DONE", "FAILED", "STEP", "perform", "work"]
+__all__ = ["BUSY", "DONE", "FAILED", "STEP", "Settings", "perform", "work"]
 
 STEP, DONE, FAILED, BUSY = "step", "done", "failed", "busy"
 """A worker says (STEP, what it is at, share done), (DONE,), (FAILED, error, trace) or (BUSY,)."""
 
 Say = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How workers work: torch threads, whether tasks are checkpointed, who else is told."""
+
+    threads: int = 1
+    checkpoints: bool = True
+    trackers: tuple[str, ...] = ()
+
+
 _PERIOD = 0.2  # seconds between two reports
 
 
-def work(connection: Connection, out: str, threads: int, trackers: tuple[str, ...]) -> None:
+def work(connection: Connection, out: str, settings: Settings) -> None:
     """Serve jobs from the connection until it is closed. The target of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(settings.threads)
     while True:
         try:
             text = connection.recv()
         except EOFError:  # the bench has closed its end: no more jobs
             return
-        perform(Job.model_validate_json(text), Path(out), lambda *m: connection.send(m), trackers)
+        perform(Job.model_validate_json(text), Path(out), lambda *m: connection.send(m), settings)
 
 
-def perform(job: Job, out: Path, say: Say, trackers: tuple[str, ...] = ()) -> None:
+def perform(job: Job, out: Path, say: Say, settings: Settings) -> None:
     """Do a job unless another process does it now or has done it; errors are said, not raised."""
     try:
         with alone(make_folder(out / "locks") / f"{job.id}.lock", f"running {job.name}"):
             if not is_done(job, out):
-                _do(job, out, _Reporter(say), trackers)
+                _do(job, out, _Reporter(say), settings)
         say(DONE)
     except BusyError:
         say(BUSY)
@@ -60,7 +72,7 @@ def perform(job: Job, out: Path, say: Say, trackers: tuple[str, ...] = ()) -> No
         say(FAILED, f"{type(error).__name__}: {text}", traceback.format_exc())
 
 
-def _do(job: Job, out: Path, report: _Reporter, trackers: tuple[str, ...]) -> None:
+def _do(job: Job, out: Path, report: _Reporter, settings: Settings) -> None:
     if job.run is None:
         from undrift.experiments.search import search
         from undrift.experiments.search_record import save_search
@@ -75,7 +87,13 @@ def _do(job: Job, out: Path, report: _Reporter, trackers: tuple[str, ...]) -> No
     report.show("loading the stream", 0.0)
     prepared = prepare(job.run)
     report.tasks = len(prepared.stream)
-    execute(prepared, out, progress=report.running, after_task=report.after_task, checkpoints=True)
+    execute(
+        prepared,
+        out,
+        progress=report.running,
+        after_task=report.after_task,
+        checkpoints=settings.checkpoints,
+    )
 
 
 class _Reporter:
