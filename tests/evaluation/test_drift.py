@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from undrift.errors import InputError
-from undrift.evaluation.drift import Embeds, relative_drift
+from undrift.evaluation.drift import Embeds, principal_plane, relative_drift
 
 
 def test_drift_by_hand() -> None:
@@ -40,3 +40,20 @@ def test_a_learner_embeds_if_it_has_the_method() -> None:
 
     assert isinstance(Looks(), Embeds)
     assert not isinstance(object(), Embeds)
+
+
+def test_the_plane_holds_most_of_what_varies() -> None:
+    generator = torch.Generator().manual_seed(0)
+    flat = torch.randn(40, 2, generator=generator, dtype=torch.float64)
+    turned, _ = torch.linalg.qr(torch.randn(7, 7, generator=generator, dtype=torch.float64))
+    first, last = flat @ turned[:2], (flat + 5) @ turned[:2]
+    before, after = principal_plane(first, last)
+    assert torch.allclose(torch.cdist(before, after), torch.cdist(first, last))
+    again = principal_plane(first.clone(), last.clone())
+    assert torch.equal(again[0], before)
+
+
+def test_a_plane_of_one_column_is_a_line() -> None:
+    before, after = principal_plane(torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [4.0]]))
+    assert before.shape == after.shape == (2, 2)
+    assert float(before[:, 1].abs().max()) == 0.0

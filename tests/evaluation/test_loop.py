@@ -153,6 +153,35 @@ def test_the_learner_has_observed_the_stream_afterwards() -> None:
     assert learner.classes_ == (0, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.parametrize("cut", [1, 2])
+def test_an_evaluation_that_was_cut_off_goes_on(cut: int) -> None:
+    stream = tiny_stream()
+    kept: list[Evaluation] = []
+
+    def stop(t: int, so_far: Evaluation) -> None:
+        kept.append(so_far)
+        if t + 1 == cut:
+            raise KeyboardInterrupt
+
+    learner = Drifting()
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(learner, stream, after_task=stop)
+    found = evaluate(learner, stream, so_far=kept[-1])
+    whole = evaluate(Drifting(), stream)
+    assert found.grades == whole.grades
+    assert found.drift == whole.drift
+    assert found.state_bytes == whole.state_bytes
+    assert found.seconds["means"] >= kept[-1].seconds["means"]
+    assert all(torch.equal(a, b) for a, b in zip(found.embeddings, whole.embeddings, strict=True))
+    assert found.tasks == 3
+
+
+def test_embeddings_are_the_first_and_the_newest() -> None:
+    first, last = evaluate(Drifting(), tiny_stream()).embeddings
+    assert torch.equal(last, 3 * first)
+    assert evaluate(NearestMean(), tiny_stream()).embeddings == ()
+
+
 def test_something_must_be_graded() -> None:
     with pytest.raises(InputError, match="at least one split"):
         evaluate(NearestMean(), tiny_stream(), splits=())

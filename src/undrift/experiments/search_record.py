@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from undrift.errors import InputError
 from undrift.experiments.result import Graded, Metrics
@@ -21,6 +21,16 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _tuples(value: Any) -> Any:
+    """JSON knows no tuples: settings that were read equal those that were written."""
+    if isinstance(value, dict):
+        return {name: _tuples(part) for name, part in value.items()}
+    return tuple(_tuples(part) for part in value) if isinstance(value, list | tuple) else value
+
+
+Settings = Annotated[dict[str, Any], AfterValidator(_tuples)]
+
+
 class SearchSpec(_Record):
     """Everything that decides what a search finds: one method's grid on one stream and seed.
 
@@ -29,7 +39,7 @@ class SearchSpec(_Record):
     """
 
     base: RunSpec
-    grid: dict[str, tuple[Any, ...]]
+    grid: Annotated[dict[str, tuple[Any, ...]], AfterValidator(_tuples)]
 
     @property
     def id(self) -> str:
@@ -44,7 +54,7 @@ class Trial(_Record):
     `failed` is the error of a setting that could not be computed; it cannot be chosen.
     """
 
-    params: dict[str, Any]
+    params: Settings
     validation: Graded[Metrics] | None
     failed: str | None = None
 
@@ -59,7 +69,7 @@ class Search(_Record):
 
     spec: SearchSpec
     trials: list[Trial]
-    chosen: dict[str, Any]
+    chosen: Settings
     seconds: float
     shared_with: list[str] = []
     threads: int = 1

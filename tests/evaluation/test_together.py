@@ -1,0 +1,71 @@
+"""Side by side gives what each gives alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.evaluation.loop import evaluate
+from undrift.evaluation.together import evaluate_together
+from undrift.learners.bare import Bare
+from undrift.learners.base import Learner
+from undrift.learners.registry import make_learner
+from undrift.streams.task import Task
+from undrift.testing.graphs import tiny_stream
+from undrift.typing import Progress
+
+QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
+
+
+def learners() -> list[Learner]:
+    gammas = [
+        make_learner("adr", seed=2, gamma=g, alpha=a, **QUICK) for g in (1, 9) for a in (1, 3)
+    ]
+    others = [make_learner(name, seed=2, **QUICK) for name in ("acil", "ds-al", "bare", "ewc")]
+    return [*gammas, *others]
+
+
+@pytest.mark.parametrize("protocol", ["global", "local"])
+def test_grades_are_those_of_each_learner_alone(protocol: Any) -> None:
+    stream = tiny_stream(2)
+    found = evaluate_together(learners(), stream, protocol=protocol, splits=("val", "test"))
+    for learner, outcome in zip(learners(), found, strict=True):
+        alone = evaluate(learner, stream, protocol=protocol, splits=("val", "test"))
+        assert outcome.grades == alone.grades
+        assert outcome.error is None
+
+
+@dataclass(kw_only=True)
+class Breaking(Bare):
+    """Cannot learn the second task."""
+
+    def _learn(self, task: Task, progress: Progress) -> Any:
+        if self.learned_ is not None:
+            raise ZeroDivisionError("on purpose")
+        return super()._learn(task, progress)
+
+
+def test_a_learner_that_fails_does_not_stop_the_others() -> None:
+    broken, whole = Breaking.from_params(**QUICK), make_learner("bare", **QUICK)
+    first, second = evaluate_together([broken, whole], tiny_stream())
+    assert isinstance(first.error, ZeroDivisionError)
+    assert len(first.grades["val"].by_class) == 1
+    assert second.error is None
+    assert len(second.grades["val"].by_class) == 3
+
+
+def test_progress_counts_learners_and_tasks() -> None:
+    heard: list[tuple[str, int, int]] = []
+    evaluate_together(
+        [make_learner("bare", **QUICK)], tiny_stream(), progress=lambda *r: heard.append(r)
+    )
+    assert heard[0] == ("learn", 0, 3)
+    assert heard[-1] == ("grade", 3, 3)
+
+
+def test_something_must_be_graded() -> None:
+    with pytest.raises(InputError, match="at least one split"):
+        evaluate_together([], tiny_stream(), splits=())
