@@ -1,0 +1,135 @@
+"""Runs that no plan asked for, put into the rows and columns of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from undrift.experiments.manifest import Cell, Manifest
+from undrift.learners.registry import METHODS
+from undrift.streams.benchmarks import STREAMS
+
+if TYPE_CHECKING:
+    from undrift.experiments.result import Result
+
+__all__ = ["manifest_of_runs"]
+
+# a setting that makes another method of it is named even where all runs share it
+_NAMING = ("merge", "protocol")
+_DEFAULTS = {"protocol": "global", "device": "cpu"}
+
+
+def manifest_of_runs(
+    results: Mapping[str, Result],
+    *,
+    plan: str = "runs",
+    title: str = "Runs",
+) -> Manifest:
+    """The table of some results: a row per method and setting, a column per stream.
+
+    A method run with one setting is one row under its name; run with several, every setting is
+    a row that names what differs (`adr`, `adr gamma=0.1`), testing protocol and device among
+    it. `rule` names the settings that rows leave unsaid. Methods and streams stand in the order
+    of their lists, strangers after them. A stream file that changed between runs is a column
+    per content.
+    """
+    settings = {run: _setting(result) for run, result in results.items()}
+    methods = _ordered({result.spec.method for result in results.values()}, METHODS)
+    rows: dict[str, str] = {}
+    unsaid: list[str] = []
+    named: list[str] = []
+    for method in methods:
+        mine = [run for run, result in results.items() if result.spec.method == method]
+        differ, same = _parted([settings[run] for run in mine])
+        for run in mine:
+            said = {name: value for name, value in settings[run].items() if name in differ}
+            rows[run] = " ".join([method, *_written(said)])
+        named += sorted({rows[run] for run in mine}, key=_natural)
+        unsaid += [" ".join([method, *_written(same)])] if same else []
+    columns = _columns(results)
+    cells = [
+        Cell(
+            row=rows[run],
+            method=result.spec.method,
+            stream=columns[run],
+            seed=result.spec.seed,
+            params=dict(result.spec.params),
+            run=run,
+        )
+        for run, result in results.items()
+    ]
+    default = "Settings that a row does not name are the method's defaults"
+    return Manifest(
+        plan=plan,
+        title=title,
+        rule=f"{default}, but in every run: {'; '.join(unsaid)}." if unsaid else f"{default}.",
+        rows=named,
+        streams=_ordered(set(columns.values()), STREAMS),
+        cells=sorted(cells, key=lambda cell: (cell.row, cell.stream, cell.seed)),
+    )
+
+
+def _setting(result: Result) -> dict[str, Any]:
+    """What a run does other than by default; values as in a spec's id, so 1.0 is 1."""
+    spec = result.spec
+    found = {**spec.params, "protocol": spec.protocol, "device": spec.device}
+    return {
+        name: _plain(value)
+        for name, value in sorted(found.items())
+        if name not in _DEFAULTS or value != _DEFAULTS[name]
+    }
+
+
+def _parted(settings: list[dict[str, Any]]) -> tuple[set[str], dict[str, Any]]:
+    """The names whose values differ between settings (with `_NAMING`), and what all share."""
+    every = {name for setting in settings for name in setting}
+    same = {
+        name: settings[0][name]
+        for name in sorted(every)
+        if name not in _NAMING
+        and len({repr(setting[name]) if name in setting else "" for setting in settings}) == 1
+    }
+    return every - set(same), same
+
+
+def _columns(results: Mapping[str, Result]) -> dict[str, str]:
+    contents: dict[str, set[str | None]] = {}
+    for result in results.values():
+        contents.setdefault(result.spec.stream, set()).add(result.spec.stream_sha256)
+    return {
+        run: f"{spec.stream}#{spec.stream_sha256[:8]}"
+        if spec.stream_sha256 is not None and len(contents[spec.stream]) > 1
+        else spec.stream
+        for run, spec in ((run, result.spec) for run, result in results.items())
+    }
+
+
+def _ordered(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Names in the order of a list; a stream with an option comes after the one without."""
+    places = {name: place for place, name in enumerate(known)}
+    return sorted(names, key=lambda name: (places.get(name.partition("@")[0], len(places)), name))
+
+
+def _written(setting: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={_value(value)}" for name, value in setting.items()]
+
+
+def _value(value: Any) -> str:
+    """A tuple with commas, a word as it is, the rest as Python writes it: '1' is not 1."""
+    if isinstance(value, tuple):
+        return ",".join(map(_value, value)) + ("," if len(value) < 2 else "")
+    word = isinstance(value, str) and value.replace("-", "_").isidentifier()
+    return value if word and value not in ("True", "False", "None") else repr(value)
+
+
+def _natural(text: str) -> list[str | float]:
+    """A key to sort by in which 4 comes before 16."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)", text)
+    return [float(part) if at % 2 else part for at, part in enumerate(parts)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_plain(part) for part in value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,120 @@
+"""A comparison as GitHub Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from undrift.reporting.comparison import Comparison, Entry
+from undrift.reporting.names import METRICS
+from undrift.reporting.table_layout import (
+    COSTS,
+    Block,
+    Column,
+    accuracy_blocks,
+    cost_blocks,
+    cost_text,
+    legend,
+    titles,
+)
+
+__all__ = ["escape_markdown", "markdown_table"]
+
+_DASH = "–"
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
+
+
+def markdown_table(table: Comparison, *, level: int = 2, costs: bool = True) -> str:
+    """The table with its title as a heading of this level, its costs, and its notes.
+
+    Best bold, second underlined, a star where the best is better by the stated test, the
+    paper's number in a column beside ours with the difference. Many streams are split into
+    several tables, one below the other.
+    """
+    parts = [f"{'#' * level} {escape_markdown(table.title)}"]
+    parts += [_accuracy(table, block) for block in accuracy_blocks(table)]
+    if costs and table.costs:
+        parts.append(f"{'#' * (level + 1)} Cost")
+        parts += [_costs(table, block) for block in cost_blocks(table)]
+    notes = [f"{escape_markdown(mark)} {text}" for mark, text in legend(table)]
+    notes += [escape_markdown(note) for note in table.notes]
+    parts.append("\n".join(f"- {note}" for note in notes))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    r"""Text that Markdown and HTML leave as it is, on one line, also inside a table.
+
+    >>> print(escape_markdown("a|b <i> *x*"))
+    a\|b &lt;i&gt; \*x\*
+    """
+    line = " ".join(text.split())
+    line = _SPECIAL.sub(lambda found: f"\\{found[0]}", line)
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _accuracy(table: Comparison, block: Block) -> str:
+    lines = []
+    for row in table.rows:
+        cells = []
+        for column in block.columns:
+            entry = table.entries.get((row, column.stream, column.what))
+            cells.append(_ours(entry) if column.kind == "ours" else _paper(entry))
+        lines.append([_label(table, row), *cells])
+    return _grid(["", *_headers(table, block)], "l" + "r" * len(block.columns), lines)
+
+
+def _costs(table: Comparison, block: Block) -> str:
+    lines = []
+    for row in table.rows:
+        cells = []
+        for column in block.columns:
+            spent = table.costs.get((row, column.stream), {})
+            cells.append(cost_text(column.what, spent.get(column.what)) or _DASH)
+        keeps = "yes" if table.keeps_examples.get(row) else "no"
+        lines.append([_label(table, row), keeps, *cells])
+    header = ["", "keeps examples", *_headers(table, block)]
+    return _grid(header, "ll" + "r" * len(block.columns), lines)
+
+
+def _headers(table: Comparison, block: Block) -> list[str]:
+    """Markdown has no cell over several columns: our column names the stream, the rest follow."""
+    names = titles(table)
+    return [_header(column, escape_markdown(names[column.stream])) for column in block.columns]
+
+
+def _header(column: Column, stream: str) -> str:
+    if column.kind == "paper":
+        return "paper"
+    if column.kind == "ours":
+        return f"{stream} {METRICS[column.what]}"
+    return f"{stream} {COSTS[column.what]}"
+
+
+def _label(table: Comparison, row: str) -> str:
+    name = escape_markdown(table.labels.get(row, row))
+    return f"{name} †" if table.keeps_examples.get(row) else name
+
+
+def _ours(entry: Entry | None) -> str:
+    if entry is None:
+        return _DASH
+    text = f"{entry.ours.mean:.2f}"
+    if entry.ours.deviation is not None:
+        text += f" ± {entry.ours.deviation:.2f}"
+    if entry.rank == 1:
+        text = f"**{text}**"
+    elif entry.rank == 2:
+        text = f"<u>{text}</u>"
+    return text + (" \\*" if entry.beaten else "")
+
+
+def _paper(entry: Entry | None) -> str:
+    if entry is None or entry.published is None or entry.difference is None:
+        return ""
+    return f"{entry.published.mean:.2f} ({entry.difference:+.2f})"
+
+
+def _grid(header: Sequence[str], sides: str, lines: Iterable[Sequence[str]]) -> str:
+    rule = ["--:" if side == "r" else ":--" for side in sides]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *lines))
