@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import pytest
 import torch
 
 from undrift.cli.app import start
+from undrift.evaluation.loop import Evaluation
 from undrift.experiments import run as experiment
-from undrift.experiments.result import load_result
+from undrift.experiments.result import Result, load_result
+from undrift.experiments.spec import RunSpec
+from undrift.experiments.tracking import TRACKERS
 from undrift.learners.bare import Bare
 from undrift.testing.graphs import tiny_stream
 
@@ -92,6 +97,7 @@ def test_threads_are_set_and_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
         (["--threads", "0"], "--threads must be 1 or more"),
         (["--device", "abacus"], "unknown device 'abacus'"),
+        (["--track", "wandb"], "unknown tracker 'wandb'; choose one of: mlflow, tensorboard"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(
@@ -124,3 +130,78 @@ def test_a_run_that_breaks_is_1_and_writes_nothing(
     assert start(["run", *QUICK]) == 1
     assert "the run failed with RuntimeError: boom; add --traceback" in capsys.readouterr().err
     assert list(tmp_path.rglob("result.json")) == []
+
+
+class Notes:
+    """A tracker that writes down what it is told, and breaks where it is told to."""
+
+    told: ClassVar[list[str]] = []
+    breaks_at: ClassVar[str] = ""
+
+    def __init__(self, folder: Path) -> None:
+        self.told.append(f"in {folder}")
+
+    def _note(self, what: str) -> None:
+        if what.split(maxsplit=1)[0] == self.breaks_at:
+            raise OSError("the wire is cut")
+        self.told.append(what)
+
+    def start(self, spec: RunSpec) -> None:
+        self._note(f"start {spec.id}")
+
+    def after_task(self, t: int, evaluation: Evaluation) -> None:
+        self._note(f"task {t} of {len(evaluation.by_class)}")
+
+    def finish(self, result: Result) -> None:
+        self._note(f"finish {result.spec.id}")
+
+    def failed(self, error: BaseException) -> None:
+        self._note(f"failed {error}")
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> type[Notes]:
+    """A tracker called `notes`."""
+    adapter = ModuleType("undrift.experiments.tracking.notes")
+    adapter.Notes = Notes  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, adapter.__name__, adapter)
+    monkeypatch.setitem(TRACKERS, "notes", ("json", "notes:Notes"))
+    monkeypatch.setattr(Notes, "told", [])
+    return Notes
+
+
+def test_a_run_is_tracked(tmp_path: Path, notes: type[Notes]) -> None:
+    assert start(["run", *QUICK, "--out", "here", "--track", "notes"]) == 0
+    (path,) = (tmp_path / "here").glob("*/result.json")
+    run = path.parent.name
+    tasks = ["task 0 of 1", "task 1 of 2", "task 2 of 3"]
+    assert notes.told == ["in here", f"start {run}", *tasks, f"finish {run}"]
+
+
+def test_a_tracker_that_breaks_does_not_cost_the_result(
+    tmp_path: Path, notes: type[Notes], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(notes, "breaks_at", "task")
+    assert start(["run", *QUICK, "--track", "notes"]) == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "notes stopped tracking the run (OSError: the wire is cut)"
+    assert written(tmp_path / "runs")
+
+
+def test_a_tracker_that_cannot_start_is_bad_input(
+    notes: type[Notes], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(notes, "breaks_at", "start")
+    assert start(["run", *QUICK, "--track", "notes"]) == 2
+    assert "cannot track the run with notes (the wire is cut)" in capsys.readouterr().err
+
+
+def test_a_tracker_hears_of_a_run_that_breaks(
+    notes: type[Notes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*arguments: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Bare, "_scores", explode)
+    assert start(["run", *QUICK, "--track", "notes"]) == 1
+    assert notes.told[-1] == "failed boom"

@@ -66,9 +66,11 @@ def bench(
     from undrift.cli.console import output, progress_console
     from undrift.experiments.bench import bench as run_bench
     from undrift.experiments.bench import survey
+    from undrift.experiments.tracking import check_trackers
     from undrift.experiments.worker import Settings
 
     workers = _workers(workers, threads)
+    check_trackers(track)
     chosen = _plans(plans, streams, seeds, stand_ins)
     console = output()
     console_err = progress_console()
@@ -98,9 +100,20 @@ def bench(
             "interrupted; finished runs and finished tasks are kept: the same command goes on"
         )
         raise
+    _write_table(out)
     _close(console, console_err, progress, out, traceback)
     if progress.failed:
         raise SystemExit(1)
+
+
+def _write_table(out: Path) -> None:
+    """Bring results.parquet up to date, where the extra that writes it is installed."""
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow"):
+        from undrift.experiments.table import write_table
+
+        write_table(out)
 
 
 def _workers(workers: int | None, threads: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,8 +13,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from undrift.experiments.result import Result
+    from undrift.experiments.spec import RunSpec
+    from undrift.experiments.tracking import Trackers
 
-__all__ = ["check_stream_name", "run", "set_threads"]
+__all__ = ["check_stream_name", "run", "set_threads", "tracked"]
 
 
 def run(
@@ -27,13 +31,15 @@ def run(
     device: str = "cpu",
     threads: int | None = None,
     out: Path = Path("runs"),
+    track: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Run one method over one stream and grade it after every task.
 
     Ends with the accuracy matrix, its metrics and what it cost, and writes all of it to
     OUT/ID/result.json, where ID is a hash of what was run. The same run again overwrites it.
-    OUT/ID/split.npz beside it holds the classes of every task and the split of the nodes.
+    OUT/ID/split.npz beside it holds the classes of every task and the split of the nodes, and
+    OUT/ID/embedding.npz a picture of how far the base task's embeddings moved.
 
     Parameters
     ----------
@@ -53,6 +59,8 @@ def run(
         How many CPU threads to use; torch decides without it.
     out
         The folder for results.
+    track
+        Show the run in tensorboard or mlflow as well; repeat it for both.
     traceback
         When the run fails, print where.
     """
@@ -60,8 +68,9 @@ def run(
     from undrift.cli.progress import run_progress
     from undrift.cli.values import parse_settings
     from undrift.errors import unknown_name
-    from undrift.experiments.result import save_result
+    from undrift.experiments.result import result_path
     from undrift.experiments.spec import RunSpec
+    from undrift.experiments.tracking import check_trackers
     from undrift.learners.registry import METHODS
     from undrift.storage.files import make_folder
 
@@ -70,11 +79,14 @@ def run(
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     texts = parse_settings(settings)
+    check_trackers(track)
     set_threads(threads)
     make_folder(out)
 
     from undrift.experiments import run as experiment
+    from undrift.experiments.execute import execute
     from undrift.experiments.params import choose_readings
+    from undrift.experiments.tracking import each_of
 
     spec = RunSpec(
         stream=stream,
@@ -87,10 +99,31 @@ def run(
     console = progress_console()
     with console.status("loading the stream"):
         prepared = experiment.prepare(spec)
-    with run_progress(console, len(prepared.stream)) as shown:
-        result = prepared.run(progress=shown.report, after_task=shown.after_task)
-    path = save_result(result, out, split=prepared.stream.saved_split())
-    _show(output(), result, path)
+    with tracked(track, out, prepared.spec, console) as tracker:
+        with run_progress(console, len(prepared.stream)) as shown:
+            told = each_of(shown.after_task, tracker.after_task)
+            result = execute(prepared, out, progress=shown.report, after_task=told)
+        tracker.finish(result)
+    _show(output(), result, result_path(prepared.spec, out))
+
+
+@contextmanager
+def tracked(
+    names: Sequence[str], folder: Path, spec: RunSpec, console: Console
+) -> Iterator[Trackers]:
+    """The trackers of one run, told if it fails; what went wrong with them is said at the end."""
+    from undrift.experiments.tracking import trackers
+
+    tracker = trackers(names, folder)
+    tracker.start(spec)
+    try:
+        yield tracker
+    except BaseException as error:
+        tracker.failed(error)
+        raise
+    finally:
+        for complaint in tracker.complaints:
+            console.print(complaint, markup=False)
 
 
 def check_stream_name(stream: str) -> None:

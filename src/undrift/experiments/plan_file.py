@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def read_plan(path: str | Path) -> Plan:
     streams = reader.names(given, "streams")
     methods = reader.names(given, "methods")
     for name in streams:
-        reader.check(name, lambda name=name: _check_stream(name, file.parent))
+        reader.check(name, partial(_check_stream, name, file.parent))
     for name in methods:
         if name not in METHODS:
             raise reader.wrong(name, unknown_name("method", name, METHODS))
@@ -86,8 +87,9 @@ def _rows(method: str, given: Mapping[str, Any], reader: _Reader) -> list[PlanRo
             raise reader.wrong(
                 name, InputError(f"the grid of {name} has no value; give at least one")
             )
-    where = f"[grid.{method}]" if own else f"[params.{method}]"
-    reader.check_in(where, [*grid, *params], lambda: check_grid(method, params, grid))
+    tables = dict.fromkeys(params, f"[params.{method}]")
+    tables |= dict.fromkeys(grid, f"[grid.{method}]")
+    reader.check_in(tables, lambda: check_grid(method, params, grid))
     if search or not grid:
         return [PlanRow(method, method, params, grid if search else {})]
     return [
@@ -117,20 +119,21 @@ class _Reader:
         where = f"{self.path}, line {found[0] + 1}" if found else str(self.path)
         return InputError(f"{where}: {error}")
 
-    def check(self, word: str, test: Any) -> None:
+    def check(self, word: str, test: Callable[[], None]) -> None:
         try:
             test()
         except InputError as error:
             raise self.wrong(word, error) from error
 
-    def check_in(self, table: str, words: Sequence[str], test: Any) -> None:
-        """Blame the first of the words that the error names, else the table."""
+    def check_in(self, tables: Mapping[str, str], test: Callable[[], None]) -> None:
+        """Blame the first parameter that the error names, in the table that sets it."""
         try:
             test()
         except InputError as error:
-            named = [word for word in words if re.search(rf"\b{re.escape(word)}\b", str(error))]
-            after = table if any(table in line for line in self.lines) else ""
-            raise self.wrong(named[0] if named else table, error, after) from error
+            places = {name: re.search(rf"\b{re.escape(name)}\b", str(error)) for name in tables}
+            found = {name: place.start() for name, place in places.items() if place}
+            word = min(found, key=lambda name: found[name]) if found else "methods"
+            raise self.wrong(word, error, tables.get(word, "")) from error
 
     def check_table(self, given: Mapping[str, Any], part: str, methods: Sequence[str]) -> None:
         table = given.get(part, {})
@@ -138,12 +141,11 @@ class _Reader:
             raise self.wrong(part, InputError(f"{part} must be tables such as [{part}.adr]"))
         for name in table:
             if name not in METHODS:
-                raise self.wrong(name, unknown_name("method", name, METHODS), f"{part}.")
+                raise self.wrong(f"{part}.{name}", unknown_name("method", name, METHODS))
             if name not in methods:
                 raise self.wrong(
-                    name,
+                    f"{part}.{name}",
                     InputError(f"[{part}.{name}] is given but methods has no {name!r}; add it"),
-                    f"{part}.",
                 )
 
     def names(self, given: Mapping[str, Any], key: str) -> list[str]:

@@ -83,17 +83,25 @@ def _do(job: Job, out: Path, report: _Reporter, settings: Settings) -> None:
         return
     from undrift.experiments.execute import execute
     from undrift.experiments.run import prepare
+    from undrift.experiments.tracking import each_of, trackers
 
     report.show("loading the stream", 0.0)
     prepared = prepare(job.run)
     report.tasks = len(prepared.stream)
-    execute(
-        prepared,
-        out,
-        progress=report.running,
-        after_task=report.after_task,
-        checkpoints=settings.checkpoints,
-    )
+    following = trackers(settings.trackers, out)
+    following.start(prepared.spec)
+    try:
+        result = execute(
+            prepared,
+            out,
+            progress=report.running,
+            after_task=each_of(report.after_task, following.after_task),
+            checkpoints=settings.checkpoints,
+        )
+    except BaseException as error:
+        following.failed(error)
+        raise
+    following.finish(result)
 
 
 class _Reporter:

@@ -1,0 +1,199 @@
+"""`undrift results`: what the runs of a folder came to, filtered, sorted, or asked in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from undrift.experiments.table import ResultTable, Value
+
+__all__ = ["results"]
+
+_COLUMNS = (
+    *("id", "stream", "method", "params", "seed", "a_avg", "a_f", "a_l", "forgetting"),
+    *("val_a_avg", "drift_last", "seconds_total", "state_mb"),
+)
+_GIVEN_UP = ("state_mb", "drift_last", "val_a_avg", "forgetting", "a_l", "seconds_total", "params")
+_ORDER = ("stream", "method", "params", "seed")
+_ROWS = 40
+_SENTENCES = 20
+
+
+def results(
+    folder: Path = Path("runs"),
+    /,
+    *,
+    filters: Annotated[
+        tuple[str, ...], Parameter(name="--filter", negative="", show_default=False)
+    ] = (),
+    query: Annotated[str | None, Parameter(show_default=False)] = None,
+    sort: Annotated[str | None, Parameter(show_default=False)] = None,
+    reverse: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    columns: Annotated[str | None, Parameter(show_default=False)] = None,
+    csv: Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)] = None,
+    limit: Annotated[int | None, Parameter(show_default=False)] = None,
+    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Show the results in a folder, one line per run.
+
+    Accuracies are in percent and by class: a_avg, a_f, a_l, forgetting; node_a_avg and so on are
+    by node, val_a_avg and so on of the validation nodes. Damaged results are named and skipped.
+    With pyarrow (pip install undrift[tables]) the table is kept in FOLDER/results.parquet, and
+    only results that changed are read again.
+
+    Parameters
+    ----------
+    folder
+        The folder of results.
+    filters
+        Only runs with this, such as a_f>=80, method!=bare or stream=c*; repeat it for more.
+    query
+        Ask in SQL instead: one SELECT from the table results.
+    sort
+        The column to sort by: numbers from the highest, text from A.
+    reverse
+        Sort the other way around.
+    columns
+        Which columns to show, with commas between them; all: every one.
+    csv
+        Write all the rows and columns to this file, or with - to the terminal.
+    limit
+        How many rows to show; 40 without it and all in a CSV file. 0: all.
+    traceback
+        When it fails, print where.
+    """
+    from undrift.cli.console import output
+    from undrift.errors import InputError
+    from undrift.experiments.table_query import ask, filtered
+
+    if limit is not None and limit < 0:
+        raise InputError(f"--limit must be 0 (all rows) or more, not {limit}")
+    if csv is not None and (csv.startswith("--") or not csv):
+        raise InputError("--csv needs the name of a file, or - for the terminal")
+    if query is not None and (sort or columns or reverse):
+        raise InputError("--query says the columns and the order itself; leave out the others")
+    table = filtered(_load(folder), filters)
+    if query is not None:
+        names, rows = ask(table, query)
+    else:
+        names, rows = _picked(table, sort, reverse, columns, everything=csv is not None)
+    total, most = len(rows), limit if limit is not None else (0 if csv else _ROWS)
+    rows = rows[:most] if most else rows
+    if csv is not None:
+        _write(csv, names, rows)
+        return
+    if not rows:
+        what = "run passes the filters" if filters else "finished run lies"
+        output().print(f"no {what} in {folder}" if query is None else "no rows", soft_wrap=True)
+        return
+    stand_ins = {str(row["id"]) for row in table.rows if row["stand_in"]}
+    _show(names, rows, total, None if columns or query else _GIVEN_UP, stand_ins)
+
+
+def _load(folder: Path) -> ResultTable:
+    """The table of the folder; says on stderr what was skipped."""
+    from undrift.cli.console import progress_console
+    from undrift.experiments.table import load_table
+
+    console = progress_console()
+    with console.status(f"reading {folder}"):
+        table = load_table(folder)
+    for sentence in table.damaged[:_SENTENCES]:
+        console.print(f"skipped: {sentence}", markup=False)
+    if len(table.damaged) > _SENTENCES:
+        console.print(f"skipped: {len(table.damaged) - _SENTENCES} more damaged results")
+    return table
+
+
+def _picked(
+    table: ResultTable, sort: str | None, reverse: bool, columns: str | None, *, everything: bool
+) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
+    from undrift.errors import InputError
+    from undrift.experiments.table_query import column_of, ordered
+
+    if reverse and sort is None:
+        raise InputError("--reverse needs --sort; name a column, for example --sort a_f")
+    if columns == "all" or (columns is None and everything):
+        names = table.columns
+    else:
+        asked = _COLUMNS if columns is None else [c for c in columns.split(",") if c.strip()]
+        names = tuple(dict.fromkeys(column_of(table, name) for name in asked))
+    if not names:
+        raise InputError("--columns names no column; give some, for example --columns id,a_f")
+    rows = sorted(table.rows, key=lambda row: [_sortable(row[name]) for name in _ORDER])
+    table = type(table)(table.columns, rows, table.damaged)
+    if sort is not None:
+        table = ordered(table, sort, reverse=reverse)
+    return names, [tuple(row[name] for name in names) for row in table.rows]
+
+
+def _sortable(value: Value) -> tuple[float, str]:
+    return (0.0, value) if isinstance(value, str) else (float(value or 0), "")
+
+
+def _show(
+    names: Sequence[str],
+    rows: Sequence[Sequence[Value]],
+    total: int,
+    given_up: Sequence[str] | None,
+    stand_ins: set[str],
+) -> None:
+    from undrift.cli.console import output
+    from undrift.reporting.query_table import fitting, query_table, shown
+
+    console = output()
+    cells = [[shown(n, v) for n, v in zip(names, row, strict=True)] for row in rows]
+    if "id" in names and "stream" in names:
+        run, stream = names.index("id"), names.index("stream")
+        for row in cells:
+            if row[run] in stand_ins and "stand-in" not in row[stream]:
+                row[stream] += " (stand-in)"
+    numbers = [all(not isinstance(row[i], str | bool) for row in rows) for i, _ in enumerate(names)]
+    kept = fitting(names, cells, console.width, given_up or ())
+    console.print(
+        query_table(
+            [names[i] for i in kept],
+            [[row[i] for i in kept] for row in cells],
+            [numbers[i] for i in kept],
+        )
+    )
+    left = [name for i, name in enumerate(names) if i not in kept]
+    if left and given_up is None:
+        console.print(f"too wide to show: {', '.join(left)}; --csv - has all", soft_wrap=True)
+    if total > len(rows):
+        console.print(f"{len(rows):,} of {total:,} rows; --limit 0 shows all", soft_wrap=True)
+
+
+def _write(target: str, names: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    words = {True: "true", False: "false"}
+    for row in rows:
+        writer.writerow([words[v] if isinstance(v, bool) else v for v in row])
+    if target == "-":
+        _print(text.getvalue())
+        return
+    from undrift.cli.console import output
+    from undrift.storage.files import write_atomically
+
+    write_atomically(target, text.getvalue().encode())
+    output().print(f"{len(rows):,} rows: {target}", soft_wrap=True, markup=False)
+
+
+def _print(text: str) -> None:
+    import os
+    import sys
+
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,150 @@
+"""Runs in MLflow: at MLFLOW_TRACKING_URI, else in the database `<folder>/mlflow.db`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from undrift.errors import InputError
+from undrift.experiments.tracking.measures import final, of_task, run_name, settings
+from undrift.storage.files import make_folder
+from undrift.storage.lock import alone
+
+if TYPE_CHECKING:
+    from undrift.evaluation.loop import Evaluation
+    from undrift.experiments.result import Result
+    from undrift.experiments.spec import RunSpec
+
+__all__ = ["EXPERIMENT", "MlflowTracker"]
+
+EXPERIMENT = "undrift"
+_ID = "undrift.id"
+_PATIENCE_S = 60.0
+
+
+class MlflowTracker:
+    """Records a run with its parameters, its measures per task (the step) and its result.
+
+    The runs are of the experiment `undrift`, or MLFLOW_EXPERIMENT_NAME. Look with `mlflow ui
+    --backend-store-uri sqlite:///<folder>/mlflow.db`. A run that was cut off (power, kill) is
+    marked as killed when the same run starts again. MLflow's own usage reports are turned off
+    unless MLFLOW_DISABLE_TELEMETRY says otherwise.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._client: Any = None
+        self._run = ""
+        self._recorded = 0
+
+    def start(self, spec: RunSpec) -> None:
+        """Make the run, with its parameters."""
+        with _quiet():
+            if self._client is None:
+                self._client = self._connect()
+            experiment = self._experiment()
+            self._end_cut_off(experiment, spec.id)
+            tags = {_ID: spec.id, "undrift.method": spec.method, "undrift.stream": spec.stream}
+            made = self._client.create_run(experiment, tags=tags, run_name=run_name(spec))
+            self._run, self._recorded = made.info.run_id, 0
+            from mlflow.entities import Param
+
+            params = [Param(name, str(value)) for name, value in settings(spec).items()]
+            self._client.log_batch(self._run, params=params)
+
+    def after_task(self, t: int, evaluation: Evaluation) -> None:
+        """Log the measures of this task, and of earlier ones that are not there yet."""
+        with _quiet():
+            for step in range(self._recorded, t + 1):
+                self._log(of_task(step, evaluation), step)
+            self._recorded = t + 1
+
+    def finish(self, result: Result) -> None:
+        """Log the outcome, keep the result as a file of the run, and end it."""
+        with _quiet():
+            self._log(final(result), max(self._recorded - 1, 0))
+            text = result.model_dump_json(by_alias=True, indent=2)
+            self._client.log_text(self._run, text, "result.json")
+            self._client.set_terminated(self._run, "FINISHED")
+
+    def failed(self, error: BaseException) -> None:
+        """End the run with its error."""
+        with _quiet():
+            self._client.set_tag(self._run, "undrift.error", f"{type(error).__name__}: {error}")
+            stopped = isinstance(error, KeyboardInterrupt)
+            self._client.set_terminated(self._run, "KILLED" if stopped else "FAILED")
+
+    def _log(self, measures: dict[str, float], step: int) -> None:
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        metrics = [Metric(name, value, now, step) for name, value in measures.items()]
+        self._client.log_batch(self._run, metrics=metrics)
+
+    def _connect(self) -> Any:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when it is imported
+        from mlflow import MlflowClient
+
+        address = os.environ.get("MLFLOW_TRACKING_URI")
+        if address:
+            return MlflowClient(tracking_uri=address)
+        folder = make_folder(self._folder).resolve()
+        with _in_turn(folder / ".mlflow.lock"):  # the first to come makes the tables
+            client = MlflowClient(tracking_uri=f"sqlite:///{folder.as_posix()}/mlflow.db")
+            client.search_experiments(max_results=1)
+        return client
+
+    def _experiment(self) -> str:
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
+        there = self._client.get_experiment_by_name(name)
+        if there is not None:
+            return str(there.experiment_id)
+        local = "MLFLOW_TRACKING_URI" not in os.environ
+        place = (self._folder.resolve() / "mlflow-files").as_uri() if local else None
+        try:
+            return str(self._client.create_experiment(name, artifact_location=place))
+        except Exception:  # another worker made it in between, or it cannot be made
+            there = self._client.get_experiment_by_name(name)
+            if there is None:
+                raise
+            return str(there.experiment_id)
+
+    def _end_cut_off(self, experiment: str, run: str) -> None:
+        same = f"tags.`{_ID}` = '{run}' and attributes.status = 'RUNNING'"
+        for old in self._client.search_runs([experiment], filter_string=same):
+            self._client.set_terminated(old.info.run_id, "KILLED")
+
+
+@contextmanager
+def _in_turn(path: Path) -> Iterator[None]:
+    """Hold a lock that other workers hold for a few seconds at most."""
+    last = time.monotonic() + _PATIENCE_S
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(alone(path, "making the MLflow database"))
+                break
+            except InputError:
+                if time.monotonic() > last:
+                    raise
+                time.sleep(0.1)
+        yield
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the package warns of, or reports of its database, is not the user's to mend."""
+    before = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            logging.disable(logging.WARNING)  # it sets its own loggers' levels when imported
+            yield
+        finally:
+            logging.disable(before)

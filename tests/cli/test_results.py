@@ -1,0 +1,213 @@
+"""`undrift results`, within this process."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.cli.app import start
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
+from undrift.experiments.spec import RunSpec
+
+Captured = pytest.CaptureFixture[str]
+
+
+def save(accuracy: float, *, stand_in: bool = False, **spec: Any) -> str:
+    rows = [[accuracy], [accuracy, accuracy]]
+    metrics = Metrics.of(AccuracyMatrix(rows))
+    result = Result(
+        spec=RunSpec(**spec),
+        matrix=Graded[list[list[float]]](by_class=rows, by_node=rows),
+        metrics=Graded[Metrics](by_class=metrics, by_node=metrics),
+        validation=None,
+        drift=[],
+        cost=Cost(seconds={"total": 1.0}, peak_memory_mb=None, state_mb=0.1, threads=1),
+        versions={"undrift": "0.1.0"},
+        provenance={"stand_in": stand_in},
+    )
+    save_result(result, "runs")
+    return result.spec.id
+
+
+@pytest.fixture(autouse=True)
+def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    """Four runs in the folder `runs` of the test."""
+    monkeypatch.chdir(tmp_path)
+    return {
+        "best": save(84.0, stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)}),
+        "next": save(80.0, stream="cs-cl", seed=1, params={"gamma": 1.0}),
+        "bare": save(20.0, stream="cs-cl", method="bare"),
+        "other": save(30.0, stream="reddit-cl", method="bare", stand_in=True),
+    }
+
+
+def order(text: str, runs: dict[str, str]) -> list[str]:
+    """The names of the runs in the order in which their ids are printed."""
+    there = [(text.index(run), name) for name, run in runs.items() if run in text]
+    return [name for _, name in sorted(there)]
+
+
+def test_every_run_is_shown_by_stream_and_method(runs: dict[str, str], capsys: Captured) -> None:
+    assert start(["results"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert order(shown.out, runs) == ["best", "next", "bare", "other"]
+    assert "gamma=0.1 hidden=8,8" in shown.out
+    assert "reddit-cl (stand-in)" in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 120
+
+
+def test_filters_sorting_columns_and_limit(runs: dict[str, str], capsys: Captured) -> None:
+    arguments = ["--filter", "stream=cs-*", "--filter", "a_f>=20", "--sort", "a_f"]
+    assert start(["results", "runs", *arguments, "--columns", "id,gamma, a_f", "--limit", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["id", "param_gamma", "a_f"]
+    assert [line.split() for line in lines[2:4]] == [
+        [runs["best"], "0.1", "84.00"],
+        [runs["next"], "1", "80.00"],
+    ]
+    assert lines[4] == "2 of 3 rows; --limit 0 shows all"
+
+
+def test_the_other_way_around(runs: dict[str, str], capsys: Captured) -> None:
+    assert start(["results", "--sort", "a_f", "--reverse"]) == 0
+    assert order(capsys.readouterr().out, runs) == ["bare", "other", "next", "best"]
+
+
+def test_more_than_forty_runs_are_not_shown_unasked(capsys: Captured) -> None:
+    for seed in range(100, 140):
+        save(50.0, seed=seed)
+    assert start(["results"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("40 of 44 rows")
+    assert start(["results", "--limit", "0"]) == 0
+    assert "rows" not in capsys.readouterr().out
+
+
+def test_a_query(capsys: Captured) -> None:
+    query = "SELECT method, max(a_f) AS best FROM results GROUP BY method ORDER BY best"
+    assert start(["results", "--query", query, "--filter", "stream=cs-cl"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [lines[0], *lines[2:]] == [["method", "best"], ["bare", "20.00"], ["adr", "84.00"]]
+
+
+def test_columns_that_do_not_fit_are_named(capsys: Captured) -> None:
+    assert start(["results", "--columns", "all"]) == 0
+    shown = capsys.readouterr().out
+    assert "too wide to show: " in shown
+    assert "split_sha256; --csv - has all" in shown
+
+
+def test_csv_has_every_column_and_exact_numbers(
+    tmp_path: Path, runs: dict[str, str], capsys: Captured
+) -> None:
+    assert start(["results", "--csv", "-", "--sort", "a_f", "--limit", "3"]) == 0
+    text = capsys.readouterr().out
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["id"] for row in rows] == [runs["best"], runs["next"], runs["other"]]
+    assert [row["a_f"] for row in rows] == ["84.0", "80.0", "30.0"]
+    assert [row["stand_in"] for row in rows] == ["false", "false", "true"]
+    assert [row["param_gamma"] for row in rows] == ["0.1", "1.0", ""]
+    assert start(["results", "--csv", "all.csv", "--sort", "a_f", "--limit", "3"]) == 0
+    assert capsys.readouterr().out == "3 rows: all.csv\n"
+    assert (tmp_path / "all.csv").read_text() == text
+
+
+def test_a_pipe_that_closes_early_is_no_failure() -> None:
+    for seed in range(100, 110):
+        save(50.0, seed=seed)
+    code = (
+        "import sys; from undrift.cli.app import start; "
+        "sys.stdin.read(); sys.exit(start(['results', '--csv', '-']))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdout.close()  # before it writes: it waits for the end of its input
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
+
+
+def test_damaged_results_are_named_on_stderr(
+    tmp_path: Path, runs: dict[str, str], capsys: Captured
+) -> None:
+    (tmp_path / "runs" / runs["best"] / "result.json").write_text("{")
+    assert start(["results"]) == 0
+    shown = capsys.readouterr()
+    assert order(shown.out, runs) == ["next", "bare", "other"]
+    assert shown.err.startswith(f"skipped: runs/{runs['best']}/result.json is not a result")
+    assert shown.err.count("\n") == 1
+
+
+def test_many_damaged_results_are_counted(tmp_path: Path, capsys: Captured) -> None:
+    for i in range(25):
+        (tmp_path / "runs" / f"x{i}").mkdir()
+        (tmp_path / "runs" / f"x{i}" / "result.json").write_text("{")
+    assert start(["results"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "skipped: 5 more damaged results"
+
+
+def test_nothing_found_is_said(tmp_path: Path, capsys: Captured) -> None:
+    assert start(["results", "--filter", "a_f>99"]) == 0
+    assert capsys.readouterr().out == "no run passes the filters in runs\n"
+    assert start(["results", "--query", "SELECT id FROM results WHERE a_f > 99"]) == 0
+    assert capsys.readouterr().out == "no rows\n"
+    (tmp_path / "empty").mkdir()
+    assert start(["results", "empty"]) == 0
+    assert capsys.readouterr().out == "no finished run lies in empty\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["nowhere"], "there is no folder of results nowhere"),
+        (["--filter", "a_ff>1"], "unknown column 'a_ff' (did you mean 'a_f'?)"),
+        (["--filter", "fast"], "--filter takes a column"),
+        (["--sort", "speed"], "unknown column 'speed'"),
+        (["--columns", "id,speed"], "unknown column 'speed'"),
+        (["--columns", ","], "--columns names no column"),
+        (["--reverse"], "--reverse needs --sort"),
+        (["--limit", "-1"], "--limit must be 0"),
+        (["--csv", "--limit"], "--csv needs the name of a file"),
+        (["--csv", "runs"], "cannot write runs"),
+        (["--query", "SELECT x FROM results"], "no such column: x"),
+        (["--query", "SELECT 1", "--sort", "a_f"], "--query says the columns and the order"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: list[str], what: str, capsys: Captured) -> None:
+    assert start(["results", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert what in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+
+
+def test_help_has_examples(capsys: Captured) -> None:
+    assert start(["results", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for text in ("--filter", "--query", "--csv", 'undrift results --filter method=adr --filter "a'):
+        assert text in shown
+
+
+def test_it_does_not_import_torch() -> None:
+    code = (
+        "import sys; from undrift.cli.app import start; assert start(['results']) == 0; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert done.returncode == 0

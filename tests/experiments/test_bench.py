@@ -1,0 +1,191 @@
+"""A bench: what is missing is made once, failures stand alone, the dead are replaced."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from undrift.experiments.bench import Progress, bench, survey
+from undrift.experiments.checkpoint import checkpoint_path
+from undrift.experiments.jobs import Job
+from undrift.experiments.manifest import load_manifest, manifest_path
+from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.result import load_result, result_path
+from undrift.experiments.run import run
+from undrift.experiments.spec import RunSpec
+from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, Settings, perform
+from undrift.storage.lock import alone
+from undrift.testing.graphs import tiny_graph
+
+QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> str:
+    """A stream file: worker processes read it as a user's would."""
+    graph = tiny_graph()
+    assert graph.labels is not None
+    parts: dict[str, Any] = {"labels": graph.labels.numpy()}
+    features = sp.csr_matrix(np.abs(np.asarray(graph.features)))
+    for prefix, matrix in (("adj", graph.adjacency.to_scipy()), ("attr", features)):
+        parts |= {f"{prefix}_data": matrix.data, f"{prefix}_indices": matrix.indices}
+        parts |= {f"{prefix}_indptr": matrix.indptr, f"{prefix}_shape": np.array(matrix.shape)}
+    np.savez(tmp_path / "graph.npz", **parts)
+    path = tmp_path / "stream.toml"
+    path.write_text('name = "tiny"\n[graph]\nnpz = "graph.npz"\n[tasks]\nbase = 2\nincrement = 2\n')
+    return str(path)
+
+
+def plan(stream: str, **changes: Any) -> Plan:
+    grid: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2)}
+    rows = (PlanRow("bare", "bare", QUICK), PlanRow("adr", "adr", QUICK, grid))
+    return replace(Plan("mine", "Mine", rows, (stream,), seeds=(0, 1)), **changes)
+
+
+def test_what_is_missing_is_made_and_nothing_twice(tmp_path: Path, stream: str) -> None:
+    out = tmp_path / "runs"
+    mine = plan(stream)
+    assert survey([mine], out).waiting == 2
+    seen: list[tuple[int, int]] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append((len(progress.done), progress.waiting))
+
+    done = bench([mine], out, workers=2, watch=watch)
+    assert (len(done.done), len(done.failed), done.found) == (5, 0, 0)
+    assert seen[0] == (0, 2)
+    assert seen[-1] == (5, 0)
+    manifest = load_manifest(manifest_path("mine", out))
+    for cell in manifest.cells:
+        assert cell.run is not None
+        spec = RunSpec(
+            stream=stream,
+            method=cell.method,
+            seed=cell.seed,
+            params=cell.params,
+        )
+        assert load_result(out / cell.run / "result.json").matrix == run(spec).matrix
+    assert not list(out.rglob("*.safetensors"))
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
+    again = bench([mine], out, workers=2)
+    assert (len(again.done), again.found) == (0, 5)
+    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
+
+
+def test_a_damaged_result_is_made_again(tmp_path: Path, stream: str) -> None:
+    out = tmp_path / "runs"
+    mine = plan(stream, rows=(PlanRow("bare", "bare", QUICK),), seeds=(0,))
+    bench([mine], out)
+    (path,) = out.glob("*/result.json")
+    whole = path.read_text()
+    path.write_text(whole[:100])
+    assert len(survey([mine], out).pending) == 1
+    bench([mine], out)
+    assert load_result(path).matrix == run(next(iter(mine.cells())).run).matrix
+
+
+def test_a_failed_run_stands_alone(tmp_path: Path, stream: str) -> None:
+    rows = (
+        PlanRow("wide", "acil", {**QUICK, "alpha": 10**9}),  # no machine has the memory
+        PlanRow("bare", "bare", QUICK),
+    )
+    out = tmp_path / "runs"
+    done = bench([plan(stream, rows=rows, seeds=(0,))], out)
+    assert [failure.job.base.method for failure in done.failed] == ["acil"]
+    assert done.failed[0].error.startswith("RuntimeError: ")
+    assert [job.base.method for job, _ in done.done] == ["bare"]
+    wide, bare = load_manifest(manifest_path("mine", out)).cells
+    assert wide.failed == done.failed[0].error
+    assert bare.failed is None
+
+
+@pytest.fixture
+def heard() -> list[tuple[Any, ...]]:
+    return []
+
+
+def job(stream: str, **params: Any) -> Job:
+    from undrift.experiments.spec import pinned
+
+    return Job(run=pinned(RunSpec(stream=stream, method="bare", params={**QUICK, **params})))
+
+
+def test_a_worker_says_how_it_goes(tmp_path: Path, stream: str, heard: list[Any]) -> None:
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    assert heard[0] == (STEP, "loading the stream", 0.0)
+    assert heard[-1] == (DONE,)
+    heard.clear()
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    assert heard == [(DONE,)]  # it is there
+
+
+def test_a_job_that_another_process_has_is_left_to_it(
+    tmp_path: Path, stream: str, heard: list[Any]
+) -> None:
+    mine = job(stream)
+    (tmp_path / "locks").mkdir()
+    with alone(tmp_path / "locks" / f"{mine.id}.lock", "testing"):
+        perform(mine, tmp_path, lambda *m: heard.append(m), Settings())
+    assert heard == [(BUSY,)]
+
+
+def test_an_error_is_said_with_its_trace(
+    tmp_path: Path, stream: str, heard: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from undrift.experiments import run as module
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("on\npurpose")
+
+    monkeypatch.setattr(module, "evaluate", broken)
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    what, error, trace = heard[-1]
+    assert what == FAILED
+    assert error == "ZeroDivisionError: on purpose"
+    assert "in broken" in trace
+    assert not list(tmp_path.rglob("result.json"))
+
+
+def test_checkpoints_are_written_only_if_wanted(
+    tmp_path: Path, stream: str, heard: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from undrift.experiments import execute as module
+
+    written: list[Path] = []
+    monkeypatch.setattr(module, "save_checkpoint", lambda folder, *_: written.append(folder))
+    perform(job(stream), tmp_path / "a", lambda *m: heard.append(m), Settings(checkpoints=False))
+    assert written == []
+    perform(job(stream), tmp_path / "b", lambda *m: heard.append(m), Settings())
+    assert len(written) == 2
+    assert (
+        checkpoint_path(written[0]).parent == result_path(job(stream).base, tmp_path / "b").parent
+    )
+
+
+def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tmp_path: Path, stream: str) -> None:
+    """As the system does when memory runs out."""
+    import multiprocessing
+
+    killed: list[int] = []
+
+    def kill(progress: Progress) -> None:
+        for child in multiprocessing.active_children():
+            if not killed and progress.running and child.pid:
+                killed.append(child.pid)
+                os.kill(child.pid, signal.SIGKILL)
+
+    mine = plan(stream, rows=(PlanRow("bare", "bare", QUICK),), seeds=(0, 1))
+    done = bench([mine], tmp_path / "runs", workers=1, watch=kill)
+    assert len(killed) == 1
+    assert [failure.error for failure in done.failed] == [
+        "its process was killed by signal 9 (9 is often a lack of memory)"
+    ]
+    assert len(done.done) == 1
+    assert len(bench([mine], tmp_path / "runs").done) == 1

@@ -1,0 +1,109 @@
+"""Plans from TOML: what is read, and the line of whatever is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.experiments.plan_file import read_plan
+
+GOOD = """\
+name = "mine"
+title = "Mine"
+streams = ["synthetic", "cs-cl"]
+methods = ["bare", "adr"]
+seeds = [0, 2]
+protocol = "local"
+
+[params.adr]
+epochs = 5
+hidden = [4, 4]
+
+[grid.adr]
+gamma = [0.1, 1.0]
+alpha = 2
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return path
+
+
+def test_every_setting_of_a_grid_is_a_row(tmp_path: Path) -> None:
+    plan = read_plan(write(tmp_path, GOOD))
+    assert (plan.name, plan.title, plan.protocol) == ("mine", "Mine", "local")
+    assert [row.label for row in plan.rows] == [
+        "bare",
+        "adr gamma=0.1 alpha=2",
+        "adr gamma=1.0 alpha=2",
+    ]
+    assert plan.rows[1].params == {"epochs": 5, "hidden": (4, 4), "gamma": 0.1, "alpha": 2}
+    assert plan.seeds == (0, 2)
+    assert all(cell.search is None for cell in plan.cells())
+
+
+def test_with_search_the_grid_is_searched(tmp_path: Path) -> None:
+    plan = read_plan(write(tmp_path, "search = true\n" + GOOD))
+    assert [row.label for row in plan.rows] == ["bare", "adr"]
+    assert plan.rows[1].grid == {"gamma": (0.1, 1.0), "alpha": (2,)}
+
+
+def test_a_searched_method_without_a_grid_has_its_own(tmp_path: Path) -> None:
+    plan = read_plan(write(tmp_path, 'search = true\nstreams = ["synthetic"]\nmethods = ["ewc"]\n'))
+    assert plan.name == "plan"
+    assert plan.seeds == (0, 1, 2, 3, 4)
+    assert len(plan.rows[0].grid["strength"]) > 1
+
+
+def test_a_stream_file_is_found_from_the_plan(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"plan.toml, line 1: .*papers"):
+        read_plan(write(tmp_path, 'streams = ["papers/stream.toml"]\nmethods = ["bare"]\n'))
+
+
+@pytest.mark.parametrize(
+    ("change", "by", "line", "match"),
+    [
+        ('"cs-cl"', '"cs"', 3, "unknown stream 'cs'.*did you mean 'cs-cl'"),
+        ('"bare"', '"bear"', 4, "unknown method 'bear'.*did you mean 'bare'"),
+        ("gamma =", "gama =", 13, "unknown parameter of adr 'gama'.*did you mean 'gamma'"),
+        ("epochs = 5", 'epochs = "many"', 9, "epochs='many' does not suit method 'adr'"),
+        ("[0.1, 1.0]", "[0.1, -1.0]", 13, "gamma must be greater than 0, not -1.0"),
+        ("alpha = 2", "alpha = 0", 14, "alpha must be a whole number of at least 1"),
+        ("alpha = 2", "alpha = []", 14, "the grid of alpha has no value"),
+        ("[0, 2]", "[0, -2]", 5, "seeds must be different whole numbers"),
+        ("[0, 2]", "[1, 1]", 5, "seeds must be different whole numbers"),
+        ('"local"', '"lokal"', 6, "unknown protocol 'lokal'"),
+        ("title", "titel", 2, "unknown key 'titel'.*did you mean 'title'"),
+        ('["bare", "adr"]', '"adr"', 4, "methods must be a list of names"),
+        ('["bare", "adr"]', '["adr", "adr"]', 4, "methods names something twice"),
+        ('["bare", "adr"]', '["bare"]', 8, "methods has no 'adr'"),
+        ("[grid.adr]", "[grid.ard]", 12, "unknown method 'ard'"),
+        ('"mine"', '"../mine"', 1, "cannot be the name of a file"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(
+    tmp_path: Path, change: str, by: str, line: int, match: str
+) -> None:
+    assert change in GOOD
+    path = write(tmp_path, GOOD.replace(change, by, 1))
+    with pytest.raises(InputError, match=rf"plan.toml, line {line}: .*{match}"):
+        read_plan(path)
+
+
+def test_search_is_yes_or_no(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="line 1: search must be true or false"):
+        read_plan(write(tmp_path, "search = 3\n" + GOOD))
+
+
+def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not TOML"):
+        read_plan(write(tmp_path, "streams = ["))
+    with pytest.raises(InputError, match="cannot read the plan"):
+        read_plan(tmp_path / "no.toml")
+    (tmp_path / "bin.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="it is not text"):
+        read_plan(tmp_path / "bin.toml")

@@ -1,0 +1,87 @@
+"""The named plans hold what they promise, with and without data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.experiments.plans import (
+    MORE_STREAMS,
+    PAPER_STREAMS,
+    PARTS,
+    PLANS,
+    TABLE1,
+    named_plan,
+    named_plans,
+    restricted,
+)
+from undrift.experiments.published import published, published_rows
+from undrift.experiments.search import check_grid, settings_of
+from undrift.learners.registry import METHODS, method_class
+
+SHARED = {"adr", "adr-plus", "acil", "ds-al"}  # their grids train once
+
+
+@pytest.fixture
+def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+
+
+def test_table1_has_the_papers_rows() -> None:
+    assert set(TABLE1) == set(published_rows("table1"))
+    for row in TABLE1:
+        for stream in PAPER_STREAMS:
+            assert published("table1", row, stream, "a_f") is not None
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_grid_keeps_the_budget_and_runs(method: str) -> None:
+    """At most 28 settings, at most 8 of which train anew: the rule under every table."""
+    grid = method_class(method).grid
+    limit = 28 if method in SHARED else 8
+    assert len(settings_of(grid)) <= limit
+    check_grid(method, {}, grid)
+
+
+@pytest.mark.usefixtures("nothing")
+@pytest.mark.parametrize("name", [name for name in PLANS if name.startswith("paper")])
+def test_without_data_everything_is_skipped_and_said(name: str) -> None:
+    plan = named_plan(name)
+    assert plan.streams == ()
+    assert plan.skipped
+    assert all("undrift data fetch" in skip.why for skip in plan.skipped)
+
+
+@pytest.mark.usefixtures("nothing")
+def test_stand_ins_take_the_place_of_absent_streams() -> None:
+    plan = named_plan("paper-table1", stand_ins=True)
+    assert all("stand-in" in name for name in plan.streams)
+    assert "reddit-cl-stand-in@0.05" in plan.streams
+    assert {skip.stream for skip in plan.skipped} >= set(MORE_STREAMS)
+    assert all("--stand-ins" not in skip.why for skip in plan.skipped)
+
+
+def test_smoke_needs_nothing() -> None:
+    plan = named_plan("smoke")
+    assert plan.streams == ("synthetic",)
+    assert len(list(plan.cells())) == 15
+
+
+def test_paper_is_all_of_the_papers() -> None:
+    names = [plan.name for plan in named_plans(["paper", "smoke", "paper-grid"])]
+    assert names == [*PARTS["paper"], "smoke"]
+
+
+def test_an_unknown_plan_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'paper-table1'"):
+        named_plan("paper-table")
+
+
+def test_a_plan_can_be_restricted() -> None:
+    plan = restricted(named_plan("smoke"), [], [7])
+    assert plan.seeds == (7,)
+    assert plan.streams == ("synthetic",)
+    with pytest.raises(InputError, match="has no stream 'cs-cl'"):
+        restricted(plan, ["cs-cl"], [])

@@ -1,0 +1,112 @@
+"""A researcher loses power again and again, and ends with the table of an undisturbed bench."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from undrift.experiments.manifest import load_manifest, manifest_path
+from undrift.experiments.store import load_records
+from undrift.reporting.compare import compare
+from undrift.reporting.table_csv import csv_table
+from undrift.reporting.table_markdown import markdown_table
+
+KILLS = int(os.environ.get("UNDRIFT_KILLS", "2"))
+
+PLAN = """\
+name = "power-cut"
+streams = ["synthetic"]
+methods = ["bare", "acil", "adr"]
+seeds = [0, 1]
+search = true
+
+[params.bare]
+epochs = 20
+hidden = [16, 16]
+
+[params.acil]
+epochs = 20
+hidden = [16, 16]
+
+[grid.acil]
+gamma = [0.1, 1.0]
+
+[params.adr]
+epochs = 20
+hidden = [16, 16]
+
+[grid.adr]
+gamma = [0.1, 1.0]
+"""
+
+
+def command(out: Path) -> list[str]:
+    program = "from undrift.cli import main; main()"
+    plan = str(out.parent / "plan.toml")
+    return [sys.executable, "-c", program, "bench", plan, "--workers", "2", "--out", str(out)]
+
+
+def table(out: Path) -> tuple[str, object]:
+    """The printed table, and every number behind it, without what it cost."""
+    records = load_records(out)
+    assert records.damaged == []
+    made = compare(records.results, load_manifest(manifest_path("power-cut", out)))
+    numbers = {
+        name: (result.matrix, result.metrics, result.validation, result.drift)
+        for name, result in records.results.items()
+    }
+    chosen = {search.spec.id: (search.chosen, search.trials) for search in records.searches}
+    return markdown_table(made, costs=False), (numbers, chosen)
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="kills process groups as Unix does")
+def test_the_table_after_power_cuts_is_that_of_an_undisturbed_bench(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    calm, rough = tmp_path / "calm", tmp_path / "rough"
+    began = time.monotonic()
+    done = subprocess.run(command(calm), capture_output=True, text=True, check=True)
+    length = time.monotonic() - began
+    assert "0 failed" in done.stdout
+    rng = random.Random(7)
+    for k in range(KILLS):
+        bench = subprocess.Popen(
+            command(rough),
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(rng.uniform(0.15, 0.6) * length)
+        if k % 2:  # the power goes: everything at once
+            os.killpg(bench.pid, signal.SIGKILL)
+        else:  # the bench alone: its workers must notice
+            bench.kill()
+        bench.wait()
+    last = subprocess.run(command(rough), capture_output=True, text=True, check=True)
+    assert "0 failed" in last.stdout
+    assert table(rough) == table(calm)
+    assert not list(rough.rglob("*.safetensors"))
+    assert not list(rough.rglob("*.part"))
+    made = compare(load_records(rough).results, load_manifest(manifest_path("power-cut", rough)))
+    assert csv_table(made).count("\n") > 6
+
+
+def test_two_benches_share_a_folder(tmp_path: Path) -> None:
+    """Every run is made by one of them, and both end well."""
+    (tmp_path / "plan.toml").write_text(PLAN.replace("seeds = [0, 1]", "seeds = [0]"))
+    out = tmp_path / "runs"
+    both = [
+        subprocess.Popen(command(out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    ends = [bench.communicate(timeout=240) for bench in both]
+    assert [bench.returncode for bench in both] == [0, 0], ends
+    records = load_records(out)
+    assert len(records.results) == 3
+    assert all(cell.run in records.results for cell in records.manifests[0].cells)
