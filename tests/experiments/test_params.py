@@ -67,5 +67,5 @@ def test_where_no_reading_fits_the_likeliest_is_kept_to_complain_about() -> None
 
 
 def test_an_unknown_method_prints_the_list() -> None:
-    with pytest.raises(InputError, match=r"unknown method 'adrr' .*adr, bare"):
+    with pytest.raises(InputError, match=r"unknown method 'adrr' .*acil, adr"):
         check_params("adrr", {})
