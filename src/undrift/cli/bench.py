@@ -99,7 +99,7 @@ def bench(
         console_err.print(
             "interrupted; finished runs and finished tasks are kept: the same command goes on"
         )
-        raise
+        raise SystemExit(130) from None
     _write_table(out)
     _close(console, console_err, progress, out, traceback)
     if progress.failed:
@@ -225,10 +225,10 @@ def duration(seconds: float) -> str:
 def _close(
     console: Console, errors: Console, progress: Progress, out: Path, traceback: bool
 ) -> None:
-    for failure in progress.failed:
-        errors.print(f"failed: {failure.job.name}: {failure.error}", markup=False, soft_wrap=True)
+    for failure in progress.failed:  # their errors were told when they happened
         if traceback and failure.trace:
-            errors.print(failure.trace, markup=False, soft_wrap=True)
+            text = f"{failure.job.name}:\n{failure.trace}"
+            errors.print(text, markup=False, highlight=False, soft_wrap=True)
     if progress.failed and not traceback:
         errors.print("add --traceback to see where; the same command tries again")
     seconds = sum(spent for _, spent in progress.done)

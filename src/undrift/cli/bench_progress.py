@@ -42,10 +42,13 @@ class _View:
         for job, spent in progress.done[self._told :]:
             self._told += 1
             done = progress.found + self._told + len(progress.failed)
-            self._console.print(f"[{done}/{total}] {job.name}: {duration(spent)}", markup=False)
+            self._say(f"[{done}/{total}] {job.name}: {duration(spent)}")
         for failure in progress.failed[self._failed :]:
             self._failed += 1
-            self._console.print(f"failed: {failure.job.name}: {failure.error}", markup=False)
+            self._say(f"failed: {failure.job.name}: {failure.error}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def left(self, progress: Progress) -> float:
         """Seconds until the end, by what jobs of the same kind took."""
@@ -67,7 +70,10 @@ class _View:
         for job, what, share, since in progress.running.values():
             spent = duration(time.monotonic() - since)
             lines.add_row(ProgressBar(1.0, share, width=16), job.name, what, spent)
-        return Group(ProgressBar(max(total, 1), done), Text(counts), lines)
+        head = Table.grid(expand=True)
+        head.add_row(ProgressBar(max(total, 1), done))
+        head.add_row(Text(counts))
+        return Group(head, lines)
 
 
 def _total(progress: Progress) -> int:

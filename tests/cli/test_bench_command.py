@@ -1,0 +1,141 @@
+"""`undrift bench`: what it says before, during and after; without starting a worker."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.cli.app import start
+from undrift.experiments import bench as module
+from undrift.experiments.bench import Failure, Progress
+from undrift.experiments.jobs import Job
+from undrift.experiments.spec import RunSpec
+
+Captured = pytest.CaptureFixture[str]
+JOB = Job(run=RunSpec(method="bare"))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, *states: Progress) -> list[dict[str, Any]]:
+    """A bench that shows these states one after the other and ends with the last."""
+    asked: list[dict[str, Any]] = []
+
+    def bench(plans: Any, out: Path, **settings: Any) -> Progress:
+        asked.append({"plans": [plan.name for plan in plans], "out": out, **settings})
+        for state in states:
+            settings["watch"](state)
+        out.mkdir(exist_ok=True)
+        return states[-1]
+
+    monkeypatch.setattr(module, "bench", bench)
+    return asked
+
+
+def test_a_dry_run_says_how_much_and_how_long(capsys: Captured, tmp_path: Path) -> None:
+    assert start(["bench", "smoke", "--dry-run", "--workers", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "smoke: 5 rows x 1 streams x 3 seeds = 15 runs" in shown
+    assert "0 jobs done, 15 runs and 2 searches to do" in shown
+    assert "with 2 workers" in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_skipped_streams_are_listed(capsys: Captured) -> None:
+    assert start(["bench", "paper-grid", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "skipped cs-cl: its data is not on disk (undrift data fetch coauthor-cs)" in shown
+    assert "or add --stand-ins" in shown
+    assert start(["bench", "paper-grid", "--dry-run", "--stand-ins"]) == 0
+    assert "stand-in data: " in capsys.readouterr().out
+
+
+def test_what_happens_is_told_line_by_line(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Progress(pending=[JOB], waiting=1)
+    done = Progress(found=1, done=[(JOB, 3.0)])
+    asked = fake(monkeypatch, running, done)
+    assert start(["bench", "smoke", "--threads", "2", "--workers", "3", "--no-checkpoints"]) == 0
+    shown = capsys.readouterr()
+    assert "[2/2] bare on synthetic, seed 0: 3 s" in shown.err
+    assert "1 jobs done in 3 s of worker time, 1 were there, 0 failed" in shown.out
+    assert asked[0]["workers"] == 3
+    assert asked[0]["settings"].threads == 2
+    assert asked[0]["settings"].checkpoints is False
+
+
+def test_a_failed_run_gives_exit_code_one(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(monkeypatch, Progress(failed=[Failure(JOB, "ValueError: [odd]", "in line 3")]))
+    assert start(["bench", "smoke"]) == 1
+    shown = capsys.readouterr().err
+    assert "failed: bare on synthetic, seed 0: ValueError: [odd]" in shown
+    assert "in line 3" not in shown
+    assert start(["bench", "smoke", "--traceback"]) == 1
+    assert "in line 3" in capsys.readouterr().err
+
+
+def test_an_interruption_says_that_nothing_is_lost(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "bench", interrupted)
+    assert start(["bench", "smoke"]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ([], "name a plan (smoke, paper-table1"),
+        (["paper-tabel1"], "did you mean 'paper-table1'"),
+        (["none.toml"], "cannot read the plan none.toml"),
+        (["smoke", "--workers", "0"], "--workers must be 1 or more"),
+        (["smoke", "--streams", "cs-cl"], "no plan here has the stream 'cs-cl'"),
+        (["smoke", "--seeds", "-1"], "a seed is at least 0"),
+        (["smoke", "--track", "excel"], "excel"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(capsys: Captured, arguments: list[str], match: str) -> None:
+    assert start(["bench", *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert match in shown
+    assert shown.count("\n") == 1
+
+
+def test_two_files_of_one_name_are_refused(capsys: Captured, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text(
+            'name = "x"\nstreams = ["synthetic"]\nmethods = ["bare"]\n'
+        )
+    assert start(["bench", "a.toml", "b.toml", "--dry-run"]) == 2
+    assert "two plans are called 'x'" in capsys.readouterr().err
+
+
+def test_the_live_view_shows_what_runs() -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    from undrift.cli.bench_progress import bench_progress
+    from undrift.experiments.estimate import Estimator
+
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, width=100)
+    running = Progress(found=2, running={"x": (JOB, "task 2/4 train", 0.25, 0.0)}, pending=[JOB])
+    with bench_progress(console, Estimator(), 2, []) as watch:
+        watch(running)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue())
+    assert "2/4 done, 1 running, 0 failed, about" in shown
+    assert "task 2/4 train" in shown
