@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: install demo test check lint types imports bench figures clean
+.PHONY: install demo browser test check lint types imports bench figures clean
 
 install: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[pyg,figures,tables,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[pyg,figures,tables,report,docs,dev]"
 	touch $@
 
 demo: $(READY)
@@ -20,6 +20,16 @@ demo: $(READY)
 # one torch thread per worker: two-thread torch slows many times when the other core is busy
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -q
+
+# Debian's Chromium for the tests of the HTML report; without it they skip and say so
+browser: $(READY)
+	@if command -v chromium >/dev/null; then echo "chromium is there"; \
+	elif ! command -v apt-get >/dev/null; then echo "skipped: no apt-get here; install Chromium by hand"; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get install -y --no-install-recommends chromium; \
+	elif sudo -n true 2>/dev/null; then sudo -n apt-get install -y --no-install-recommends chromium; \
+	else echo "skipped: installing chromium needs root, and sudo asks for a password"; fi \
+	|| echo "skipped: apt-get could not install chromium; try apt-get update"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -23,6 +23,8 @@ For example:
 
     undrift run                   ADR on a generated stream, in about a minute
     undrift run --stream cs-cl --method adr --seed 1
+    undrift results               what the runs so far came to
+    undrift report                tables, figures and a page of all of it
     undrift streams               what there is to learn from
     undrift methods               what there is to learn with
     undrift data fetch coauthor-cs
@@ -46,6 +48,49 @@ For example:
     undrift run --stream papers/stream.toml     a graph of your own
     undrift run --set gamma=0.1 --set alpha=4 --set hidden=64,64
     undrift run --protocol local --threads 4 --out /tmp/runs
+    undrift run --track tensorboard --track mlflow
+""",
+    ),
+    "results": (
+        "Show the results in a folder: filter, sort, ask in SQL, write CSV.",
+        """\
+For example:
+
+    undrift results
+    undrift results --filter method=adr --filter "a_f>=80" --sort a_f
+    undrift results --filter "stream=c*" --filter gamma=0.1 --columns id,a_f
+    undrift results --query "SELECT method, avg(a_f), stdev(a_f) FROM results
+                             WHERE stream = 'cs-cl' GROUP BY method"
+    undrift results /tmp/runs --csv runs.csv
+    undrift results --csv - | head
+""",
+    ),
+    "bench": (
+        "Make every run of a plan that is not there yet, in parallel; resumable.",
+        """\
+A plan is a name (smoke, paper-table1, paper-ablation, paper-grid,
+paper-plasticity, paper-drift, paper-imbalance, paper) or a TOML file. Finished
+runs are kept: after an interruption the same command goes on.
+
+For example:
+
+    undrift bench smoke
+    undrift bench paper-table1 --dry-run          how long would it take?
+    undrift bench paper-table1 paper-ablation --streams cs-cl --workers 2
+    undrift bench mine.toml --out runs
+""",
+    ),
+    "report": (
+        "Make the report of a folder of results: tables, figures, one HTML page.",
+        """\
+OUT/index.html has everything inside and needs no network. OUT/tables has the
+tables as Markdown, LaTeX and CSV, OUT/figures the figures as SVG and PDF.
+
+For example:
+
+    undrift report
+    undrift report runs --out report
+    undrift report /tmp/runs --out /tmp/report
 """,
     ),
     "streams": (
@@ -117,6 +162,8 @@ def start(arguments: Sequence[str]) -> int:
         command(*bound.args, **bound.kwargs)
     except InputError as error:
         return _complain(_one_line(error), BAD_INPUT)
+    except SystemExit as end:  # a command that has said itself how it ended
+        return end.code if isinstance(end.code, int) else FAILED
     except KeyboardInterrupt:
         return _complain("interrupted; nothing was written", INTERRUPTED)
     except Exception as error:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError, unknown_name
 from undrift.learners.registry import METHODS
+from undrift.reporting.figure_sheet import blank_figure
+from undrift.reporting.figure_style import display, style_of
 from undrift.storage.files import write_atomically
 
 if TYPE_CHECKING:
@@ -18,35 +20,17 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["accuracy_matrix_figure", "canvas", "learning_curves", "style_of", "write_figure"]
+__all__ = [
+    "accuracy_matrix_figure",
+    "canvas",
+    "learning_curves",
+    "limits",
+    "spread_apart",
+    "style_of",
+    "write_figure",
+]
 
 SUFFIXES = (".pdf", ".png", ".svg")
-
-# Okabe and Ito's palette, told apart with any colour vision; grey in place of its yellow, which
-# is too faint for a line on white
-_FIXED = {"adr": "#D55E00", "joint": "#000000", "bare": "#8C8C8C"}
-_COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_DASHES = ("-", "--", ":")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-
-def style_of(method: str, stranger: int = 0) -> dict[str, Any]:
-    """The colour, dash and marker of a method: the same in every figure, whoever else is in it.
-
-    A name that is not registered gets a style after all of those, `stranger` places further.
-
-    >>> style_of("adr")["color"]
-    '#D55E00'
-    """
-    names = list(METHODS)
-    place = names.index(method) if method in names else len(names) + stranger
-    marker = _MARKERS[place % len(_MARKERS)]
-    if method in _FIXED:
-        return {"color": _FIXED[method], "linestyle": "-", "marker": marker}
-    rank = place - sum(name in _FIXED for name in names[:place])
-    lap, colour = divmod(rank, len(_COLOURS))
-    dash = _DASHES[lap % len(_DASHES)]
-    return {"color": _COLOURS[colour], "linestyle": dash, "marker": marker}
 
 
 def learning_curves(results: Mapping[str, Sequence[Result]], path: str | Path) -> None:
@@ -79,7 +63,7 @@ def learning_curves(results: Mapping[str, Sequence[Result]], path: str | Path) -
     axes.set_ylabel("accuracy $A_t$ by class (%)")
     axes.grid(axis="y", color="#E3E3E3", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_ylim(*_limits(*axes.get_ylim()))
+    axes.set_ylim(*limits(*axes.get_ylim()))
     _title(axes, every[0], f"accuracy after each task, {_seeds(results)}")
     _name_lines(axes, labels)
     write_figure(figure, path)
@@ -112,11 +96,11 @@ def accuracy_matrix_figure(result: Result, path: str | Path) -> None:
     means.tick_params(length=0, labelsize=8)
     means.spines[:].set_visible(False)
     axes.annotate("$A_t$", (1, 0), (8, -13), "axes fraction", "offset points", va="center")
-    _title(axes, result, f"{_display(result.spec.method)}, seed {result.spec.seed}")
+    _title(axes, result, f"{display(result.spec.method)}, seed {result.spec.seed}")
     write_figure(figure, path)
 
 
-def _limits(low: float, high: float) -> tuple[float, float]:
+def limits(low: float, high: float) -> tuple[float, float]:
     """At least ten points high, so that noise does not look like a trend, and in 0 to 101."""
     middle, half = (low + high) / 2, max(high - low, 10.0) / 2
     top = min(middle + half, 101.0)
@@ -145,7 +129,7 @@ def _name_lines(axes: Axes, labels: Mapping[str, tuple[float, str]]) -> None:
     heights = spread_apart(ends, (high - low) * 0.055, low, high)
     for name, height in zip(names, heights, strict=True):
         axes.annotate(
-            _display(name),
+            display(name),
             xy=(1.0, height),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),
@@ -178,10 +162,6 @@ def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -
     return [height + k * gap for k, height in enumerate(level)]
 
 
-def _display(method: str) -> str:
-    return METHODS[method].display if method in METHODS else method
-
-
 def _seeds(results: Mapping[str, Sequence[Result]]) -> str:
     counts = sorted({len(group) for group in results.values()})
     if counts == [1]:
@@ -197,29 +177,28 @@ def _title(axes: Axes, result: Result, rest: str) -> None:
 
 def canvas(path: str | Path, *, width: float, height: float) -> tuple[Figure, Axes]:
     """An empty figure in inches; refuses a suffix that cannot be written."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise unknown_name("kind of figure", suffix, SUFFIXES)
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError(
-            "figures need matplotlib; install it with: pip install 'undrift[figures]'"
-        ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)  # a figure of its own: pyplot's global state stays untouched
+    _suffix(path)
+    figure = blank_figure(width, height, layout="constrained")
     return figure, figure.add_subplot()
 
 
-def write_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure in the form of the path's suffix, whole or not at all."""
-    from matplotlib import rc_context
+def _suffix(path: str | Path) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise unknown_name("kind of figure", suffix, SUFFIXES)
+    return suffix
 
-    kind = Path(path).suffix.lower().removeprefix(".")
+
+def write_figure(figure: Figure, path: str | Path, *, dpi: int = 160) -> None:
+    """Write a figure in the form of the path's suffix, whole or not at all."""
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    kind = _suffix(path).removeprefix(".")
     # no date and a fixed salt: the same results give the same file
     dated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     image = BytesIO()
-    with rc_context({"svg.hashsalt": "undrift", "svg.fonttype": "path"}):
-        figure.savefig(image, format=kind, dpi=160, metadata=dated[kind])
+    with rc_context():
+        rcdefaults()  # not the user's: the same file on every machine
+        rcParams.update({"svg.hashsalt": "undrift", "svg.fonttype": "path", "pdf.fonttype": 42})
+        figure.savefig(image, format=kind, dpi=dpi, metadata=dated[kind])
     write_atomically(path, image.getvalue())

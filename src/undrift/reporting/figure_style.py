@@ -1,0 +1,136 @@
+"""How a method and a stream look and are called: the same in every figure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from undrift.learners.registry import METHODS
+from undrift.reporting.names import stream_title
+
+if TYPE_CHECKING:
+    from undrift.experiments.result import Result
+
+__all__ = ["display", "drawn_title", "ink", "safe_name", "style_of", "title_of"]
+
+
+class _Look(NamedTuple):
+    colour: str
+    dash: str
+    marker: str
+
+
+# Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is too
+# faint for a line on white; then four dark colours after Tol's that differ from it in lightness.
+# A colour is used twice at most, once as a full line and once dashed. No two methods share a
+# marker (a hollow square is not a full one), and lines of the same dash differ in colour for
+# everyone: the test computes it.
+_VERMILION, _ORANGE, _PINK, _BLUE, _SKY, _GREEN = (
+    *("#D55E00", "#E69F00", "#CC79A7"),
+    *("#0072B2", "#56B4E9", "#009E73"),
+)
+_BLACK, _GREY, _INDIGO, _WINE, _OLIVE, _FOREST = (
+    *("#000000", "#8C8C8C", "#332288"),
+    *("#882255", "#8F8F2E", "#117733"),
+)
+_LOOKS = {
+    "bare": _Look(_GREY, ":", "X"),
+    "joint": _Look(_BLACK, "-", "8"),
+    "lwf": _Look(_ORANGE, "-", "<"),
+    "ewc": _Look(_WINE, "--", ">"),
+    "mas": _Look(_FOREST, "--", "d"),
+    "twp": _Look(_INDIGO, "--", "p"),
+    "er-gnn": _Look(_ORANGE, "--", "s"),
+    "cat": _Look(_OLIVE, "-.", "h"),
+    "polo": _Look(_PINK, "--", "H"),
+    "efc": _Look(_PINK, "-", "v"),
+    "acil": _Look(_BLUE, "-", "s"),
+    "ds-al": _Look(_SKY, "-", "D"),
+    "dpcr": _Look(_GREEN, "-", "^"),
+    "adr": _Look(_VERMILION, "-", "o"),
+    "propagation": _Look(_INDIGO, "-", "*"),
+    "adr-plus": _Look(_VERMILION, "--", "P"),
+    "hybrid": _Look(_BLUE, "--", "$H$"),
+}
+_SPARE_COLOURS = (_GREEN, _WINE, _INDIGO, _SKY, _ORANGE, _PINK, _FOREST)
+_SPARE_DASHES = (":", "-.")
+_SPARE_MARKERS = ("$1$", "$2$", "$3$", "$4$", "$5$", "$6$", "$7$", "$8$", "$9$")
+
+
+def style_of(method: str, stranger: int = 0) -> dict[str, Any]:
+    """The colour, dash and marker of a method: the same in every figure, whoever else is in it.
+
+    The marker of a method that keeps examples is hollow. A name that is in no table gets a
+    style after all of those, `stranger` places further.
+
+    >>> style_of("adr")["color"]
+    '#D55E00'
+    """
+    look = _LOOKS.get(method) or _spare(method, stranger)
+    hollow = method in METHODS and METHODS[method].keeps_examples
+    return {
+        "color": look.colour,
+        "linestyle": look.dash,
+        "marker": look.marker,
+        "markerfacecolor": "white" if hollow else look.colour,
+    }
+
+
+def _spare(method: str, stranger: int) -> _Look:
+    new = [name for name in METHODS if name not in _LOOKS]  # registered, but not yet in the table
+    place = new.index(method) if method in new else len(new) + stranger
+    lap, colour = divmod(place, len(_SPARE_COLOURS))
+    return _Look(
+        _SPARE_COLOURS[colour],
+        _SPARE_DASHES[lap % len(_SPARE_DASHES)],
+        _SPARE_MARKERS[place % len(_SPARE_MARKERS)],
+    )
+
+
+def ink(colour: str) -> str:
+    """The colour as dark as text on white needs: at least 4.5 to 1 of contrast.
+
+    >>> ink("#000000"), ink("#E69F00")
+    ('#000000', '#9B6A00')
+    """
+    parts = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+    while _luminance(parts) > 0.18:  # (1 + 0.05) / (0.18 + 0.05) > 4.5
+        parts = [int(part * 0.96) for part in parts]
+    return "#" + "".join(f"{part:02X}" for part in parts)
+
+
+def _luminance(parts: list[int]) -> float:
+    linear = [
+        part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4
+        for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def display(method: str) -> str:
+    """The name of a method as papers write it; one that is not registered is called as it is."""
+    name = METHODS[method].display if method in METHODS else method
+    return name.replace("$", "")  # figures would read it as mathematics
+
+
+def title_of(result: Result) -> str:
+    """How a figure names the stream of a result: as a table does, and a stand-in says so."""
+    return drawn_title(result.spec.stream, stand_in=result.stand_in)
+
+
+def drawn_title(stream: str, *, stand_in: bool = False) -> str:
+    """The title of a stream as tables print it, safe to draw.
+
+    >>> drawn_title("cs-cl"), drawn_title("my $5 stream", stand_in=True)
+    ('CS-CL', 'my 5 stream (stand-in)')
+    """
+    return stream_title(stream, stand_in=stand_in).replace("$", "")
+
+
+def safe_name(text: str) -> str:
+    """A name that any file system takes.
+
+    >>> safe_name("reddit-cl-stand-in@0.01"), safe_name("data/My stream.toml")
+    ('reddit-cl-stand-in-0.01', 'data-my-stream.toml')
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"

@@ -1,0 +1,116 @@
+"""What a click on a cell shows, as plain data for the page's script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from undrift.experiments.command import command_of
+from undrift.experiments.result import Metrics, Result
+from undrift.experiments.search_record import Search
+from undrift.reporting.html.parts import PlanTable
+from undrift.reporting.html.words import bytes_text, seconds_text, setting_text, stream_title
+
+__all__ = ["details_data"]
+
+METRICS = ("a_avg", "a_f", "a_l", "forgetting")
+
+
+def details_data(
+    plans: Sequence[PlanTable], results: Mapping[str, Result], searches: Sequence[Search]
+) -> dict[str, Any]:
+    """Every cell with the ids of its runs and searches, and those runs and searches once each.
+
+    Cost: about 600 bytes of JSON for a run.
+    """
+    by_id = {search.spec.id: search for search in searches}
+    cells: dict[str, Any] = {}
+    for p, plan in enumerate(plans):
+        cells |= _cells(plan, p, by_id)
+    used_runs = {run for cell in cells.values() for run in cell["runs"]}
+    used_searches = {search for cell in cells.values() for search in cell["searches"]}
+    return {
+        "metrics": METRICS,
+        "cells": cells,
+        "runs": {run: _run(results[run]) for run in sorted(used_runs & results.keys())},
+        "searches": {key: _search(by_id[key]) for key in sorted(used_searches)},
+    }
+
+
+def _cells(plan: PlanTable, number: int, searches: Mapping[str, Search]) -> dict[str, Any]:
+    table = next(iter(plan.tables.values()))
+    asked: dict[tuple[str, str], list[Any]] = {}
+    for cell in plan.manifest.cells if plan.manifest else ():
+        asked.setdefault((cell.row, cell.stream), []).append(cell)
+    cells: dict[str, Any] = {}
+    for r, row in enumerate(table.rows):
+        for s, stream in enumerate(table.streams):
+            runs = _runs_of(plan, row, stream)
+            planned = asked.get((row, stream), [])
+            if not runs and not planned:
+                continue
+            stand_in = " (stand-in)" if stream in table.stand_ins else ""
+            chosen = dict.fromkeys(cell.search for cell in planned if cell.search in searches)
+            failed = [[cell.seed, cell.failed] for cell in planned if cell.failed is not None]
+            cells[f"{number}-{r}-{s}"] = {
+                "title": f"{table.labels.get(row, row)} on {stream_title(stream)}{stand_in}",
+                "plan": plan.title,
+                "runs": list(runs),
+                "failed": failed,
+                "missing": [
+                    cell.seed for cell in planned if cell.failed is None and cell.run not in runs
+                ],
+                "searches": list(chosen),
+            }
+    return cells
+
+
+def _runs_of(plan: PlanTable, row: str, stream: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for table in plan.tables.values():
+        for metric in table.metrics:
+            entry = table.entries.get((row, stream, metric))
+            found |= dict.fromkeys(entry.runs if entry else ())
+    return tuple(found)
+
+
+def _run(result: Result) -> dict[str, Any]:
+    cost = result.cost
+    memory = cost.peak_memory_mb
+    return {
+        "seed": result.spec.seed,
+        "class": _metrics(result.metrics.by_class),
+        "node": _metrics(result.metrics.by_node),
+        "validation": None
+        if result.validation is None
+        else round(result.validation.by_class.a_avg, 2),
+        "cost": [
+            seconds_text(cost.seconds.get("total", 0.0)),
+            "unknown" if memory is None else bytes_text(memory * 1e6),
+            bytes_text(cost.state_mb * 1e6),
+        ],
+        "spec": result.spec.model_dump(mode="json"),
+        "command": command_of(result.spec),
+    }
+
+
+def _metrics(metrics: Metrics) -> list[float]:
+    return [round(getattr(metrics, name), 2) for name in METRICS]
+
+
+def _search(search: Search) -> dict[str, Any]:
+    trials = [
+        [
+            setting_text(trial.params),
+            None if trial.validation is None else round(trial.validation.by_class.a_avg, 2),
+            trial.failed,
+        ]
+        for trial in search.trials
+    ]
+    return {
+        "seed": search.spec.base.seed,
+        "trials": trials,
+        "chosen": setting_text(search.chosen),
+        "seconds": seconds_text(search.seconds),
+        "shared": list(search.shared_with),
+    }

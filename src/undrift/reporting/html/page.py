@@ -1,0 +1,87 @@
+"""The page itself: everything it shows laid out by the template, nothing left outside of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from undrift.reporting.html.details import details_data
+from undrift.reporting.html.method_sections import method_sections
+from undrift.reporting.html.overview import overview
+from undrift.reporting.html.parts import Page, PageFigure
+from undrift.reporting.html.surfaces import surfaces
+from undrift.reporting.html.svg import inline_svg
+from undrift.reporting.html.table import table_view
+from undrift.reporting.html.words import METRICS, seconds_text
+
+__all__ = ["render"]
+
+TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
+
+
+def render(page: Page) -> str:
+    """The HTML of a report: style, script, figures and data are all inside.
+
+    Names from the results are escaped wherever they stand, and the page forbids itself any
+    request and any script but its own, so a stream called `<script>` stays a name. The same
+    page gives the same text, byte for byte.
+    """
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = _asset(SCRIPT)
+    return environment.get_template(TEMPLATE).render(
+        title=page.title,
+        policy=_policy(script),
+        style=Markup(_asset(STYLE)),  # noqa: S704 - our own files
+        script=Markup(script),  # noqa: S704
+        about=overview(page),
+        plans=[(plan, table_view(plan, i, page.results)) for i, plan in enumerate(page.plans)],
+        figures=_figures(page.figures),
+        methods=method_sections(page.plans, page.results),
+        surfaces=surfaces(page.searches, page.stand_ins),
+        damaged=page.damaged,
+        left_out=page.left_out,
+        metrics=METRICS,
+        seconds=seconds_text,
+        data=_script_json(details_data(page.plans, page.results, page.searches)),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("undrift.reporting.html").joinpath(name).read_text(encoding="utf-8")
+
+
+def _figures(figures: Sequence[PageFigure]) -> list[tuple[PageFigure, Markup]]:
+    return [
+        (figure, inline_svg(figure.svg, prefix=f"f{i}-", label=figure.title))
+        for i, figure in enumerate(figures)
+    ]
+
+
+def _policy(script: str) -> str:
+    """A content security policy: no request at all, and no script but this one."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _script_json(data: dict[str, Any]) -> Markup:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return Markup(text)  # noqa: S704

@@ -1,0 +1,285 @@
+"use strict";
+// The page reads without this script; with it tables sort and filter, and cells and figures open.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
+
+  // an element with attributes and children; texts are set as text, so nothing is ever parsed
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children.map((child) => (child instanceof Node ? child : String(child))));
+    return element;
+  }
+
+  // light and dark -------------------------------------------------------------------------
+  function setUpTheme() {
+    const root = document.documentElement;
+    const button = document.getElementById("theme");
+    const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
+    const label = () => { button.textContent = isDark() ? "Light" : "Dark"; };
+    try {
+      const kept = localStorage.getItem("undrift-theme");
+      if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+    } catch { /* a file:// page may have no storage */ }
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      try { localStorage.setItem("undrift-theme", root.dataset.theme); } catch { /* as above */ }
+      label();
+    });
+    prefersDark.addEventListener("change", label);
+    label();
+    button.hidden = false;
+  }
+
+  // tables ---------------------------------------------------------------------------------
+  function setUpTable(article) {
+    const form = article.querySelector(".controls");
+    const table = article.querySelector(".results");
+    const bodies = Array.from(table.tBodies);
+    const planOrder = new Map(bodies.map((body) => [body, Array.from(body.rows)]));
+    const leaves = [
+      ...all("thead tr:first-child th[rowspan]", table),
+      ...all("thead tr:last-child th", table),
+    ];
+    leaves.forEach((head, column) => {
+      head.querySelector(".sort").addEventListener("click", () => sort(head, column));
+    });
+
+    function sort(head, column) {
+      const kind = head.querySelector(".sort").dataset.kind;
+      const turns = kind === "high" ? ["descending", "ascending", "none"] : ["ascending", "descending", "none"];
+      const direction = turns[(turns.indexOf(head.getAttribute("aria-sort")) + 1) % turns.length];
+      for (const other of leaves) other.setAttribute("aria-sort", "none");
+      head.setAttribute("aria-sort", direction);
+      for (const body of bodies) body.append(...sorted(planOrder.get(body), column, kind, direction));
+    }
+
+    function sorted(rows, column, kind, direction) {
+      if (direction === "none") return rows;
+      const sign = direction === "ascending" ? 1 : -1;
+      const key = (row) => {
+        const cell = row.cells[column];
+        if (kind === "text") return cell.textContent.trim().toLowerCase();
+        return cell.dataset.value === undefined ? null : Number(cell.dataset.value);
+      };
+      const keyed = rows.map((row) => [key(row), row]);
+      keyed.sort(([a], [b]) => {
+        if (a === null || b === null) return (a === null) - (b === null); // no number: always last
+        return sign * (kind === "text" ? a.localeCompare(b, "en") : a - b);
+      });
+      return keyed.map(([, row]) => row);
+    }
+
+    function filter() {
+      const words = form.querySelector(".filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+      const family = form.querySelector(".family").value;
+      let shown = 0;
+      for (const body of bodies) {
+        shown = 0;
+        for (const row of body.rows) {
+          const text = `${row.cells[0].textContent} ${row.dataset.method} ${row.dataset.family}`.toLowerCase();
+          const fits = words.every((word) => text.includes(word)) && (!family || row.dataset.family === family);
+          row.hidden = !fits;
+          shown += fits;
+        }
+      }
+      form.querySelector(".count").textContent = `${shown} of ${bodies[0].rows.length} rows`;
+    }
+
+    function grade(grading) {
+      for (const part of all("[data-grading]", article)) part.hidden = part.dataset.grading !== grading;
+    }
+
+    function showKinds() {
+      for (const box of all(".kind", form)) {
+        for (const cell of all(`.k-${CSS.escape(box.value)}`, table)) cell.hidden = !box.checked;
+      }
+      headings();
+    }
+
+    // a heading spans what is shown of its columns, and a line stands where it starts
+    function headings() {
+      let shown = 3;
+      all(".group", table).forEach((group, g) => {
+        const mine = all(`th[data-group="${g}"]`, table).filter((head) => !head.hidden);
+        group.hidden = mine.length === 0;
+        group.colSpan = Math.max(mine.length, 1);
+        shown += mine.length;
+      });
+      table.style.setProperty("--columns", shown);
+      const starts = leaves.map((head, column) => {
+        const before = leaves.slice(0, column).filter((other) => !other.hidden).pop();
+        return !head.hidden && head.dataset.group !== undefined && before.dataset.group !== head.dataset.group;
+      });
+      for (const body of bodies) {
+        for (const row of body.rows) starts.forEach((is, column) => row.cells[column].classList.toggle("starts", is));
+      }
+      leaves.forEach((head, column) => head.classList.toggle("starts", starts[column]));
+    }
+
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.querySelector(".filter").addEventListener("input", filter);
+    form.querySelector(".family").addEventListener("change", filter);
+    for (const radio of all(".grading", form)) radio.addEventListener("change", () => grade(radio.value));
+    for (const box of all(".kind", form)) box.addEventListener("change", showKinds);
+    form.reset(); // a reloaded page starts as it is written
+    filter();
+    headings();
+    form.hidden = false;
+  }
+
+  // the runs of a cell ---------------------------------------------------------------------
+  const runsDialog = document.getElementById("runs");
+  const METRIC_NAMES = { a_avg: ["A", "avg"], a_f: ["A", "f"], a_l: ["A", "l"], forgetting: ["forgetting"] };
+
+  function metricName(metric) {
+    const [name, sub] = METRIC_NAMES[metric];
+    return sub ? make("span", {}, name, make("sub", {}, sub)) : make("span", {}, name);
+  }
+
+  function boxed(table, label) {
+    return make("div", { class: "box", tabindex: "0", role: "region", "aria-label": label }, table);
+  }
+
+  const number = (value) => value.toFixed(2).replace("-", "\u2212");
+
+  function runsTable(ids) {
+    const head = make("tr", {}, make("th", { scope: "col" }, "Seed"));
+    const grades = make("tr", {}, make("th", { scope: "col" }, ""));
+    for (const metric of data.metrics) {
+      head.append(make("th", { scope: "colgroup", colspan: "2", class: "group" }, metricName(metric)));
+      grades.append(make("th", { scope: "col", class: "number" }, "class"), make("th", { scope: "col", class: "number" }, "node"));
+    }
+    for (const name of ["validation", "time", "memory", "kept", "run"]) {
+      head.append(make("th", { scope: "col", class: name === "run" ? "" : "number" }, name));
+      grades.append(make("th", { scope: "col" }, ""));
+    }
+    const body = make("tbody");
+    for (const id of ids) {
+      const run = data.runs[id];
+      const row = make("tr", {}, make("th", { scope: "row" }, run.seed));
+      data.metrics.forEach((_, m) => {
+        row.append(make("td", { class: "number" }, number(run.class[m])), make("td", { class: "number" }, number(run.node[m])));
+      });
+      row.append(make("td", { class: "number" }, run.validation === null ? "\u2013" : number(run.validation)));
+      for (const text of run.cost) row.append(make("td", { class: "number" }, text));
+      row.append(make("td", {}, make("code", {}, id)));
+      body.append(row);
+    }
+    return boxed(make("table", { class: "plain" }, make("thead", {}, head, grades), body), "Metrics of each run");
+  }
+
+  // the words of a command, kept whole where a line breaks
+  function commandText(command) {
+    const words = command.split(" ").flatMap((word) => [" ", make("span", {}, word)]);
+    return make("code", {}, ...words.slice(1));
+  }
+
+  function runBlock(id) {
+    const run = data.runs[id];
+    const copy = make("button", { type: "button", class: "quiet copy" }, "Copy");
+    copy.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(run.command);
+        copy.textContent = "Copied";
+      } catch { // no clipboard on this page: select it for the reader to copy
+        getSelection().selectAllChildren(copy.parentElement.querySelector("code"));
+        copy.textContent = "Selected";
+      }
+    });
+    return make("div", { class: "run", "data-run": id },
+      make("div", { class: "run-head" }, make("strong", {}, `seed ${run.seed}`), make("code", { class: "muted" }, id)),
+      make("div", { class: "command" }, commandText(run.command), copy),
+      make("details", {}, make("summary", {}, "spec"), make("pre", {}, JSON.stringify(run.spec, null, 2))));
+  }
+
+  // one line per setting, one column per seed; what a seed chose is marked
+  function searchTable(ids) {
+    const searches = ids.map((id) => data.searches[id]);
+    const settings = Array.from(new Set(searches.flatMap((search) => search.trials.map(([setting]) => setting))));
+    const head = make("tr", {}, make("th", { scope: "col" }, "Setting"));
+    for (const search of searches) head.append(make("th", { scope: "col", class: "number" }, `seed ${search.seed}`));
+    const body = make("tbody");
+    for (const setting of settings) {
+      const row = make("tr", {}, make("th", { scope: "row" }, setting));
+      for (const search of searches) {
+        const trial = search.trials.find(([name]) => name === setting);
+        const [, value, failed] = trial || [setting, null, null];
+        const picked = trial && search.chosen === setting;
+        const cell = make("td", { class: picked ? "number picked" : "number" }, value === null ? (failed ? "failed" : "\u2013") : number(value));
+        if (failed) cell.title = failed;
+        if (picked) cell.title = "chosen";
+        row.append(cell);
+      }
+      body.append(row);
+    }
+    return boxed(make("table", { class: "plain" }, make("thead", {}, head), body), "Search trials");
+  }
+
+  function openCell(key) {
+    const cell = data.cells[key];
+    const body = runsDialog.querySelector(".dialog-body");
+    const known = cell.runs.filter((id) => data.runs[id]);
+    document.getElementById("runs-title").textContent = cell.title;
+    body.replaceChildren(make("p", { class: "muted" }, `${cell.plan}: ${known.length} ${known.length === 1 ? "run" : "runs"}`));
+    if (known.length) body.append(runsTable(known));
+    for (const [seed, error] of cell.failed) body.append(make("p", { class: "bad" }, `seed ${seed} failed: ${error}`));
+    if (cell.missing.length) body.append(make("p", { class: "muted" }, `not run yet: seed ${cell.missing.join(", ")}`));
+    if (known.length) body.append(make("h3", {}, "Repeat a run"), ...known.map(runBlock));
+    if (cell.searches.length) {
+      const shared = new Set(cell.searches.flatMap((id) => data.searches[id].shared));
+      const beside = shared.size ? ` Searched together with ${Array.from(shared).join(", ")}.` : "";
+      const spent = cell.searches.map((id) => data.searches[id].seconds).join(", ");
+      body.append(
+        make("h3", {}, "Where its settings were chosen"),
+        make("p", { class: "muted" }, `Validation `, metricName("a_avg"), ` by class of every setting; the chosen one is marked. Took ${spent}.${beside}`),
+        searchTable(cell.searches));
+    }
+    runsDialog.showModal();
+    runsDialog.scrollTop = 0;
+  }
+
+  // figures --------------------------------------------------------------------------------
+  const figureDialog = document.getElementById("figure");
+
+  function enlarge(figure) {
+    const button = figure.querySelector(".enlarge");
+    const sheet = button.querySelector(".sheet");
+    const caption = figure.querySelector("figcaption");
+    // the drawing moves into the dialog and back: a copy would repeat its ids
+    button.style.minHeight = `${button.offsetHeight}px`;
+    document.getElementById("figure-title").textContent = caption.querySelector("strong").textContent;
+    const words = caption.cloneNode(true);
+    words.querySelector("strong").remove();
+    figureDialog.querySelector(".dialog-body").replaceChildren(sheet, make("p", { class: "muted" }, words.textContent.trim()));
+    figureDialog.addEventListener("close", () => {
+      button.append(sheet);
+      button.style.minHeight = "";
+    }, { once: true });
+    figureDialog.showModal();
+  }
+
+  for (const dialog of [runsDialog, figureDialog]) {
+    dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+    dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  }
+  document.addEventListener("click", (event) => {
+    const cell = event.target.closest("button[data-cell]");
+    if (cell) openCell(cell.dataset.cell);
+    const figure = event.target.closest(".enlarge");
+    if (figure) enlarge(figure.closest("figure"));
+  });
+
+  // print shows what is folded away, and folds it again
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = all("main details:not([open])");
+    for (const part of opened) part.open = true;
+  });
+  addEventListener("afterprint", () => { for (const part of opened) part.open = false; });
+
+  setUpTheme();
+  for (const article of all(".plan")) setUpTable(article);
+})();

@@ -1,0 +1,85 @@
+"""Figures drawn elsewhere, made fit to stand together inside one HTML page."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from markupsafe import Markup, escape
+
+from undrift.errors import InputError
+
+__all__ = ["inline_svg"]
+
+_LEFT_OUT = frozenset({"script", "style", "metadata", "foreignObject", "a", "title", "desc"})
+_REFERENCE = re.compile(r"url\(\s*#([^)\s]+)\s*\)")
+_DECIMALS = re.compile(r"-?\d+\.\d{4,}")
+_COORDINATES = frozenset({"d", "points", "x", "y"})  # not transforms: glyphs are scaled by 0.0156
+
+
+def inline_svg(text: str, *, prefix: str, label: str) -> Markup:
+    """An SVG file as an element of an HTML page.
+
+    Every id, and every reference to one, starts with `prefix`, so several figures do not
+    take each other's clip paths and glyphs. What could act or reach outside is dropped: scripts,
+    styles (they would hold for the whole page), handlers, links that leave the file. Coordinates
+    keep three decimals, a thousandth of a point. `label` is what a screen reader says.
+
+    >>> inline_svg('<svg viewBox="0 0 1 1"><g id="a" onclick="x()"/></svg>', prefix="f-", label="F")
+    Markup('<svg viewBox="0 0 1 1" role="img" aria-label="F"><g id="f-a" /></svg>')
+    """
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314  (we drew it; expat fetches nothing)
+    except ElementTree.ParseError as error:
+        raise InputError(f"the figure {label!r} is not an SVG ({error}); draw it again") from error
+    _clean(root, prefix)
+    root.attrib = {k: v for k, v in root.attrib.items() if k in ("viewBox", "id")}
+    root.set("role", "img")
+    inner = ElementTree.tostring(root, encoding="unicode")
+    # the label is written by hand: ElementTree would leave a line break in it as one
+    return Markup(inner.replace('role="img"', f'role="img" aria-label="{escape(label)}"', 1))  # noqa: S704
+
+
+def _clean(element: ElementTree.Element, prefix: str) -> None:
+    element.tag = _local(element.tag)
+    element.attrib = dict(_attributes(element, prefix))
+    element.tail = None
+    if element.tag not in ("text", "tspan"):
+        element.text = None
+    for child in list(element):
+        if not isinstance(child.tag, str) or _local(child.tag) in _LEFT_OUT:
+            element.remove(child)
+        else:
+            tail = child.tail
+            _clean(child, prefix)
+            child.tail = tail if element.tag in ("text", "tspan") else None
+
+
+def _attributes(element: ElementTree.Element, prefix: str) -> list[tuple[str, str]]:
+    kept = []
+    for qualified, value in element.attrib.items():
+        name = _local(qualified)
+        if name.startswith("on") or name in ("base", "space"):
+            continue
+        if name == "href":
+            inside = value.startswith("#")
+            if inside:
+                kept.append((name, f"#{prefix}{value[1:]}"))
+            elif value.startswith("data:image/png;"):
+                kept.append((name, value))
+        elif name == "id":
+            kept.append((name, prefix + value))
+        else:
+            own = _REFERENCE.sub(rf"url(#{prefix}\1)", value)
+            if "url(" not in own.replace(f"url(#{prefix}", ""):
+                short = name in _COORDINATES
+                kept.append((name, _DECIMALS.sub(_shorter, own) if short else own))
+    return kept
+
+
+def _shorter(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.3f}".rstrip("0").rstrip(".")
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]

@@ -1,0 +1,242 @@
+"""The report of a folder of results: tables, figures, and one page that holds all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from undrift.errors import InputError
+from undrift.experiments.manifest import Manifest
+from undrift.experiments.plans import PLANS
+from undrift.reporting.compare import compare
+from undrift.reporting.comparison import Comparison
+from undrift.reporting.loose_runs import manifest_of_runs
+from undrift.reporting.table_csv import csv_table
+from undrift.reporting.table_latex import latex_document
+from undrift.reporting.table_markdown import markdown_table
+from undrift.storage.files import make_folder, write_atomically
+from undrift.typing import Progress, silent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from undrift.experiments.result import Result
+    from undrift.experiments.store import Records
+    from undrift.reporting.html.parts import Grading, Page, PageFigure, PlanTable
+
+__all__ = ["Report", "write_report"]
+
+TITLE = "Continual learning on graphs: results"
+METRICS = ("a_avg", "a_f", "a_l", "forgetting")
+IN_PRINT = 2  # metrics in Markdown and LaTeX; the page and the CSV have all
+FIRST = {"paper-plasticity": "a_l"}
+"""Plans whose question is not the average: their metric comes first."""
+
+LARGEST = 10_000_000  # bytes of the page
+GRADINGS: tuple[Grading, ...] = ("class", "node")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written: the page, its size in bytes, and what could not be drawn, and why."""
+
+    page: Path
+    size: int
+    tables: int
+    figures: int
+    left_out: list[str]
+
+
+def write_report(
+    records: Records,
+    out: str | Path,
+    *,
+    imbalance: Mapping[str, Mapping[int, float]] | None = None,
+    progress: Progress = silent,
+) -> Report:
+    """Write `out`/index.html with everything inside, and the same as files beside it.
+
+    `out`/tables has every plan's table as Markdown, LaTeX and CSV, by class and by node;
+    `out`/figures every figure as SVG and PDF. Runs that no plan asked for get a table of their
+    own. `imbalance` is rho by task for every stream whose data is at hand (see `all_figures`).
+    The same records give the same bytes: no clock is read, only the time at which the newest
+    result was written. Every file is whole or not there; the page is written last.
+    """
+    if not records.results:
+        raise InputError(
+            f"there is no finished run in {records.folder}; make some first, for example with "
+            f"undrift bench smoke --out {records.folder}"
+        )
+    render = _page_maker()
+    from undrift.reporting.html.parts import Page
+
+    folder = make_folder(out)
+    plans = _plans(records, progress)
+    _write_tables(plans, folder / "tables", progress)
+    figures, left_out = _draw(records, folder / "figures", imbalance, progress)
+    progress("page", 0, 1)
+    page = Page(
+        title=TITLE,
+        plans=plans,
+        results=records.results,
+        figures=figures,
+        searches=records.searches,
+        damaged=records.damaged,
+        left_out=left_out,
+        newest=_newest(records),
+    )
+    text = render(page).encode()
+    if len(text) > LARGEST:
+        page = _lighter(page, len(text) - LARGEST)
+        text = render(page).encode()
+    write_atomically(folder / "index.html", text)
+    progress("page", 1, 1)
+    return Report(folder / "index.html", len(text), len(plans), len(figures), list(page.left_out))
+
+
+def _lighter(page: Page, excess: int) -> Page:
+    """The page without its largest figures, so many that it is lighter by the excess."""
+    dropped: list[PageFigure] = []
+    for figure in sorted(page.figures, key=lambda figure: len(figure.svg), reverse=True):
+        # a figure is shorter in the page than in its file, by a third at most
+        if sum(len(each.svg) for each in dropped) * 2 // 3 < excess:
+            dropped.append(figure)
+    told = [f"{each.name}: too large for the page, see figures/{each.name}.svg" for each in dropped]
+    kept = [figure for figure in page.figures if figure not in dropped]
+    return replace(page, figures=kept, left_out=[*page.left_out, *told])
+
+
+def _page_maker() -> Callable[..., str]:
+    try:
+        from undrift.reporting.html.page import render
+    except ImportError as error:
+        raise InputError(
+            "the report needs jinja2; install it with: pip install 'undrift[report]'"
+        ) from error
+    return render
+
+
+def _plans(records: Records, progress: Progress) -> list[PlanTable]:
+    """A table per plan with a finished run, then one of the runs that no plan asked for."""
+    from undrift.reporting.html.parts import PlanTable
+
+    planned = {cell.run for manifest in records.manifests for cell in manifest.cells}
+    loose = {run: result for run, result in records.results.items() if run not in planned}
+    manifests = sorted(records.manifests, key=_place)
+    if loose:
+        manifests.append(_loose(loose, alone=not manifests))
+    made = []
+    progress("tables", 0, len(manifests))
+    for done, manifest in enumerate(manifests, start=1):
+        tables = {
+            grading: compare(
+                records.results, manifest, metrics=_metrics(manifest.plan), grading=grading
+            )
+            for grading in GRADINGS
+        }
+        if tables["class"].rows and tables["class"].streams:
+            table = PlanTable(manifest.plan, manifest.title, manifest.rule, tables, manifest)
+            made.append(table)
+        progress("tables", done, len(manifests))
+    return made
+
+
+def _place(manifest: Manifest) -> int:
+    """The paper's plans in its order, then those of the reader."""
+    names = list(PLANS)
+    return names.index(manifest.plan) if manifest.plan in names else len(names)
+
+
+def _loose(results: Mapping[str, Result], *, alone: bool) -> Manifest:
+    title = "Runs" if alone else "Runs that belong to no plan"
+    return manifest_of_runs(results, plan="other-runs", title=title)
+
+
+def _metrics(plan: str) -> tuple[str, ...]:
+    first = FIRST.get(plan, METRICS[0])
+    return (first, *(metric for metric in METRICS if metric != first))
+
+
+def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> None:
+    files = [(plan, grading) for plan in plans for grading in GRADINGS]
+    progress("table files", 0, len(files))
+    for done, (plan, grading) in enumerate(files, start=1):
+        table = plan.tables[grading]
+        name = plan.name if grading == "class" else f"{plan.name}-{grading}"
+        short = _shortened(table)
+        texts = {
+            "md": markdown_table(short),
+            "tex": latex_document(short),
+            "csv": csv_table(table),
+        }
+        for suffix, text in texts.items():
+            write_atomically(folder / f"{name}.{suffix}", text.encode())
+        progress("table files", done, len(files))
+
+
+def _shortened(table: Comparison) -> Comparison:
+    """The table with its first metrics alone: as many as fit on paper."""
+    kept = tuple(table.metrics[:IN_PRINT])
+    entries = {place: entry for place, entry in table.entries.items() if place[2] in kept}
+    return replace(table, metrics=kept, entries=entries)
+
+
+def _draw(
+    records: Records,
+    folder: Path,
+    imbalance: Mapping[str, Mapping[int, float]] | None,
+    progress: Progress,
+) -> tuple[list[PageFigure], list[str]]:
+    """Write every figure that can be drawn; those that cannot are told with the reason."""
+    from undrift.reporting.figure_set import all_figures
+
+    found = all_figures(
+        records.results, records.manifests, records.searches, records.folder, imbalance=imbalance
+    )
+    left_out = [f"{name}: {why}" for name, why in found.left_out]
+    drawn = []
+    progress("figures", 0, len(found.makers))
+    for done, (name, make) in enumerate(found.makers.items(), start=1):
+        try:
+            drawn.append(_figure(name, found.captions.get(name, ""), make(), folder))
+        except InputError as error:
+            left_out.append(f"{name}: {error}")
+        progress("figures", done, len(found.makers))
+    return drawn, left_out
+
+
+def _figure(name: str, caption: str, figure: Figure, folder: Path) -> PageFigure:
+    from undrift.reporting.figures import write_figure
+    from undrift.reporting.html.parts import PageFigure
+
+    for suffix in ("svg", "pdf"):
+        write_figure(figure, folder / f"{name}.{suffix}")
+    title, rest = _parted(caption or name)
+    return PageFigure(name, title, rest, (folder / f"{name}.svg").read_text(encoding="utf-8"))
+
+
+def _parted(caption: str) -> tuple[str, str]:
+    """A caption's first clause as a title, and the rest as a sentence.
+
+    >>> _parted("Curves on CS-CL: A_t after each task; one seed.")
+    ('Curves on CS-CL', 'A_t after each task; one seed.')
+    """
+    places = [place for mark in (": ", "; ", ". ") if (place := caption.find(mark)) > 0]
+    if not places:
+        return caption.rstrip("."), ""
+    at = min(places)
+    rest = caption[at + 2 :]
+    return caption[:at], rest[:1].upper() + rest[1:]
+
+
+def _newest(records: Records) -> str | None:
+    """The day, in UTC, on which the newest result was written."""
+    times = []
+    for run in records.results:
+        path = records.folder / run / "result.json"
+        if path.is_file():
+            times.append(path.stat().st_mtime)
+    return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%d") if times else None

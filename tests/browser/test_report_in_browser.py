@@ -1,0 +1,319 @@
+"""The report in headless Chromium: it sorts, filters, opens, prints, and asks for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.result import Graded, Metrics, Result
+from undrift.experiments.search_record import Search, SearchSpec, Trial
+from undrift.experiments.spec import RunSpec
+from undrift.learners.registry import METHODS
+
+pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
+
+from undrift.reporting.compare import compare
+from undrift.reporting.html.page import render
+from undrift.reporting.html.parts import Page, PageFigure, PlanTable
+
+# without a slash, which would make it the path of a stream file
+EVIL = "<script>window.hacked=1;<img src=x onerror='window.hacked=2'>"
+STREAMS = ["cs-cl", "arxiv-cl-stand-in", EVIL]
+ROWS = ["ewc", "adr", "er-gnn", "joint"]
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+viewBox="0 0 100 60"><defs><path id="mark" d="M0 0h10v10z"/></defs>
+<use xlink:href="#mark" x="5" style="fill: COLOUR"/></svg>"""
+ADR = '[data-grading="class"] button[data-cell="0-1-0"]'
+
+Opener = Callable[..., Any]
+
+
+def metrics(rows: list[list[float]]) -> Metrics:
+    return Metrics.of(AccuracyMatrix(rows))
+
+
+def result(spec: RunSpec) -> Result:
+    height = {"adr": 85.0, "ewc": 60.0, "er-gnn": 75.0, "joint": 95.0}[spec.method]
+    by_class = [[height], [height - 10 + spec.seed, height]]
+    by_node = [[155 - height], [150 - height, 155 - height]]  # the other way around
+    data: dict[str, Any] = {
+        "spec": spec,
+        "matrix": {"class": by_class, "node": by_node},
+        "metrics": Graded[Metrics](by_class=metrics(by_class), by_node=metrics(by_node)),
+        "validation": None,
+        "drift": [],
+        "cost": {
+            "seconds": {"total": 1000 / height},
+            "peak_memory_mb": 200,
+            "state_mb": 1.5,
+            "threads": 1,
+        },
+        "versions": {"torch": "2.13.0"},
+        "provenance": {"stand_in": "stand-in" in spec.stream},
+    }
+    return Result.model_validate(data)
+
+
+def search_of(spec: RunSpec) -> Search:
+    grid: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0)}
+    trials = []
+    for gamma in grid["gamma"]:
+        score = Metrics(a_avg=70 + gamma, a_f=0, a_l=0, forgetting=0)
+        both = Graded[Metrics](by_class=score, by_node=score)
+        trials.append(Trial(params={"gamma": gamma}, validation=both))
+    base = spec.model_copy(update={"params": {}})
+    found = SearchSpec(base=base, grid=grid)
+    return Search(spec=found, trials=trials, chosen={"gamma": 1.0}, seconds=3.0)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small report with everything in it, and names that try to be markup."""
+    results, searches, cells = {}, [], []
+    for row in ROWS:
+        for stream in STREAMS:
+            for seed in (0, 1):
+                params = {"gamma": 1.0, "merge": "none"} if row == "adr" else {}
+                spec = RunSpec(stream=stream, method=row, seed=seed, params=params)
+                search = search_of(spec) if row == "adr" else None
+                searches += [search] if search else []
+                results[spec.id] = result(spec)
+                cells.append(
+                    Cell(
+                        row=row,
+                        method=row,
+                        stream=stream,
+                        seed=seed,
+                        run=spec.id,
+                        search=search.spec.id if search else None,
+                    )
+                )
+    manifest = Manifest(
+        plan="p", title="Plan", rule="By validation.", rows=ROWS, streams=STREAMS, cells=cells
+    )
+    four = ("a_avg", "a_f", "a_l", "forgetting")
+    tables: Any = {
+        g: compare(results, manifest, metrics=four, grading=g) for g in ("class", "node")
+    }
+    figures = [
+        PageFigure("one", "First figure", "Red.", SVG.replace("COLOUR", "#ff0000")),
+        PageFigure("two", EVIL, "Blue.", SVG.replace("COLOUR", "#0000ff")),
+    ]
+    page = Page(
+        title="Report",
+        plans=[PlanTable("p", "Plan", "By validation.", tables, manifest)],
+        results=results,
+        figures=figures,
+        searches=searches,
+        damaged=[f"runs/{EVIL}/result.json is damaged"],
+        newest="2026-01-02",
+    )
+    path: Path = tmp_path_factory.mktemp("report") / "index.html"
+    path.write_text(render(page), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(open_page: Opener, report: Path) -> Any:
+    """One page for most tests; each leaves it as it was."""
+    return open_page(report)
+
+
+def rows(page: Any, grading: str = "class") -> list[str]:
+    found: list[str] = page.run(
+        f"""Array.from(document.querySelector('tbody[data-grading="{grading}"]').rows)
+        .filter((row) => !row.hidden).map((row) => row.cells[0].textContent)"""
+    )
+    return found
+
+
+def sort_by(page: Any, column: int) -> str:
+    """Click the heading of a metric; how the column is sorted then."""
+    button = f"document.querySelectorAll('.results thead tr:last-child .sort')[{column}]"
+    page.run(f"{button}.click()")
+    state: str = page.run(f"{button}.parentElement.getAttribute('aria-sort')")
+    return state
+
+
+def test_it_loads_without_a_complaint_or_a_request(page: Any, report: Path) -> None:
+    assert page.complaints() == []
+    assert page.requests() == [report.as_uri()]
+
+
+def test_a_name_that_is_markup_does_not_act(page: Any) -> None:
+    assert page.run("window.hacked") is None
+    assert page.run("document.querySelectorAll('img').length") == 0
+    assert "<script>" in page.run("document.querySelectorAll('.group')[2].textContent")
+
+
+def test_sorting_goes_down_up_and_back(page: Any) -> None:
+    assert rows(page) == ["EWC", "ADR", "ER-GNN", "Joint"]
+    assert sort_by(page, 0) == "descending"
+    assert rows(page) == ["Joint", "ADR", "ER-GNN", "EWC"]
+    assert rows(page, "node") == ["EWC", "ER-GNN", "ADR", "Joint"]
+    assert sort_by(page, 0) == "ascending"
+    assert rows(page) == ["EWC", "ER-GNN", "ADR", "Joint"]
+    assert sort_by(page, 0) == "none"
+    assert rows(page) == ["EWC", "ADR", "ER-GNN", "Joint"]
+
+
+def test_costs_sort_from_the_lowest_and_words_from_a(page: Any) -> None:
+    assert sort_by(page, 4) == "ascending"  # seconds on the first stream
+    assert rows(page) == ["Joint", "ADR", "ER-GNN", "EWC"]
+    page.run("document.querySelector('.row-name .sort').click()")
+    assert rows(page) == ["ADR", "ER-GNN", "EWC", "Joint"]
+    sorted_columns = (
+        "document.querySelectorAll('.results [aria-sort]:not([aria-sort=none])').length"
+    )
+    assert page.run(sorted_columns) == 1
+    page.run("const b = document.querySelector('.row-name .sort'); b.click(); b.click()")
+    assert rows(page) == ["EWC", "ADR", "ER-GNN", "Joint"]
+
+
+def set_value(page: Any, selector: str, value: str, event: str) -> None:
+    page.run(
+        f"(() => {{ const e = document.querySelector('{selector}'); e.value = '{value}';"
+        f"e.dispatchEvent(new Event('{event}', {{bubbles: true}})); }})()"
+    )
+
+
+def test_rows_are_filtered_by_text_and_family(page: Any) -> None:
+    set_value(page, ".filter", "er-g", "input")
+    assert rows(page) == ["ER-GNN"]
+    assert page.run("document.querySelector('.count').textContent") == "1 of 4 rows"
+    set_value(page, ".filter", "", "input")
+    set_value(page, ".family", METHODS["adr"].family, "change")
+    assert rows(page) == ["ADR"]
+    set_value(page, ".family", "", "change")
+    assert len(rows(page)) == 4
+
+
+def test_accuracy_by_node_takes_the_place_of_by_class(page: Any) -> None:
+    shown = "document.querySelector('tbody[data-grading={}]').offsetHeight > 0"
+    assert page.run(shown.format("class"))
+    page.click('.grading[value="node"]')
+    assert page.run(shown.format("node"))
+    assert not page.run(shown.format("class"))
+    page.click('.grading[value="class"]')
+
+
+def test_columns_come_and_go_with_their_headings(page: Any) -> None:
+    span = "document.querySelector('.group').colSpan"
+    assert page.run(span) == 2  # three streams: costs and half of the metrics start hidden
+    page.click('.kind[value="forgetting"]')
+    page.click('.kind[value="cost"]')
+    assert page.run(span) == 6
+    widths = page.run(
+        "[document.querySelectorAll('.group')[1], document.querySelector('[data-group=\"1\"]')]"
+        ".map((e) => e.getBoundingClientRect().x)"
+    )
+    assert widths[0] == pytest.approx(widths[1], abs=1)
+    page.click('.kind[value="forgetting"]')
+    page.click('.kind[value="cost"]')
+    assert page.run(span) == 2
+
+
+def test_a_click_on_a_cell_lists_its_runs(page: Any) -> None:
+    page.click(ADR)
+    assert page.run("document.getElementById('runs').open")
+    assert page.run("document.getElementById('runs-title').textContent") == "ADR on CS-CL"
+    specs = [
+        RunSpec(stream="cs-cl", seed=s, params={"gamma": 1.0, "merge": "none"}) for s in (0, 1)
+    ]
+    shown = "Array.from(document.querySelectorAll('#runs {}')).map((e) => e.textContent)"
+    ids = page.run("Array.from(document.querySelectorAll('#runs .run')).map((e) => e.dataset.run)")
+    assert ids == [spec.id for spec in specs]
+    assert page.run(shown.format(".command code"))[1] == (
+        "undrift run --stream cs-cl --method adr --seed 1 --set gamma=1.0 --set 'merge=\"none\"'"
+    )
+    assert '"merge": "none"' in page.run(shown.format("pre"))[0]
+    assert page.run(shown.format(".picked")) == ["71.00", "71.00"]
+    page.press("Escape", 27)
+    assert not page.run("document.getElementById('runs').open")
+
+
+def test_enter_on_a_cell_opens_it_too(page: Any) -> None:
+    page.run("document.querySelector('[data-cell=\"0-2-2\"]').focus()")
+    page.press("Enter", 13)
+    title = page.run("document.getElementById('runs-title').textContent")
+    assert page.run("document.getElementById('runs').open")
+    assert title.startswith("ER-GNN on <script>")
+    assert page.run("window.hacked") is None
+    page.click("#runs .close")
+    assert not page.run("document.getElementById('runs').open")
+
+
+def test_a_figure_enlarges_and_goes_back(page: Any) -> None:
+    width = "document.querySelector('svg[viewBox=\"0 0 100 60\"]').getBoundingClientRect().width"
+    before = page.run(width)
+    page.click("#figure-0 .enlarge")
+    assert page.run("document.getElementById('figure').open")
+    assert page.run("document.querySelectorAll('#figure svg').length") == 1
+    assert page.run("document.querySelector('#figure svg').getBoundingClientRect().width") > before
+    page.press("Escape", 27)
+    assert page.run("document.querySelectorAll('#figure svg').length") == 0
+    assert page.run(width) == before
+
+
+def test_figures_with_the_same_ids_keep_their_own(page: Any) -> None:
+    ids = page.run("Array.from(document.querySelectorAll('[id]')).map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+    uses = page.run(
+        "Array.from(document.querySelectorAll('.sheet use'))"
+        ".map((e) => [e.href.baseVal, !!document.querySelector(e.href.baseVal)])"
+    )
+    assert uses == [["#f0-mark", True], ["#f1-mark", True]]
+
+
+def test_dark_by_preference_and_by_the_button(open_page: Opener, report: Path) -> None:
+    back = "getComputedStyle(document.body).backgroundColor"
+    light, dark = open_page(report), open_page(report, dark=True)
+    colours = light.run(back), dark.run(back)
+    assert colours[0] != colours[1]
+    dark.click("#theme")
+    assert dark.run(back) == colours[0]
+    assert dark.run("document.getElementById('theme').textContent") == "Dark"
+    dark.click("#theme")
+    assert dark.run(back) == colours[1]
+    dark.run("localStorage.clear()")
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_a_narrow_screen_scrolls_tables_and_not_the_page(
+    open_page: Opener, report: Path, width: int
+) -> None:
+    phone = open_page(report, width=width, height=740)
+    phone.run("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert phone.run("document.documentElement.scrollWidth") <= width
+    assert phone.run("innerWidth") == width
+    assert phone.run("document.querySelector('.results').offsetWidth") > width - 40
+    phone.click(ADR)
+    assert phone.run("document.getElementById('runs').getBoundingClientRect().right") <= width
+    assert phone.run("document.documentElement.scrollWidth") <= width
+
+
+def test_it_prints_light_and_without_controls(open_page: Opener, report: Path) -> None:
+    page = open_page(report, dark=True)
+    page.click("#theme")
+    page.click("#theme")  # dark by choice as well
+    page.ask("Emulation.setEmulatedMedia", media="print")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for part in (".controls", ".top", "caption"):
+        assert page.run(f"getComputedStyle(document.querySelector('{part}')).display") == "none"
+    assert page.run("getComputedStyle(document.querySelector('.box')).overflowX") == "visible"
+    page.run("localStorage.clear()")
+    page.ask("Emulation.setEmulatedMedia", media="")
+    printed = page.pdf()
+    assert printed.startswith(b"%PDF")
+    assert len(printed) > 10_000
+    assert page.run("document.querySelectorAll('main details[open]').length") == 0
+
+
+def test_nothing_went_wrong_in_all_of_this(page: Any, report: Path) -> None:
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    assert page.complaints() == []

@@ -1,0 +1,158 @@
+"""The report's folder: what is written, that it repeats, and what happens without results."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.experiments.manifest import Manifest, save_manifest
+from undrift.experiments.result import Result, save_result
+from undrift.experiments.store import Records, load_records
+from undrift.reporting import figure_set, report
+from undrift.reporting.figure_set import FigureSet
+from undrift.reporting.report import write_report
+
+pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[report]'")
+
+DAY = 1_767_312_000  # 2026-01-02 00:00 UTC
+
+
+def save(result: Result, folder: Path, time: int = DAY) -> None:
+    path = save_result(result, folder)
+    os.utime(path, (time, time))
+
+
+@pytest.fixture
+def runs(tmp_path: Path, fakes: Any) -> Path:
+    """A plan of two methods and two seeds, and a run that no plan asked for."""
+    folder = tmp_path / "runs"
+    results, plan = fakes.folder(seeds=2)
+    kept = [c for c in plan.cells if c.stream == "cs-cl" and c.method in ("adr", "ewc")]
+    for cell in kept:
+        save(results[cell.run], folder)
+    save(fakes.result("cs-cl", "bare", 5), folder, DAY + 86_400)
+    changes = {"cells": kept, "rows": ["ewc", "adr"], "streams": ["cs-cl"]}
+    save_manifest(Manifest.model_validate(plan.model_dump() | changes), folder)
+    return folder
+
+
+def one_figure(*_: Any, **__: Any) -> FigureSet:
+    from undrift.reporting.figures import canvas
+
+    def draw() -> Any:
+        figure, axes = canvas("x.svg", width=2, height=1)
+        axes.plot([0, 1])
+        return figure
+
+    def refuse() -> Any:
+        raise InputError("there is nothing to draw")
+
+    found = FigureSet()
+    found.add("line", "Line on CS-CL: goes up; one seed.", draw)
+    found.add("blank", "Blank.", refuse)
+    found.leave_out("drift", "no embedding")
+    return found
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One small figure instead of all."""
+    monkeypatch.setattr(figure_set, "all_figures", one_figure)
+
+
+@pytest.mark.usefixtures("quick")
+def test_everything_is_written(runs: Path, tmp_path: Path) -> None:
+    made = write_report(load_records(runs), tmp_path / "report")
+    files = {str(p.relative_to(tmp_path / "report")) for p in (tmp_path / "report").rglob("*.*")}
+    names = ("paper-table1", "paper-table1-node", "other-runs", "other-runs-node")
+    tables = {f"tables/{name}.{kind}" for name in names for kind in ("md", "tex", "csv")}
+    assert files == {"index.html", "figures/line.svg", "figures/line.pdf"} | tables
+    page = made.page.read_text()
+    assert made.size == len(page.encode()) < 10_000_000
+    assert made.left_out == ["drift: no embedding", "blank: there is nothing to draw"]
+    assert "<strong>Line on CS-CL</strong> Goes up; one seed." in page
+    assert "<strong>2026-01-03</strong> newest result" in page
+    assert "blank: there is nothing to draw" in page
+    assert page.index(">Table 1</h3>") < page.index(">Runs that belong to no plan</h3>")
+    assert (tmp_path / "report/tables/paper-table1.csv").read_text().count("forgetting") == 2
+    assert (
+        "forgetting"
+        not in (tmp_path / "report/tables/paper-table1.md").read_text().split("\n\n")[1]
+    )
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_same_runs_give_the_same_bytes(runs: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "one", tmp_path / "two"
+    for out in (first, second, second):  # over an old report as well
+        write_report(load_records(runs), out)
+    for path in first.rglob("*.*"):
+        assert path.read_bytes() == (second / path.relative_to(first)).read_bytes(), path
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_that_would_be_too_large_leaves_out_figures(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = write_report(load_records(runs), tmp_path / "out")
+    monkeypatch.setattr(report, "LARGEST", whole.size - 100)
+    made = write_report(load_records(runs), tmp_path / "out")
+    assert made.size < report.LARGEST
+    assert made.left_out[-1] == "line: too large for the page, see figures/line.svg"
+    assert (tmp_path / "out/figures/line.svg").is_file()
+
+
+@pytest.mark.usefixtures("quick")
+def test_progress_goes_through_every_phase(runs: Path, tmp_path: Path) -> None:
+    calls: list[tuple[str, int, int]] = []
+    write_report(load_records(runs), tmp_path / "out", progress=lambda *call: calls.append(call))
+    phases = list(dict.fromkeys(phase for phase, _, _ in calls))
+    assert phases == ["tables", "table files", "figures", "page"]
+    for phase in phases:
+        own = [(done, total) for name, done, total in calls if name == phase]
+        assert [done for done, _ in own] == list(range(own[0][1] + 1))
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_plan_about_plasticity_shows_learning_accuracy_first(
+    runs: Path, tmp_path: Path
+) -> None:
+    old = load_records(runs).manifests[0]
+    save_manifest(old.model_copy(update={"plan": "paper-plasticity"}), runs)
+    write_report(load_records(runs), tmp_path / "out")
+    assert "a_l" in (tmp_path / "out/tables/paper-plasticity.csv").read_text().splitlines()[1]
+    page = (tmp_path / "out/index.html").read_text()
+    heads = page[page.index('id="plan-1"') :]
+    assert heads.index('class="k-a_l') < heads.index('class="k-a_avg')
+
+
+def test_no_results_at_all(tmp_path: Path) -> None:
+    nothing = Records({}, [], [], [], tmp_path)
+    with pytest.raises(InputError, match=r"no finished run in .*undrift bench smoke --out"):
+        write_report(nothing, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_jinja_it_says_what_to_install(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [m for m in sys.modules if m.startswith("undrift.reporting.html")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(InputError, match=r"pip install 'undrift\[report\]'"):
+        write_report(load_records(runs), tmp_path / "out")
+
+
+def test_the_real_figures_are_drawn_and_stand_in_the_page(runs: Path, tmp_path: Path) -> None:
+    made = write_report(load_records(runs), tmp_path / "out")
+    drawn = {path.stem for path in (tmp_path / "out/figures").glob("*.svg")}
+    assert {"learning-curves", "accuracy-bytes"} <= drawn
+    assert made.figures == len(drawn)
+    page = made.page.read_text()
+    assert page.count('class="enlarge"') == len(drawn)
