@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-ALL = ("epoch", "ham", "gram", "update", "memory", "tasks", "reading", "cuda")
+ALL = ("epoch", "ham", "gram", "update", "memory", "tasks", "reading", "grid", "cuda")
 
 
 def main(names: list[str]) -> int:

@@ -76,6 +76,10 @@ def test_what_is_missing_is_made_and_nothing_twice(tmp_path: Path, stream: str) 
     before = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
     again = bench([mine], out, workers=2)
     assert (len(again.done), again.found) == (0, 5)
+    for path in (out / "searches").iterdir():
+        path.unlink()
+    third = bench([mine], out)  # the search again, and what was found is counted once
+    assert (len(third.done), third.found) == (1, 4)
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
 
 

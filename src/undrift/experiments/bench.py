@@ -84,9 +84,9 @@ def bench(
     """
     out = make_folder(out)
     progress = survey(plans, out)
-    started = {job.id for job in progress.pending}
     progress.pending.sort(key=seconds, reverse=True)
     chosen = chosen_by(plans, out)
+    known = {job.id for job in jobs_of(plans, chosen)}
     _write_manifests(plans, chosen, progress, out)
     with _Workers(min(workers, max(1, len(progress.pending))), out, settings) as pool:
         while progress.pending or progress.running:
@@ -95,8 +95,8 @@ def bench(
             finished = pool.listen(progress)
             if any(not job.run for job in finished):  # a search: runs that waited may start
                 chosen = chosen_by(plans, out)
-                new = [j for j in jobs_of(plans, chosen) if j.id not in started]
-                started |= {job.id for job in new}
+                new = [job for job in jobs_of(plans, chosen) if job.id not in known]
+                known |= {job.id for job in new}
                 made = {job.id for job in new if is_done(job, out)}
                 progress.found += len(made)
                 progress.pending += [job for job in new if job.id not in made]
