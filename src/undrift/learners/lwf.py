@@ -65,7 +65,7 @@ class Lwf(Learner):
     learned_type: ClassVar[type] = LwfLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "strength": (1.0, 10.0),
-        "temperature": (0.2, 2.0),
+        "temperature": (2.0, 20.0),
         "logits": ("seen", "task"),
     }
 

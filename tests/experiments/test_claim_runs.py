@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.experiments.claim_runs import adr_searches, claimed_runs
+from undrift.experiments.claims import claims_of
+from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.result import Cost, Graded, Metrics, Result
+from undrift.experiments.search_record import Search, SearchSpec
+from undrift.experiments.spec import RunSpec
+from undrift.experiments.store import Records
+
+
+def run(stand_in: bool = False, **spec: Any) -> Result:
+    rows = [[50.0]]
+    metrics = Metrics.of(AccuracyMatrix(rows))
+    return Result(
+        spec=RunSpec(stream="cs-cl", **spec),
+        matrix=Graded[list[list[float]]](by_class=rows, by_node=rows),
+        metrics=Graded[Metrics](by_class=metrics, by_node=metrics),
+        validation=None,
+        drift=[],
+        cost=Cost(seconds={}, peak_memory_mb=None, state_mb=0, threads=1),
+        versions={},
+        provenance={"stand_in": stand_in},
+    )
+
+
+def plan(name: str, *rows: tuple[str, Result]) -> Manifest:
+    cells = [
+        Cell(row=row, method=r.spec.method, stream=r.spec.stream, seed=r.spec.seed, run=r.spec.id)
+        for row, r in rows
+    ]
+    return Manifest(
+        plan=name,
+        title=name,
+        rule="",
+        rows=list(dict.fromkeys(row for row, _ in rows)),
+        streams=["cs-cl"],
+        cells=cells,
+    )
+
+
+def records(*plans: Manifest, results: list[Result], searches: tuple[Search, ...] = ()) -> Records:
+    by_id = {result.spec.id: result for result in results}
+    return Records(by_id, list(plans), list(searches), [], Path())
+
+
+def test_the_papers_table_comes_before_other_plans() -> None:
+    mine, papers = run(method="adr", params={"gamma": 0.5}), run(method="adr")
+    more = [run(method="adr", seed=seed, params={"gamma": 0.5}) for seed in (1, 2)]
+    found = claimed_runs(
+        records(
+            plan("a", ("adr", mine), *(("adr", each) for each in more)),
+            plan("paper-table1", ("adr", papers)),
+            results=[mine, papers, *more],
+        )
+    )
+    assert found["cs-cl"]["adr"] == {0: papers}
+
+
+def test_of_other_plans_the_largest_counts() -> None:
+    few, many = run(method="adr", params={"gamma": 0.5}), [run(seed=seed) for seed in (0, 1)]
+    plans = plan("a", ("adr", few)), plan("b", *(("adr", each) for each in many))
+    found = claimed_runs(records(*plans, results=[few, *many]))
+    assert found["cs-cl"]["adr"] == dict(enumerate(many))
+
+
+def test_merging_rules_are_told_by_their_settings() -> None:
+    rules = {rule: run(params={"merge": rule}) for rule in ("none", "average")}
+    ham = run()
+    rows = plan("paper-ablation", *rules.items(), ("ham", ham))
+    found = claimed_runs(records(rows, results=[*rules.values(), ham]))["cs-cl"]
+    assert found == {
+        "merge=none": {0: rules["none"]},
+        "merge=average": {0: rules["average"]},
+        "merge=ham": {0: ham},
+        "adr": {0: ham},
+    }
+
+
+def test_a_grid_does_not_say_which_of_its_rows_is_the_method() -> None:
+    grid = [(f"acil gamma={g:g}", run(method="acil", params={"gamma": g})) for g in (0.1, 0.2)]
+    results = [each for _, each in grid]
+    assert claimed_runs(records(plan("a", *grid), results=results)) == {}
+    named = run(method="acil")
+    found = claimed_runs(records(plan("a", *grid, ("acil", named)), results=[*results, named]))
+    assert found["cs-cl"]["acil"] == {0: named}
+
+
+def test_local_testing_and_unfinished_runs_do_not_count() -> None:
+    local, gone = run(protocol="local"), run(seed=1)
+    assert claimed_runs(records(plan("a", ("adr", local), ("adr", gone)), results=[local])) == {}
+
+
+def search(method: str = "adr", *, seed: int = 0, **params: Any) -> Search:
+    base = RunSpec(stream="cs-cl", method=method, seed=seed, params=params)
+    spec = SearchSpec(base=base, grid={"alpha": (1, 2), "gamma": (0.1, 1.0)})
+    return Search(spec=spec, trials=[], chosen={}, seconds=1.0)
+
+
+def test_the_search_of_plain_adr_with_the_lowest_seed() -> None:
+    wanted = search()
+    others = [search("acil"), search(merge="none"), search(seed=1)]
+    one = SearchSpec(base=wanted.spec.base, grid={"gamma": (0.1,)})
+    narrow = wanted.model_copy(update={"spec": one})
+    assert adr_searches([*others, narrow, wanted]) == {"cs-cl": wanted}
+
+
+def test_claims_on_stand_ins_say_so() -> None:
+    adr, acil = run(True), run(True, method="acil")
+    made = records(plan("paper-table1", ("adr", adr), ("acil", acil)), results=[adr, acil])
+    claims = claims_of(made)
+    assert claims
+    assert all(claim.stand_in for claim in claims)

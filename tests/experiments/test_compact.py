@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.errors import InputError
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.experiments.compact import is_compact, main, read_compact, rounded, write_compact
+from undrift.experiments.manifest import Cell, Manifest, Skipped, save_manifest
+from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
+from undrift.experiments.search_record import Search, SearchSpec, Trial
+from undrift.experiments.spec import RunSpec
+from undrift.experiments.store import Records
+
+ROWS = [[100 / 3], [70.0, 200 / 3]]
+
+
+def graded(rows: list[list[float]]) -> Graded[Metrics]:
+    metrics = Metrics.of(AccuracyMatrix(rows))
+    return Graded[Metrics](by_class=metrics, by_node=metrics)
+
+
+def result(rows: list[list[float]] = ROWS, **changes: Any) -> Result:
+    spec = {"stream": "cs-cl", "method": "adr", "params": {"hidden": (8, 8), "gamma": 1.0}}
+    spec |= changes.pop("spec", {})
+    fields: dict[str, Any] = {
+        "spec": RunSpec(**spec),
+        "matrix": Graded[list[list[float]]](by_class=rows, by_node=rows),
+        "metrics": graded(rows),
+        "validation": None,
+        "drift": [0.0, None],
+        "cost": Cost(
+            seconds={"train": 1.23456, "total": 2.0},
+            peak_memory_mb=None,
+            state_mb=1.5,
+            threads=1,
+            state_bytes=[10, 1500000],
+        ),
+        "versions": {"torch": "2.13.0", "numpy": "2.0"},
+        "provenance": {"stand_in": True, "sha256": "ab", "split_sha256": "cd", "url": "x"},
+    }
+    return Result(**fields | changes)
+
+
+def search() -> Search:
+    spec = SearchSpec(
+        base=RunSpec(stream="cs-cl", method="adr", params={"epochs": 3}),
+        grid={"gamma": (0.1, 1.0), "alpha": (1, 2)},
+    )
+    trials = [
+        Trial(params={"epochs": 3, "gamma": gamma, "alpha": alpha}, validation=graded(ROWS))
+        for gamma in (0.1, 1.0)
+        for alpha in (1, 2)
+    ]
+    trials[3] = Trial(params=trials[3].params, validation=None, failed="boom\nmore")
+    return Search(
+        spec=spec, trials=trials, chosen=trials[1].params, seconds=1.5, shared_with=["acil"]
+    )
+
+
+def records(*results: Result) -> Records:
+    runs = {each.spec.id: each for each in sorted(results, key=lambda each: each.spec.id)}
+    cells = [
+        Cell(
+            row="adr",
+            method="adr",
+            stream="cs-cl",
+            seed=each.spec.seed,
+            params=each.spec.params,
+            run=run,
+            search=search().spec.id,
+        )
+        for run, each in runs.items()
+    ]
+    cells.append(Cell(row="adr", method="adr", stream="cs-cl", seed=9, failed="full disk"))
+    plan = Manifest(
+        plan="mine",
+        title="A title, with commas",
+        rule="One rule.",
+        rows=["adr"],
+        streams=["cs-cl"],
+        cells=sorted(cells, key=lambda cell: cell.seed),
+        skipped=[Skipped(stream="arxiv-cl", why="no data")],
+    )
+    return Records(runs, [plan], [search()], [], Path("."))
+
+
+@pytest.fixture
+def some() -> Records:
+    return records(result(), result(spec={"seed": 1}, drift=[], validation=graded(ROWS)))
+
+
+def test_what_is_written_is_read(some: Records, tmp_path: Path) -> None:
+    paths = write_compact(some, tmp_path)
+    assert [path.name for path in paths] == ["runs.csv", "plans.csv", "cells.csv", "searches.csv"]
+    found = read_compact(tmp_path)
+    assert list(found.results) == list(some.results)
+    assert found.manifests == some.manifests
+    assert found.folder == tmp_path
+    first, second = (found.results[result(spec={"seed": seed}).spec.id] for seed in (0, 1))
+    assert first.spec == result().spec
+    assert first.stand_in
+    assert first.validation is None
+    assert second.validation is not None
+    assert (first.drift, second.drift) == ([0.0, None], [])
+    assert first.cost.peak_memory_mb is None
+    assert first.cost.state_bytes == [10, 1500000]
+    assert first.cost.seconds == {"train": 1.235, "total": 2.0}
+    assert first.versions == {"torch": "2.13.0"}
+    assert first.provenance == {"stand_in": True, "sha256": "ab", "split_sha256": "cd"}
+
+
+def test_searches_are_read_with_their_grid(some: Records, tmp_path: Path) -> None:
+    write_compact(some, tmp_path)
+    (found,) = read_compact(tmp_path).searches
+    assert found.spec == search().spec
+    assert found.chosen == search().chosen
+    assert found.shared_with == ["acil"]
+    assert [trial.failed for trial in found.trials] == [None, None, None, "boom"]
+    assert [trial.params for trial in found.trials] == [trial.params for trial in search().trials]
+
+
+def test_metrics_are_those_of_the_matrix(some: Records, tmp_path: Path) -> None:
+    write_compact(some, tmp_path)
+    for each in read_compact(tmp_path).results.values():
+        assert each.metrics.by_class == Metrics.of(each.by_class)
+        assert each.metrics.by_class.a_avg == pytest.approx(
+            result().metrics.by_class.a_avg, abs=1e-6
+        )
+
+
+def test_a_table_that_was_read_gives_the_same_bytes(some: Records, tmp_path: Path) -> None:
+    first = write_compact(some, tmp_path / "a")
+    second = write_compact(read_compact(tmp_path / "a"), tmp_path / "b")
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.lists(st.floats(0, 100), min_size=6, max_size=6))
+def test_rounding_moves_no_metric_by_a_printed_digit(numbers: list[float]) -> None:
+    rows = [numbers[:1], numbers[1:3], numbers[3:]]
+    exact = result(rows)
+    short = rounded(exact)
+    assert rounded(short) == short
+    for name in Metrics.model_fields:
+        assert getattr(short.metrics.by_class, name) == pytest.approx(
+            getattr(exact.metrics.by_class, name), abs=2e-6
+        )
+
+
+def edit(path: Path, line: int, **cells: str) -> None:
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[line - 2] |= cells
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.mark.parametrize(
+    ("file", "cells", "why"),
+    [
+        ("runs.csv", {"seed": "7"}, "the id of this run is"),
+        ("runs.csv", {"a_avg": "99.0"}, "a_avg is 99.0, but its matrix gives"),
+        ("runs.csv", {"a_avg": "nan"}, "a_avg is nan, but its matrix gives"),
+        ("runs.csv", {"node_forgetting": "x"}, "node_forgetting is 'x', not a number"),
+        ("runs.csv", {"matrix": "[[1.0],[2.0]]"}, "row 1 of an accuracy matrix needs 2"),
+        ("runs.csv", {"matrix": '{"a":1}'}, "input should be a valid list"),
+        ("runs.csv", {"params": "{"}, "params is not JSON"),
+        ("runs.csv", {"protocol": "both"}, "a run cannot be described so"),
+        ("runs.csv", {"stand_in": "maybe"}, "stand_in is 'maybe', not true or false"),
+        ("cells.csv", {"seed": "3"}, "is of another method, stream or seed"),
+        ("plans.csv", {"rows": "1"}, "rows: input should be a valid list"),
+        ("searches.csv", {"setting": '{"gamma":5,"alpha":1}'}, "are those of another"),
+        ("searches.csv", {"chosen": "true"}, "has 2 chosen settings, not one"),
+    ],
+)
+def test_a_damaged_line_is_named(
+    some: Records, tmp_path: Path, file: str, cells: dict[str, str], why: str
+) -> None:
+    write_compact(some, tmp_path)
+    edit(tmp_path / file, 2, **cells)
+    with pytest.raises(InputError) as caught:
+        read_compact(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / file}, line 2: ")
+    assert why in str(caught.value)
+
+
+def test_a_run_that_stands_there_twice(some: Records, tmp_path: Path) -> None:
+    write_compact(some, tmp_path)
+    path = tmp_path / "runs.csv"
+    text = path.read_text()
+    path.write_text(text + text.splitlines()[1] + "\n")
+    with pytest.raises(InputError, match=r"line 4: run \w+ stands there twice"):
+        read_compact(tmp_path)
+
+
+def test_cells_of_a_plan_that_is_not_there(some: Records, tmp_path: Path) -> None:
+    write_compact(some, tmp_path)
+    path = tmp_path / "plans.csv"
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    with pytest.raises(InputError, match="cells of the plan 'mine'"):
+        read_compact(tmp_path)
+
+
+def test_a_folder_without_tables(tmp_path: Path) -> None:
+    assert not is_compact(tmp_path)
+    with pytest.raises(InputError, match=r"there is no .*runs.csv; make one with"):
+        read_compact(tmp_path)
+
+
+def test_the_command(some: Records, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for each in some.results.values():
+        save_result(each, tmp_path / "runs")
+    save_manifest(some.manifests[0], tmp_path / "runs")
+    assert main([str(tmp_path / "runs"), str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.startswith("2 runs: ")
+    assert list(read_compact(tmp_path / "out").results) == list(some.results)
+    (tmp_path / "runs" / "damaged").mkdir()
+    (tmp_path / "runs" / "damaged" / "result.json").write_text("{")
+    assert main([str(tmp_path / "runs"), str(tmp_path / "out")]) == 1
+    assert "left out: " in capsys.readouterr().err
+    assert main([str(tmp_path / "nothing"), str(tmp_path / "out")]) == 2
+    assert main([]) == 2
+
+
+def test_torch_is_not_imported() -> None:
+    code = (
+        "import sys, undrift.experiments.compact, undrift.experiments.claims\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.experiments.claims import claims_of
+from undrift.experiments.compact import is_compact, read_compact, write_compact
+from undrift.experiments.store import Records
+from undrift.reporting.compare import compare
+from undrift.reporting.results_page import main, results_page
+from undrift.reporting.results_words import Words
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "tests" / "paper" / "recorded"
+
+
+@pytest.fixture(scope="module")
+def records(fakes: Any) -> Records:
+    results, plan = fakes.folder()
+    return Records(results, [plan], [fakes.search()], [], Path())
+
+
+@pytest.fixture(scope="module")
+def page(records: Records) -> str:
+    words = Words("On a machine.", {"cs-cl": "A note."}, {("cs-cl", "cat"): "A reason."})
+    return results_page(records, words)
+
+
+def section(page: str, heading: str) -> str:
+    """The text under a heading, up to the next of its level or above."""
+    level = len(heading) - len(heading.lstrip("#"))
+    _, _, rest = page.partition(f"\n{heading}\n")
+    assert rest, heading
+    return re.split(rf"\n#{{1,{level}}} ", rest)[0]
+
+
+def test_every_stream_has_its_tables(page: str, records: Records) -> None:
+    table = compare(records.results, records.manifests[0])
+    for stream, title in (("cs-cl", "CS-CL"), ("corafull-cl", "CoraFull-CL")):
+        text = section(page, f"## {title}")
+        assert "**Cost of a run** on cpu" in text
+        for row in table.rows:
+            assert f"{table.entries[row, stream, 'a_avg'].ours.mean:.2f}" in text
+    assert "A note." in section(page, "## CS-CL")
+    assert "only imitates" in section(page, "## Reddit-CL stand-in")
+
+
+def test_no_claim_is_left_out(page: str, records: Records) -> None:
+    claims = claims_of(records)
+    numbers = section(page, "## The numbers behind the claims")
+    for claim in claims:
+        assert claim.evidence.replace("_", "\\_") in numbers
+    against = [claim for claim in claims if claim.disagrees]
+    assert against
+    listed = " ".join(section(page, "### Where our runs contradict the paper").split())
+    assert listed.count("- **") == len(against)
+    for claim in against:
+        assert claim.evidence.replace("_", "\\_") in listed
+
+
+def test_differences_searches_and_circumstances_are_told(page: str) -> None:
+    far = section(page, "### Numbers more than 5 points from the paper's")
+    assert "| A reason. |" in far
+    assert "| no cause found yet |" in far
+    assert "gamma = 1°, alpha = 64°" in section(page, "## What the searches chose")
+    how = section(page, "## How it was run")
+    assert how.strip().startswith("On a machine.")
+    assert "paired t-test" in how
+
+
+def test_links_within_the_page_lead_somewhere(page: str) -> None:
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", text.lower()).replace(" ", "-") for text in headings}
+    links = re.findall(r"\]\(#([^)]*)\)", " ".join(page.split()))
+    assert links
+    assert set(links) <= anchors
+
+
+def test_figures_that_are_there_are_shown(records: Records) -> None:
+    page = results_page(records, Words(), ["drift", "learning-curves", "leakage"])
+    figures = section(page, "## Figures")
+    assert "](figures/learning-curves.svg)" in figures
+    assert "](figures/drift.svg)" in figures
+    assert "leakage" not in figures
+    assert "## Figures" not in results_page(records, Words(), ["leakage"])
+
+
+def test_a_folder_without_the_papers_plans_has_a_page(fakes: Any) -> None:
+    results, plan = fakes.folder()
+    smoke = plan.model_copy(update={"plan": "smoke", "title": "Smoke"})
+    assert "**Smoke**" in results_page(Records(results, [smoke], [], [], Path()), Words())
+
+
+def test_the_command_makes_checks_and_tells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables, out = tmp_path / "results", tmp_path / "docs" / "results.md"
+    write_compact(read_compact(RECORDED), tables)
+    given = [str(tables), str(out)]
+    assert main([*given, "--check"]) == 1  # there is none
+    assert not out.exists()
+    assert main(given) == 0
+    assert main([*given, "--check"]) == 0
+    assert main(given) == 0
+    text = out.read_text()
+    out.write_text(text.replace("91.68", "99.99"))
+    assert main([*given, "--check"]) == 1
+    assert "99.99" in out.read_text()
+    assert main(given) == 1  # made again, and told
+    assert out.read_text() == text
+    assert "was made again" in capsys.readouterr().err
+    (tables / "reasons.toml").write_text('[cs]\nadr = "x"\n')
+    assert main(given) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert main([str(tmp_path / "nothing"), str(out)]) == 2
+
+
+def test_the_page_in_the_repository_is_what_the_tables_give() -> None:
+    if not is_compact(ROOT / "results"):
+        pytest.skip("there is no results/runs.csv; make it with make results RUNS=folder")
+    assert main([str(ROOT / "results"), str(ROOT / "docs" / "results.md"), "--check"]) == 0
