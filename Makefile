@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: install demo browser test check lint types imports bench figures clean
+.PHONY: install demo browser docs test check lint types imports bench results figures clean
 
 install: $(READY)
 
@@ -31,6 +31,11 @@ browser: $(READY)
 	|| echo "skipped: apt-get could not install chromium; try apt-get update"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser
 
+# the site, into build/site; a warning (a broken link, a page in no menu) is an error
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -E -d build/doctrees -b html docs build/site
+	@echo "open build/site/index.html"
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,10 +46,17 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
-check: lint types imports test
+check: lint types imports docs test
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# docs/results.md from the tables in results/, then the paper's claims on them; fails if the page
+# was not what the tables give. With RUNS=folder the tables are made from those runs first.
+results: $(READY)
+	$(if $(RUNS),$(BIN)/python -m undrift.experiments.compact $(RUNS) results)
+	$(BIN)/python -m undrift.reporting.results_page results docs/results.md $(if $(RUNS),|| [ $$? = 1 ])
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/paper/test_claims.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

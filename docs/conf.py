@@ -1,0 +1,119 @@
+"""The site, made by `make docs`: no page of it asks the network for anything."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "site"))
+
+from undrift import __version__  # noqa: E402  # after the path, as are those within functions
+
+project = "undrift"
+author = "The undrift authors"
+release = version = __version__
+
+extensions = ["myst_parser"]
+exclude_patterns = ["site/**"]
+myst_heading_anchors = 3
+nitpicky = True
+smartquotes = False  # "--set" must stay as it is
+highlight_language = "text"
+
+html_theme = "furo"
+html_title = "undrift"
+html_static_path = ["site/static"]
+html_css_files = ["site.css"]
+html_favicon = "site/static/icon.svg"
+html_copy_source = False
+html_show_search_summary = False  # it is fetched, which a page opened from the disk may not
+html_show_sphinx = False
+html_show_copyright = False
+html_theme_options = {"navigation_with_keys": True}
+
+# the menu: every page is in it, or the build warns, and a warning is an error
+_MENU = """
+```{toctree}
+:hidden:
+:caption: Guide
+
+getting-started
+your-own-graph
+experiments
+protocols
+adding-a-method
+```
+
+```{toctree}
+:hidden:
+:caption: Reference
+
+command-line
+api
+results
+```
+
+```{toctree}
+:hidden:
+:caption: Methods
+:glob:
+
+methods/*
+```
+
+```{toctree}
+:hidden:
+:caption: Decisions
+:glob:
+
+decisions/*
+```
+"""
+
+# what a browser fetches by itself; a plain link is the reader's to follow
+_FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc=["']?(?:https?:)?//[^\s"'>]+
+      | <link\b[^>]*?\bhref=["']?(?:https?:)?//[^\s"'>]+
+      | (?:url\(|@import)\s*["']?(?:https?:)?//[^\s"')]+""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", add_what_the_code_knows)
+    app.connect("build-finished", refuse_what_is_fetched)
+
+
+def add_what_the_code_knows(app: Any, page: str, source: list[str]) -> None:
+    """Put the table of methods, the menu and the Python reference into their pages."""
+    from api_reference import reference
+    from methods_table import methods_table
+
+    if page == "index":
+        source[0] = _put(source[0], methods_table()) + _MENU
+    if page == "api":
+        source[0] = _put(source[0], reference())
+
+
+def refuse_what_is_fetched(app: Any, error: Exception | None) -> None:
+    """Warn of everything in the built site that would be fetched from elsewhere."""
+    from sphinx.util import logging
+
+    if error is None and app.builder.format == "html":
+        for path in sorted(Path(app.outdir).rglob("*")):
+            if path.suffix in (".html", ".css"):
+                for found in _FETCHED.findall(path.read_text(encoding="utf-8")):
+                    logging.getLogger(__name__).warning("%s fetches: %s", path.name, found)
+
+
+def _put(text: str, what: str) -> str:
+    """The page with `what` between its two marks, in place of what readers of the source see."""
+    before, _, rest = text.partition("<!-- made by the build -->")
+    _, found, after = rest.partition("<!-- end -->")
+    if not found:
+        raise ValueError("a page has lost its marks of what is made by the build")
+    return before + what + after

@@ -1,0 +1,256 @@
+"""The pages say what is so: links lead somewhere, examples run, commands and names exist."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import undrift
+from undrift.cli.app import make_app, start
+from undrift.experiments.plan_file import _KEYS, read_plan
+from undrift.experiments.plans import PARTS, PLANS
+from undrift.learners.registry import METHODS
+from undrift.streams.benchmarks import stream_info
+from undrift.streams.file import is_stream_file
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GUIDE = ("index.md", "getting-started.md", "experiments.md", "api.md")
+WITH_COMMANDS = (*GUIDE, "command-line.md", "your-own-graph.md", "protocols.md")
+PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_NUMBER = re.compile(r"-?\d+\.\d+")
+Captured = pytest.CaptureFixture[str]
+
+
+def fences(page: str) -> list[tuple[str, str]]:
+    """Language and content of every block of code."""
+    return _FENCE.findall((DOCS / page).read_text(encoding="utf-8"))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    heads = re.findall(r"^#+ (.+)$", _FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+# links ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for link in _LINK.findall(_FENCE.sub("", text)):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        assert target.exists(), f"{page.name} links to {link}, which is not there"
+        if anchor:
+            known = anchors(target.read_text(encoding="utf-8"))
+            assert anchor in known, f"{page.name} links to {link}; {path} has {sorted(known)}"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_page(method: str) -> None:
+    page = DOCS / "methods" / f"{method}.md"
+    assert page.is_file(), f"write {page.relative_to(ROOT)}"
+    assert page.read_text(encoding="utf-8").startswith("# ")
+
+
+# examples ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", GUIDE)
+def test_python_examples_run_and_print_what_the_page_shows(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if page == "experiments.md":
+        quick = ["--method", "bare", "--set", "epochs=1", "--set", "hidden=4,4"]
+        assert start(["run", *quick]) == 0
+        capsys.readouterr()
+    names: dict[str, Any] = {}
+    blocks = fences(page)
+    assert any(language == "python" for language, _ in blocks)
+    for k, (language, code) in enumerate(blocks):
+        if language == "python":
+            exec(compile(code, page, "exec"), names)
+            printed = capsys.readouterr().out
+            if printed and blocks[k + 1 : k + 2] and blocks[k + 1][0] == "text":
+                assert same(printed, blocks[k + 1][1]), f"{page} shows another output: {printed}"
+
+
+def same(printed: str, shown: str) -> bool:
+    """The same words; a number with a decimal point may differ as machines do, by 3 points."""
+    if _NUMBER.sub("#", printed).split() != _NUMBER.sub("#", shown).split():
+        return False
+    pairs = zip(_NUMBER.findall(printed), _NUMBER.findall(shown), strict=True)
+    return all(abs(float(a) - float(b)) <= 3 for a, b in pairs)
+
+
+def test_an_output_that_differs_is_noticed() -> None:
+    assert same("adr  85.9\n", "adr 85.1")
+    assert not same("adr 85.9", "adr 55.1")
+    assert not same("adr 85.9", "acil 85.9")
+    assert not same("bytes: 12", "bytes: 13")
+
+
+# commands ------------------------------------------------------------------------------------
+
+
+def commands(page: str) -> Iterator[list[str]]:
+    """The arguments of every `undrift ...` in the page's shell blocks."""
+    for language, block in fences(page):
+        if language != "sh":
+            continue
+        text = ""
+        for line in block.splitlines():
+            text += line + "\n"
+            try:
+                words = shlex.split(text, comments=True)
+            except ValueError:  # a quotation goes on in the next line
+                continue
+            text = ""
+            words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
+            if words and words[0] == "undrift":
+                end = next((k for k, w in enumerate(words) if w in ("|", ">")), len(words))
+                yield words[1:end]
+        assert not text, f"a block of {page} has an open quotation: {text}"
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_are_understood(page: str) -> None:
+    app = make_app()
+    for arguments in commands(page):
+        _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+        given = bound.arguments
+        assert given.get("method", "adr") in METHODS, arguments
+        stream = given.get("stream") or given.get("show")
+        if stream and not is_stream_file(stream):
+            stream_info(stream)
+        for plan in given.get("plans", ()):
+            assert plan in (*PLANS, *PARTS) or plan.endswith(".toml"), arguments
+
+
+def test_there_are_commands_to_look_at() -> None:
+    found = [arguments[0] for page in WITH_COMMANDS for arguments in commands(page)]
+    assert {"run", "bench", "results", "report", "streams", "methods", "data"} <= set(found)
+    assert len(found) > 40
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_within_a_sentence_exist(page: str) -> None:
+    known = {name for name in make_app() if not name.startswith("-")}
+    text = _FENCE.sub("", (DOCS / page).read_text(encoding="utf-8"))
+    for word in re.findall(r"`undrift ([a-z][\w-]*)", text):
+        assert word in known, f"{page} speaks of undrift {word}"
+
+
+def test_the_page_of_the_command_line_is_that_of_the_commands() -> None:
+    made = runpy.run_path(str(DOCS / "site" / "command_line.py"))["page"]()
+    stands = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    assert stands == made, "run: python docs/site/command_line.py"
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "results", "report", "leakage"])
+def test_the_page_has_every_option_that_help_prints(command: str, capsys: Captured) -> None:
+    make_app()([command, "--help"], exit_on_error=False, result_action="return_value")
+    printed = set(re.findall(r"^│ +(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    section = text.split(f"\n## undrift {command}\n")[1].split("\n## ")[0]
+    told = set(re.findall(r"^\| `(--[a-z-]+)", section, re.MULTILINE))
+    told |= set(re.findall(r", `(--no-[a-z-]+)`", section))
+    assert told == printed
+    assert told
+
+
+# names ---------------------------------------------------------------------------------------
+
+
+def test_the_python_page_has_every_public_name() -> None:
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    missing = [name for name in undrift.__all__ if not re.search(rf"`\.?{name}\b", text)]
+    assert missing == []
+
+
+def test_the_reference_has_every_public_name_and_its_methods() -> None:
+    made = runpy.run_path(str(DOCS / "site" / "api_reference.py"))["reference"]()
+    heads = re.findall(r"^### (\w+)$", made, re.MULTILINE)
+    assert set(undrift.__all__) <= set(heads)
+    assert "Learner.observe(task: Task, *, progress: Progress = silent) -> Self" in made
+    assert "Graph.from_arrays(" in made
+
+
+@pytest.mark.parametrize("page", GUIDE)
+def test_modules_that_pages_name_are_there(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name in set(re.findall(r"`(undrift(?:\.\w+)+)`", text)):
+        import_module(name)
+
+
+def test_the_plan_of_the_page_is_one(tmp_path: Path) -> None:
+    (example,) = [block for language, block in fences("experiments.md") if language == "toml"]
+    path = tmp_path / "mine.toml"
+    path.write_text(example)
+    plan = read_plan(path)
+    assert [row.method for row in plan.rows] == ["bare", "acil", "adr"]
+    assert dict(plan.rows[2].grid) == {"gamma": (0.1, 1.0), "alpha": (1, 8)}
+
+
+def test_the_page_has_every_key_of_a_plan_and_every_plan() -> None:
+    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    first = re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)
+    assert {*_KEYS, *PLANS, *PARTS} == set(first)
+
+
+def test_the_page_has_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    table = (DOCS / "getting-started.md").read_text().split("| extra |")[1].split("\n\n")[0]
+    assert set(extras) == set(re.findall(r"`(\w+)`", table)) - {"results"}
+
+
+def test_the_budget_rule_of_the_page_holds_for_every_grid() -> None:
+    from math import prod
+
+    from undrift.learners.registry import method_class
+
+    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    most = int(re.search(r"at most (\d+) settings", text)[1])  # type: ignore[index]
+    for method in METHODS:
+        sizes = [len(values) for values in method_class(method).grid.values()]
+        assert prod(sizes) <= most, method
+
+
+# the site ------------------------------------------------------------------------------------
+
+
+def test_what_a_browser_would_fetch_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))  # Sphinx's settings add to it
+    fetched = runpy.run_path(str(DOCS / "conf.py"))["_FETCHED"]
+    for bad in (
+        '<script defer src="https://cdn.example/x.js">',
+        "<img alt='' src='//example/x.png'>",
+        '<link rel="stylesheet" href="https://fonts.example/css">',
+        "@import url(https://fonts.example/css)",
+    ):
+        assert fetched.search(bad), bad
+    for good in (
+        '<a href="https://example.org">',
+        '<script src="_static/x.js">',
+        '<link href="s.css">',
+    ):
+        assert not fetched.search(good), good
