@@ -13,8 +13,9 @@ from undrift.analytic.expansion import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil, AcilLearned
+from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.reference_ridge import blockwise_recursion
+from undrift.testing.reference_ridge import blockwise_recursion, joint_ridge
 
 
 def acil(**params: Any) -> Acil:
@@ -37,6 +38,22 @@ def test_the_recursion_in_any_batching_gives_the_same_classifier(
         batches += list(zip(rows.split(size), targets.split(size), strict=True))
     slow = blockwise_recursion(batches, gamma)
     assert float((known.classifier - slow).norm() / slow.norm()) < 1e-8
+
+
+def test_balanced_is_the_joint_ridge_in_which_every_class_weighs_the_same() -> None:
+    stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
+    learner = acil(balanced=True, gamma=0.5)
+    rows, labels = [], []
+    for task in stream:
+        known: AcilLearned = learner.observe(task).learned_
+        assert task.graph.labels is not None
+        rows.append(Expansion(8, 3, 0)(known.encoder.embed(task.graph)[task.train].double()))
+        labels.append(task.graph.labels[task.train])
+    y = torch.cat(labels)
+    share = len(labels[0]) / 2
+    weights = torch.tensor([share / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
+    slow = joint_ridge(torch.cat(rows), one_hot(y, known.classes), 0.5, weights)
+    assert float((known.classifier - slow).norm() / slow.norm()) < 1e-9
 
 
 def test_the_encoder_is_frozen_after_the_base_task() -> None:

@@ -20,7 +20,9 @@ from undrift.merging.magmax import MagMax, merge_magmax
 from undrift.merging.merger import named
 from undrift.merging.regmean import RegMean, merge_regmean
 from undrift.merging.ties import Ties, merge_ties
+from undrift.sharing import sharing
 from undrift.streams.task import Task
+from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
 from undrift.testing.reference_ridge import joint_ridge, merged_layer
 
@@ -74,6 +76,46 @@ def test_classifier_is_eq_11_over_all_tasks(alpha: int) -> None:
     fast = steps[-1][1].classifier
     assert fast.shape == (8 * alpha, 6)
     assert float((fast - slow).norm() / slow.norm()) < 1e-9
+
+
+def test_balanced_weighs_every_class_the_same_in_both_systems() -> None:
+    stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
+    learner = adr(gamma=0.5, balanced=True)
+    steps = [(task, learner.observe(task).learned_) for task in stream]
+    labels = [t.graph.labels[t.train] for t, _ in steps if t.graph.labels is not None]
+    y, share = torch.cat(labels), len(labels[0]) / 2
+    weights = torch.tensor([share / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
+    last = steps[-1][1]
+    h = torch.cat([k.merged.embed(t.graph)[t.train].double() for t, k in steps])
+    slow = joint_ridge(h, one_hot(y, last.classes), 0.5, weights)
+    assert float((last.classifier - slow).norm() / slow.norm()) < 1e-9
+    for layer in range(2):
+        rows = [
+            torch.as_tensor(k.start.trace(t.graph, t.train.nonzero().flatten())[layer]).double()
+            for t, k in steps
+        ]
+        wanted = [
+            r @ k.start.weights[layer].double() for r, (_, k) in zip(rows, steps, strict=True)
+        ]
+        slow = joint_ridge(torch.cat(rows), torch.cat(wanted), 0.5, weights)
+        merged = last.merged.weights[layer].double()
+        assert float((merged - slow).norm() / slow.norm()) < 1e-6  # weights are float32
+
+
+def test_balanced_and_plain_share_no_merge() -> None:
+    """Side by side they train once, and each merges and classifies by its own weights."""
+    stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
+    together = [adr(balanced=b) for b in (False, True)]
+    for task in stream:
+        with sharing():
+            for learner in together:
+                learner.observe(task)
+    for learner in together:
+        alone = adr(balanced=learner.balanced)
+        for task in stream:
+            alone.observe(task)
+        assert torch.equal(alone.scores(stream.graph), learner.scores(stream.graph))
+    assert not torch.allclose(*(learner.scores(stream.graph) for learner in together), atol=1e-3)
 
 
 def test_scores_are_the_expanded_embedding_times_the_classifier() -> None:

@@ -59,7 +59,7 @@ def test_the_search_grid_holds_valid_values(name: str) -> None:
 
 
 def test_unknown_method_lists_the_names() -> None:
-    with pytest.raises(InputError, match=r"choose one of: .*\badr, bare"):
+    with pytest.raises(InputError, match=r"choose one of: .*\badr, adr-plus, bare"):
         make_learner("ewcc")
 
 

@@ -12,6 +12,7 @@ from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil
 from undrift.learners.ds_al import DsAl, DsAlLearned
+from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
 from undrift.testing.reference_ridge import joint_ridge
 
@@ -55,6 +56,30 @@ def test_without_compensation_it_is_acil() -> None:
     )
     one, other = (learner.observe(stream.task(0)).observe(stream.task(1)) for learner in learners)
     assert torch.allclose(one.scores(stream.graph), other.scores(stream.graph))
+
+
+def test_balanced_reaches_both_streams() -> None:
+    stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
+    learner = ds_al(balanced=True, compensation=1.0)
+    for t in range(2):
+        task = stream.task(t)
+        known: DsAlLearned = learner.observe(task).learned_
+    labels = task.graph.labels
+    assert labels is not None
+    for bank in (known.main, known.compensation):
+        assert bank.statistics.count == int(stream.task(0).train.sum() + task.train.sum())
+    embedded = [
+        (stream.task(t), known.encoder.embed(stream.task(t).graph).double()) for t in (0, 1)
+    ]
+    gram = torch.zeros(24, 24, dtype=torch.float64)
+    share = int(stream.task(0).train.sum()) / 2
+    for one, rows in embedded:
+        for c in one.classes:
+            assert one.graph.labels is not None
+            mine = torch.tanh(rows[one.train & (one.graph.labels == c)] @ Expansion(8, 3, 0).weight)
+            gram += share / mine.shape[0] * mine.T @ mine
+    kept = known.compensation.statistics.gram
+    assert float((kept - gram).norm() / gram.norm()) < 1e-9
 
 
 @pytest.mark.parametrize("bad", [{"gamma": 0.0}, {"alpha": 0}, {"compensation": -0.1}])

@@ -56,6 +56,18 @@ def test_merged_layers_equal_the_joint_solution(
         assert float((merged - slow).norm() / slow.norm()) < 1e-9
 
 
+def test_row_weights_count_a_node_as_often_as_they_say() -> None:
+    graph = tiny_graph()
+    model = encoders("gcn", [graph], (6, 5))[0]
+    nodes = torch.arange(20)
+    often = torch.arange(20) % 3
+    weighted = Ham.empty(model, 0.5).add(model.trace(graph, nodes), model.weights, often.double())
+    repeated = torch.repeat_interleave(nodes, often)
+    plain = Ham.empty(model, 0.5).add(model.trace(graph, repeated), model.weights)
+    for one, other in zip(weighted.merge(), plain.merge(), strict=True):
+        assert torch.allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
 def test_no_drift_while_the_stacked_inputs_have_full_row_rank() -> None:
     graphs = [tiny_graph(i, nodes=24, features=120, classes=2) for i in (10, 11, 12)]
     models = encoders("gcn", graphs, (100, 90))

@@ -17,6 +17,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.balance import balanced_rows, class_share
 from undrift.learners.parts.frozen import base_encoder, embedded, targets_of, training_labels
 from undrift.sharing import once
 from undrift.streams.task import Task
@@ -44,7 +45,8 @@ class Acil(Learner):
     `H = relu(f W_psi)` with a fixed random `W_psi` of `alpha` times the width, and
     `W = (sum H^T H + gamma I)^-1 sum H^T Y` over every task. The published recursion of the
     inverse is the same solution (`undrift.testing.reference_ridge`); the sum is kept instead,
-    because it adds up without rounding drift. Memory: 8 alpha d (alpha d + classes) bytes;
+    because it adds up without rounding drift. `balanced` lets every class weigh the same in the
+    sums, instead of every node (see `parts.balance`). Memory: 8 alpha d (alpha d + classes) bytes;
     cost per task after the first: one forward pass, one Gram product, one factorisation.
     """
 
@@ -57,6 +59,7 @@ class Acil(Learner):
 
     gamma: float = 0.1
     alpha: int = 16
+    balanced: bool = False
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
@@ -74,7 +77,11 @@ class Acil(Learner):
             encoder, bank = before.encoder, before.bank
             classes, tasks = (*before.classes, *task.classes), before.tasks + 1
         progress("classify", 0, 1)
-        bank = bank.add(self._training_rows(encoder, task, graph), targets_of(task, graph, classes))
+        weights = None
+        if self.balanced:
+            weights = balanced_rows(task, graph, "train", class_share(task, bank))
+        rows = self._training_rows(encoder, task, graph)
+        bank = bank.add(rows, targets_of(task, graph, classes), weights)
         classifier = bank.solve()
         progress("classify", 1, 1)
         return AcilLearned(classes, graph.num_features, tasks, encoder, bank, classifier)

@@ -17,10 +17,12 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_choice, check_positive
-from undrift.learners.parts.arrival import base_training
+from undrift.learners.parts.adaptation import Logits, Start, adapt, next_start
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.balance import balanced_rows, class_share
 from undrift.learners.parts.frozen import embedded, targets_of, training_labels
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.nodes import Nodes, nodes_that_count
 from undrift.learners.parts.randomness import generator_for
 from undrift.merging.average import Average
 from undrift.merging.fisher import Fisher
@@ -29,7 +31,7 @@ from undrift.merging.magmax import MagMax
 from undrift.merging.merger import Adapted
 from undrift.merging.regmean import RegMean
 from undrift.merging.ties import Ties
-from undrift.sharing import once, trained_once
+from undrift.sharing import trained_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -38,9 +40,6 @@ __all__ = ["Adr", "AdrLearned"]
 Merge = Literal["ham", "none", "average", "fisher", "magmax", "regmean", "ties"]
 Memory = Ham | Average | Fisher | MagMax | RegMean | Ties
 Origin = Literal["base", "initial"]
-Start = Literal["previous", "merged", "base", "scratch"]
-Nodes = Literal["train", "all"]
-Logits = Literal["task", "seen"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +75,10 @@ class Adr(Learner):
     `previous` theta, the `merged` encoder, the `base` encoder, or from `scratch`. `nodes`:
     which of the task's nodes enter the sums of HAM, RegMean and Fisher merging, `train` or
     `all` (they need no labels; ACR always uses the training nodes). `logits`: adaptation sees
-    the `task`'s classes only, or all classes `seen` so far. `solver`: `direct` keeps only
-    sums, `auto` also keeps a factor and updates it when a task has few rows.
+    the `task`'s classes only, or all classes `seen` so far. `balanced`: every class weighs the
+    same in the sums of HAM and ACR, instead of every node (see `parts.balance`; with
+    `nodes="all"` the nodes of a task share their classes' weight in HAM). `solver`: `direct`
+    keeps only sums, `auto` also keeps a factor and updates it when a task has few rows.
 
     Cost per task: training; one Gram and one factorisation per layer (d_in^3 / 3); memory
     8 (d_in^2 + d_in d_out) bytes per layer plus 8 alpha d (alpha d + classes) for ACR.
@@ -98,6 +99,7 @@ class Adr(Learner):
     start: Start = "previous"
     nodes: Nodes = "train"
     logits: Logits = "task"
+    balanced: bool = False
     solver: Solver = "direct"
     backbone: Backbone = field(default_factory=Backbone)
 
@@ -117,12 +119,14 @@ class Adr(Learner):
         classes = (*(before.classes if before else ()), *task.classes)
         graph = task.graph.to(self.device)
         generator = generator_for(self.seed, t)
-        trained = self._adapt(before, task, graph, generator, progress)
+        trained = adapt(self, before, task, graph, generator=generator, progress=progress)
         model = trained[1]
         progress("merge", 0, 1)
         memory, merged = self._merge(before, trained, task, graph, generator)
         progress("classify", 0, 1)
-        bank = self._bank(before).add(*self._classifier_rows(merged, task, graph, classes))
+        weights = self._row_weights(before, task, graph, "train")
+        rows = self._classifier_rows(merged, task, graph, classes)
+        bank = self._bank(before).add(*rows, weights)
         classifier = bank.solve()
         progress("classify", 1, 1)
         return AdrLearned(
@@ -133,63 +137,9 @@ class Adr(Learner):
             memory=memory,
             bank=bank,
             classifier=classifier,
-            start=self._next_start(before, model.encoder),
+            start=next_start(self.start, before, model.encoder),
             head=model.head if self.logits == "seen" else None,
         )
-
-    # stage 1: Incremental Task Adaptation ------------------------------------------------
-
-    def _adapt(
-        self,
-        before: AdrLearned | None,
-        task: Task,
-        graph: Graph,
-        generator: torch.Generator,
-        progress: Progress,
-    ) -> tuple[Model, Model]:
-        """The model before and after training on the task (eq. 2): no gamma, no alpha in it."""
-        t = before.tasks if before and self.start != "scratch" else 0
-        seen = (*before.classes, *task.classes) if before else task.classes
-        classes = seen if self.logits == "seen" else task.classes
-
-        def train() -> tuple[Model, Model]:
-            begun = self._begin(before, task, graph, generator)
-            return begun, self.backbone.train(
-                begun,
-                graph,
-                task,
-                classes,
-                t=t,
-                generator=generator,
-                progress=progress,
-                phase="adapt",
-            )
-
-        inputs = (*base_training(self.backbone, task, self.device), classes, t > 0)
-        origin = (self._started(before), before.head if before else None)
-        return trained_once(train, generator, "adapt", *inputs, *origin)
-
-    def _begin(
-        self, before: AdrLearned | None, task: Task, graph: Graph, generator: torch.Generator
-    ) -> Model:
-        """The model that training starts from."""
-        encoder = self._started(before) or self.backbone.encoder_for(graph, generator)
-        if before and before.head is not None:
-            return Model(encoder, before.head.grow(len(task.classes), generator))
-        return Model(encoder, self.backbone.head_for(len(task.classes), graph, generator))
-
-    def _started(self, before: AdrLearned | None) -> Encoder | None:
-        """The encoder that this task starts from; None is a new one."""
-        if before is None:
-            return None
-        return before.merged if self.start == "merged" else before.start
-
-    def _next_start(self, before: AdrLearned | None, adapted: Encoder) -> Encoder | None:
-        if self.start == "previous":
-            return adapted
-        if self.start == "base":
-            return before.start if before else adapted
-        return None
 
     # stage 2: Hierarchical Analytic Merging ----------------------------------------------
 
@@ -222,20 +172,30 @@ class Adr(Learner):
             memory = before.memory if before else self._empty_memory(begun.encoder)
             if memory is None:
                 return None, model.encoder
-            chosen = self._nodes_that_count(task, graph)
-            memory = memory.observe(Adapted(model.encoder, model.head, graph, chosen, generator))
+            chosen = nodes_that_count(task, graph, self.nodes)
+            adapted = Adapted(model.encoder, model.head, graph, chosen, generator)
+            if isinstance(memory, Ham):
+                memory = memory.observe(adapted, self._row_weights(before, task, graph, self.nodes))
+            else:
+                memory = memory.observe(adapted)
             return memory, model.encoder.with_weights(memory.merge())
 
         rule = (self.merge, self.gamma, self.relative_gamma, self.solver, self.origin, self.nodes)
         memory = before.memory if before else None
-        return trained_once(merge, generator, "merge", rule, memory, model)
+        share = self._share(before, task) if self.balanced else None
+        return trained_once(merge, generator, "merge", rule, share, memory, model)
 
-    def _nodes_that_count(self, task: Task, graph: Graph) -> Tensor:
-        def make() -> Tensor:
-            mask = task.train if self.nodes == "train" else torch.ones_like(task.train)
-            return mask.nonzero().flatten().to(graph.device)
+    def _share(self, before: AdrLearned | None, task: Task) -> float:
+        """What a class weighs when classes are balanced."""
+        return class_share(task, self._bank(before))
 
-        return once(make, "nodes that count", task.graph, self.nodes, str(graph.device))
+    def _row_weights(
+        self, before: AdrLearned | None, task: Task, graph: Graph, nodes: Nodes
+    ) -> Tensor | None:
+        """The weights of the rows in a sum over these nodes; None counts each once."""
+        if not self.balanced:
+            return None
+        return balanced_rows(task, graph, nodes, self._share(before, task))
 
     # stage 3: Analytic Classifier Reconstruction -----------------------------------------
 

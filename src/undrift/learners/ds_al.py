@@ -19,6 +19,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.balance import balanced_rows, class_share
 from undrift.learners.parts.frozen import base_encoder, embedded, targets_of, training_labels
 from undrift.sharing import once
 from undrift.streams.task import Task
@@ -48,8 +49,9 @@ class DsAl(Learner):
     The main stream fits `relu(Z)` to the labels, as ACIL does. The compensation stream fits
     `tanh(Z)` to the residual `Y - relu(Z) W_main`, taken with the main weights just solved and
     with all columns but the new classes' set to zero (previous-label cleansing; nothing is
-    cleansed in the base task). Scores are `relu(Z) W_main + compensation * tanh(Z) W_comp`.
-    Memory: twice ACIL's.
+    cleansed in the base task). `balanced` lets every class weigh the same in the sums of both,
+    instead of every node (see `parts.balance`). Scores are
+    `relu(Z) W_main + compensation * tanh(Z) W_comp`. Memory: twice ACIL's.
     """
 
     name: ClassVar[str] = "ds-al"
@@ -62,6 +64,7 @@ class DsAl(Learner):
     gamma: float = 0.1
     alpha: int = 16
     compensation: float = 0.6
+    balanced: bool = False
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
@@ -83,12 +86,15 @@ class DsAl(Learner):
         progress("classify", 0, 2)
         active, tanh = self._training_rows(encoder, task, graph)
         targets = targets_of(task, graph, classes)
-        main = main.add(active, targets)
+        rows = None
+        if self.balanced:
+            rows = balanced_rows(task, graph, "train", class_share(task, main))
+        main = main.add(active, targets, rows)
         weights = main.solve()
         progress("classify", 1, 2)
         residual = targets - active @ weights
         residual[:, : len(classes) - len(task.classes)] = 0  # previous-label cleansing
-        second = second.add(tanh, residual)
+        second = second.add(tanh, residual, rows)
         compensation_weights = second.solve()
         progress("classify", 2, 2)
         return DsAlLearned(

@@ -140,6 +140,15 @@ METHODS: dict[str, Method] = {
             "R and Q per layer and of the classifier, two encoders",
             "adr:Adr",
         ),
+        Method(
+            "adr-plus",
+            "ADR+",
+            "analytic",
+            "-",
+            False,
+            "R and Q per layer and of the classifier, two encoders",
+            "adr_plus:AdrPlus",
+        ),
     )
 }
 

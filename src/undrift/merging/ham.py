@@ -7,7 +7,6 @@ their own tasks' inputs, before activation. Only two sums per layer are kept.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from undrift.errors import InputError
 from undrift.merging.merger import Adapted
 from undrift.sharing import once
 
-__all__ = ["Ham", "layer_residual"]
+__all__ = ["Ham", "layer_residual", "regression"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +59,16 @@ class Ham:
             )
         )
 
-    def add(self, trace: tuple[Rows, ...], weights: tuple[Tensor, ...]) -> Ham:
-        """The bank after a task: `trace` is H_hat_k of its encoder, `weights` its W_k."""
+    def add(
+        self,
+        trace: tuple[Rows, ...],
+        weights: tuple[Tensor, ...],
+        row_weights: Tensor | None = None,
+    ) -> Ham:
+        """The bank after a task: `trace` is H_hat_k of its encoder, `weights` its W_k.
+
+        `row_weights` says how much each node counts, in every layer; None counts each once.
+        """
         if not len(self.banks) == len(trace) == len(weights):
             raise InputError(
                 f"HAM has {len(self.banks)} layers but was given {len(trace)} layer inputs and "
@@ -69,22 +76,26 @@ class Ham:
             )
         banks = []
         for bank, rows, weight in zip(self.banks, trace, weights, strict=True):
-            banks.append(bank.add(*once(partial(_regression, rows, weight), "ham", rows, weight)))
+            banks.append(bank.add(*regression(rows, weight), row_weights))
         return Ham(tuple(banks))
 
-    def observe(self, adapted: Adapted) -> Ham:
+    def observe(self, adapted: Adapted, row_weights: Tensor | None = None) -> Ham:
         """The bank after the encoder of a task."""
-        return self.add(adapted.trace(), adapted.encoder.weights)
+        return self.add(adapted.trace(), adapted.encoder.weights, row_weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """W_k^M of every layer (eq. 7), in float64."""
         return tuple(bank.solve() for bank in self.banks)
 
 
-def _regression(rows: Rows, weight: Tensor) -> tuple[Rows, Tensor]:
-    """A layer's inputs H_hat and outputs H_hat W, in float64."""
-    exact = rows.to(dtype=torch.float64)
-    return exact, exact @ weight.double()
+def regression(rows: Rows, weight: Tensor) -> tuple[Rows, Tensor]:
+    """A layer's inputs H_hat and outputs H_hat W, in float64; shared side by side."""
+
+    def make() -> tuple[Rows, Tensor]:
+        exact = rows.to(dtype=torch.float64)
+        return exact, exact @ weight.double()
+
+    return once(make, "ham", rows, weight)
 
 
 def layer_residual(rows: Rows, own: Tensor, merged: Tensor) -> float:

@@ -44,7 +44,8 @@ class StreamInfo:
     Classes arrive in label order, the first `base` of them, then `increment` at a time;
     `left_out` are classes that belong to no task. A `stand_in` imitates the dataset (see
     `undrift.datasets.stand_ins`), at full size or at a smaller `scale`. `directed` keeps the
-    direction of edges that are otherwise made symmetric.
+    direction of edges that are otherwise made symmetric. `thin` takes training nodes out (see
+    `undrift.streams.thin`): they stay in the graph, in no task.
     """
 
     name: str
@@ -56,6 +57,7 @@ class StreamInfo:
     stand_in: bool = False
     scale: float = 1.0
     directed: bool = False
+    thin: bool = False
 
     @property
     def statistics(self) -> Dataset:
@@ -150,8 +152,9 @@ STREAMS: dict[str, StreamInfo] = {
 def stream_info(name: str) -> StreamInfo:
     """The stream of this name, which may end in an option after an @.
 
-    `reddit-cl-stand-in@0.01` is a stand-in at a smaller scale (above 0, at most 1), and
-    `arxiv-cl@directed` keeps the direction of citations, which are otherwise made symmetric.
+    `reddit-cl-stand-in@0.01` is a stand-in at a smaller scale (above 0, at most 1),
+    `arxiv-cl@directed` keeps the direction of citations, which are otherwise made symmetric, and
+    `photo-cl@thin` is thinned until its tasks are as skewed as the worst of Arxiv-CL.
 
     >>> stream_info("reddit-cl-stand-in@0.01").nodes
     2378
@@ -164,12 +167,15 @@ def stream_info(name: str) -> StreamInfo:
         return info
     if option == "directed":
         return _with_options(info, directed=True)
+    if option == "thin":
+        return _thinned(info)
     try:
         scale = float(option)
     except ValueError:
         raise InputError(
             f"stream {name!r} has an unknown option {option!r} after the @; give a scale, as in "
-            "reddit-cl-stand-in@0.01, or directed, as in arxiv-cl@directed"
+            "reddit-cl-stand-in@0.01, directed, as in arxiv-cl@directed, or thin, as in "
+            "photo-cl@thin"
         ) from None
     return _with_options(info, scale=scale)
 
@@ -179,10 +185,10 @@ def load_stream(
 ) -> TaskStream:
     """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else.
 
-    `scale` and `directed` say the same as an option in the name (see `stream_info`), and the
-    stream's own name says it either way. The graph is checked against the published statistics,
-    so a wrong file does not pass for the benchmark. Files are found through the environment
-    variable UNDRIFT_DATA.
+    In a thinned stream the seed also draws which training nodes stay. `scale` and `directed` say
+    the same as an option in the name (see `stream_info`), and the stream's own name says it
+    either way. The graph is checked against the published statistics, so a wrong file does not
+    pass for the benchmark. Files are found through the environment variable UNDRIFT_DATA.
 
     >>> stream = load_stream("synthetic")
     >>> stream.classes
@@ -194,7 +200,7 @@ def load_stream(
     graph, provenance = _graph(info)
     from undrift.streams.stream import TaskStream
 
-    return TaskStream.from_graph(
+    stream = TaskStream.from_graph(
         _without(graph, info.left_out),
         base=info.base,
         increment=info.increment,
@@ -203,6 +209,11 @@ def load_stream(
         stand_in=info.stand_in,
         provenance=provenance,
     )
+    if not info.thin:
+        return stream
+    from undrift.streams.thin import thin
+
+    return thin(stream, name=info.name)
 
 
 def _with_options(
@@ -222,8 +233,20 @@ def _with_options(
             )
     scale, directed = info.scale if scale is None else scale, info.directed or directed
     option = "directed" if directed else "" if scale == 1 else f"{scale:g}"
+    if info.thin and option:
+        raise InputError(f"stream {info.name!r} takes no other option; leave {option} out")
+    option = "thin" if info.thin else option
     name = f"{plain}@{option}" if option else plain
     return replace(info, name=name, scale=scale, directed=directed)
+
+
+def _thinned(info: StreamInfo) -> StreamInfo:
+    if info.increment < 2:
+        raise InputError(
+            f"stream {info.name!r} has one class per task, so no task of it can be skewed; thin "
+            "one with two, as in photo-cl@thin"
+        )
+    return replace(info, name=f"{info.name}@thin", thin=True)
 
 
 def _graph(info: StreamInfo) -> tuple[Graph, dict[str, str]]:

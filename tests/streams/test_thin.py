@@ -1,0 +1,99 @@
+"""Thinning: as skewed as asked for, and nothing else changes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.errors import InputError
+from undrift.streams.benchmarks import STREAMS, load_stream
+from undrift.streams.stream import TaskStream
+from undrift.streams.thin import ARXIV_EXTREMES, thin, thinned_sizes
+from undrift.testing.check_stream import check_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+
+def sizes(stream: TaskStream, t: int) -> list[int]:
+    """Training nodes per class of a task, largest first."""
+    labels = stream.graph.labels
+    assert labels is not None
+    return sorted(
+        (int((stream.train & (labels == c)).sum()) for c in stream.classes[t]), reverse=True
+    )
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    had=st.lists(st.integers(1, 3000), min_size=2, max_size=6),
+    rho=st.floats(1, 80),
+)
+def test_sizes_never_grow_never_vanish_and_have_the_skew(had: list[int], rho: float) -> None:
+    kept = thinned_sizes(had, rho)
+    assert all(1 <= k <= h for k, h in zip(kept, had, strict=True))
+    least = max(kept) / rho  # rounded to whole nodes, at least one
+    assert min(kept) <= max(1, round(least))
+    if len(had) == 2:
+        assert min(kept) == max(1, round(least)) or max(kept) == int(rho * min(kept))
+
+
+def test_each_later_task_has_its_skew_and_the_base_task_stays() -> None:
+    plain = tiny_stream(nodes=600)
+    thinned = thin(plain, (10.0,))
+    assert sizes(plain, 1) == [60, 60]
+    assert sizes(thinned, 0) == sizes(plain, 0)
+    assert sizes(thinned, 1) == sizes(thinned, 2) == [60, 6]
+    assert sizes(thin(plain, (10.0, 3.0)), 2) == [60, 20]
+
+
+def test_nodes_taken_out_are_in_no_task_and_test_nodes_stay() -> None:
+    plain = tiny_stream(nodes=240)
+    thinned = thin(plain, (6.0,))
+    gone = plain.train & ~thinned.train
+    assert int(gone.sum()) == 2 * 20
+    assert (thinned.task_of[gone] == -1).all()
+    assert torch.equal(thinned.test, plain.test)
+    assert torch.equal(thinned.val, plain.val)
+    assert thinned.task(1).graph.num_nodes == plain.task(1).graph.num_nodes - 20
+    check_stream(thinned, lambda seed: thin(tiny_stream(seed, nodes=240), (6.0,)))
+
+
+def test_the_stronger_skew_keeps_a_part_of_the_weaker() -> None:
+    plain = tiny_stream(nodes=240)
+    weak, strong = thin(plain, (3.0,)).train, thin(plain, (12.0,)).train
+    assert int(strong.sum()) < int(weak.sum())
+    assert not (strong & ~weak).any()
+
+
+def test_a_task_of_one_class_stays() -> None:
+    stream = TaskStream.from_graph(tiny_graph(classes=3), base=1, increment=1)
+    assert torch.equal(thin(stream).train, stream.train)
+
+
+@pytest.mark.parametrize("skew", [(), (0.5,), (float("nan"),), (float("inf"),)])
+def test_bad_skews(skew: tuple[float, ...]) -> None:
+    with pytest.raises(InputError, match="ratios of at least 1"):
+        thin(tiny_stream(), skew)
+
+
+def test_by_name() -> None:
+    stream = load_stream("synthetic@thin", seed=3)
+    assert stream.name == "synthetic@thin"
+    assert "17.7, 51.5, 61.9" in stream.provenance["thinned"]
+    for t, rho in enumerate(ARXIV_EXTREMES, start=1):
+        most, least = sizes(stream, t)
+        assert least == max(1, round(most / rho))
+
+
+@pytest.mark.real_data
+def test_the_paper_s_extremes_are_those_of_the_real_labels() -> None:
+    if not STREAMS["arxiv-cl-stand-in"].on_disk():
+        pytest.skip("needs arxiv_labels_split.npz in the folder that UNDRIFT_DATA names")
+    from undrift.datasets.folder import data_folder
+    from undrift.datasets.stand_in_arxiv import read_labels
+
+    labels = read_labels(data_folder() / "arxiv_labels_split.npz")
+    counts = [int((labels == c).sum()) for c in range(40)]
+    found = [sorted(counts[20 + 2 * (t - 1) :][:2]) for t in (3, 5, 8)]
+    assert tuple(round(b / a, 1) for a, b in found) == ARXIV_EXTREMES
