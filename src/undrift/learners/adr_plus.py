@@ -59,10 +59,9 @@ class AdrPlus(Learner):
     """ADR's three stages: adapt, merge layer by layer (HAM), rebuild the classifier (ACR).
 
     Where it leaves ADR by default: HAM's sums are over `nodes="all"` of a task (it needs no
-    labels), its ridge `gamma` is not the classifier's, `classifier_gamma`, every class weighs
-    the same in the classifier's sums, and adaptation sees the logits of all classes `seen`: with
-    the `task`'s own only, a task of one class has no gradient. The other options are cures of
-    drift, each measured in docs/methods/adr-plus.md:
+    labels), its ridge `gamma` is not the classifier's, `classifier_gamma`, and every class weighs
+    the same in the classifier's sums. The other options are cures of drift, each measured in
+    docs/methods/adr-plus.md:
 
     `inputs`: layer k is fitted on the outputs of the task's `own` lower layers or of the
     `merged` ones, which it will really see. `pull`: HAM's ridge pulls to `zero` or to the
@@ -74,7 +73,8 @@ class AdrPlus(Learner):
     `balance`: every class weighs the same, instead of every node, in `none` of the sums, in the
     `classifier`'s, or in `both` (see `parts.balance`).
 
-    `alpha`, `start`, `logits`, `solver`: as in ADR. Cost and memory: ADR's; `exact` keeps
+    `alpha`, `start`, `logits`, `solver`: as in ADR; where tasks bring one class each, set
+    `logits="seen"`: with the `task`'s own such a task has no gradient. Cost and memory: ADR's; `exact` keeps
     8 d_in (d_in + classes) bytes of the last layer's inputs in the place of ACR's sums.
     """
 
@@ -95,7 +95,7 @@ class AdrPlus(Learner):
     cure_gamma: float = 1e-2
     balance: Balance = "classifier"
     start: Start = "previous"
-    logits: Logits = "seen"
+    logits: Logits = "task"
     solver: Solver = "direct"
     backbone: Backbone = field(default_factory=Backbone)
 
