@@ -39,7 +39,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("check", LEARNER_CHECKS.values(), ids=LEARNER_CHECKS)
 def test_conformance(variant: str, check: Callable[[Learner], None]) -> None:
     name, params = VARIANTS[variant]
-    check(make_learner(name, **QUICK, **params))
+    known = method_class(name).defaults()  # a method that trains nothing has no epochs
+    quick = {key: value for key, value in (QUICK | params).items() if key in known}
+    check(make_learner(name, **quick))
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -149,6 +149,15 @@ METHODS: dict[str, Method] = {
             "R and Q per layer and of the classifier, two encoders",
             "adr_plus:AdrPlus",
         ),
+        Method(
+            "propagation",
+            "Propagation",
+            "analytic",
+            "-",
+            False,
+            "R and Q of the training and of the validation nodes",
+            "propagation:Propagation",
+        ),
     )
 }
 

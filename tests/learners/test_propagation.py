@@ -1,0 +1,270 @@
+"""Propagation: exactly joint training, in any order, at bounded memory, on any graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from undrift.analytic.selection import GAMMAS
+from undrift.analytic.statistics import one_hot
+from undrift.datasets.synthetic import generate
+from undrift.errors import InputError
+from undrift.evaluation.loop import evaluate
+from undrift.graphs import Graph
+from undrift.learners.propagation import Propagation
+from undrift.sparse import Csr
+from undrift.streams.stream import TaskStream
+from undrift.streams.task import Task
+from undrift.testing.check_learner import LEARNER_CHECKS
+from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing.reference_propagation import adaptive_features, balanced_joint_ridge
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {"fourier": 0},
+    "fixed gamma, concat": {"gamma": 0.1, "mix": "concat", "hops": 2, "fourier": 0},
+    "sketched hop": {"sketch": 7, "mix": "hop", "hops": 1},
+    "sketched, no fourier": {"sketch": 5, "mix": "mean", "hops": 2, "fourier": 0},
+    "not balanced": {"balanced": False, "trust": 0.5},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("check", LEARNER_CHECKS.values(), ids=LEARNER_CHECKS)
+def test_options_keep_the_contract(options: dict[str, Any], check: Any) -> None:
+    check(Propagation(**options))
+
+
+def taught(stream: TaskStream, **options: Any) -> Propagation:
+    learner = Propagation(**options)
+    for task in stream:
+        learner.observe(task)
+    return learner
+
+
+def dense(features: Tensor | Csr) -> Tensor:
+    return features.to_dense() if isinstance(features, Csr) else features
+
+
+# exactness ---------------------------------------------------------------------------------
+
+
+def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
+    stream = tiny_stream()
+    learner = taught(stream, gamma=0.3, fourier=0, trust=1.0, hops=4, words=60.0)
+    rows, labels = [], []
+    for task in stream:
+        features = dense(task.graph.features)
+        slow = adaptive_features(features, task.graph.adjacency.to_dense(), hops=4, words=60.0)
+        assert task.graph.labels is not None
+        rows.append(slow[task.train])
+        labels.append(task.graph.labels[task.train])
+    targets = one_hot(torch.cat(labels), learner.classes_)
+    joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
+    # the twin computes features in float64, the learner in the features' float32
+    torch.testing.assert_close(learner.learned_.weights, joint, rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(
+    order=st.permutations(range(3)),
+    seed=st.integers(0, 20),
+    sparse=st.booleans(),
+    fourier=st.sampled_from([0, None]),
+)
+def test_any_order_of_tasks_gives_the_same_learner(
+    order: list[int], seed: int, sparse: bool, fourier: int | None
+) -> None:
+    stream = tiny_stream(seed, sparse=sparse)
+    straight = taught(stream, trust=1.0, fourier=fourier)
+    shuffled = Propagation(trust=1.0, fourier=fourier)
+    for t in order:
+        shuffled.observe(stream.task(t))
+    assert shuffled.learned_.gamma == straight.learned_.gamma
+    columns = [shuffled.classes_.index(c) for c in straight.classes_]
+    ours, theirs = shuffled.learned_.weights[:, columns], straight.learned_.weights
+    assert float((ours - theirs).norm() / theirs.norm()) < 1e-9
+
+
+def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
+    """Tasks that arrive together, without an edge between them, add up to the same sums."""
+    stream = tiny_stream()
+    apart = taught(stream, trust=1.0)
+    together = Propagation(trust=1.0).observe(_union(stream))
+    one, other = apart.learned_, together.learned_
+    for name in ("statistics", "validation"):
+        a, b = getattr(one, name), getattr(other, name)
+        torch.testing.assert_close(a.gram, b.gram, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(a.moment, b.moment, rtol=1e-9, atol=1e-12)
+        assert a.count == b.count
+    assert float((one.weights - other.weights).norm() / one.weights.norm()) < 1e-9
+
+
+def _union(stream: TaskStream) -> Task:
+    coo = stream.graph.adjacency.to_scipy().tocoo()
+    of = stream.task_of.numpy()
+    inside = of[coo.row] == of[coo.col]
+    kept = sp.csr_matrix((coo.data[inside], (coo.row[inside], coo.col[inside])), coo.shape)
+    graph = Graph.from_scipy(stream.graph.features, kept, stream.graph.labels)
+    classes = tuple(c for group in stream.classes for c in group)
+    return Task(graph, stream.train, stream.val, stream.test, classes)
+
+
+def test_small_classes_weigh_as_much_as_large_ones() -> None:
+    learned = taught(tiny_stream(nodes=61)).learned_
+    assert learned.statistics.energy == pytest.approx(6.0)
+    assert learned.validation.energy == pytest.approx(6.0)
+    plain = taught(tiny_stream(nodes=61), balanced=False).learned_
+    assert plain.statistics.energy == plain.statistics.count
+
+
+# gamma -------------------------------------------------------------------------------------
+
+
+def test_gamma_is_chosen_over_the_whole_history() -> None:
+    learned = taught(tiny_stream()).learned_
+    assert learned.gamma in GAMMAS
+    assert learned.validation.count == int(tiny_stream().val.sum())
+
+
+def test_a_fixed_gamma_keeps_no_validation_sums() -> None:
+    fixed, chosen = taught(tiny_stream(), gamma=1.0), taught(tiny_stream())
+    assert fixed.learned_.gamma == 1.0
+    assert fixed.learned_.validation is None
+    assert fixed.nbytes() < 0.6 * chosen.nbytes()
+
+
+def test_without_validation_nodes_gamma_comes_from_leave_one_out() -> None:
+    learner = Propagation()
+    for task in tiny_stream():
+        learner.observe(replace(task, val=torch.zeros_like(task.val)))
+    assert learner.learned_.gamma in GAMMAS
+    assert learner.learned_.validation.count == 0
+    wanted = tiny_stream().graph.labels
+    assert wanted is not None
+    assert float((learner.predict(tiny_stream().graph) == wanted).double().mean()) > 0.7
+
+
+def test_a_later_task_without_validation_nodes_keeps_the_last_gamma() -> None:
+    stream = tiny_stream()
+    learner = Propagation().observe(stream.task(0))
+    before = learner.learned_.gamma
+    task = stream.task(1)
+    learner.observe(replace(task, val=torch.zeros_like(task.val)))
+    assert learner.learned_.gamma == before
+
+
+# graphs whose neighbours disagree ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("homophily", [0.0, 0.1, 0.7])
+def test_neighbours_that_disagree_do_no_harm(homophily: float) -> None:
+    graph = generate(nodes=600, words=150, classes=6, homophily=homophily, size_ratio=2.0)
+    stream = TaskStream.from_graph(graph, base=4, increment=2)
+    ours, believing, own = (
+        evaluate(Propagation(fourier=0, trust=trust), stream).by_class.a_f
+        for trust in (None, 1.0, 0.0)
+    )
+    assert ours > max(believing, own) - 3.0
+    if homophily == 0.0:
+        assert ours > believing + 5.0
+    if homophily == 0.7:
+        assert ours > own + 5.0
+
+
+# memory ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sketch", "width"), [(0, 2500), (300, 300), (3072, 2500)])
+def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
+    stream = wide_stream(2500)
+    learner = Propagation(sketch=sketch, fourier=0).observe(stream.task(0))
+    classes = len(learner.classes_)
+    assert learner.nbytes() == 16 * width**2 + 24 * width * classes
+    fixed = Propagation(sketch=sketch, fourier=0, gamma=1.0).observe(stream.task(0))
+    assert fixed.nbytes() == 8 * width**2 + 16 * width * classes
+
+
+def test_default_width_is_bounded() -> None:
+    assert Propagation()._sketch(100_000) is not None
+    fourier = Propagation()._fourier(1024)
+    assert fourier is not None
+    assert 1024 + fourier.outputs <= 3072
+    assert Propagation()._fourier(1025) is None
+
+
+def wide_stream(width: int) -> TaskStream:
+    plain = tiny_graph(nodes=36)
+    rng = np.random.default_rng(0)
+    features = sp.random(36, width, 0.01, random_state=rng, format="csr")
+    graph = Graph.from_scipy(features, plain.adjacency.to_scipy(), plain.labels)
+    return TaskStream.from_graph(graph, base=6, increment=1)
+
+
+# edges of what can be asked ----------------------------------------------------------------
+
+
+def test_a_graph_without_edges_is_plain_ridge() -> None:
+    plain = tiny_graph()
+    graph = Graph.from_scipy(plain.features, sp.csr_matrix((60, 60)), plain.labels)
+    stream = TaskStream.from_graph(graph, base=2, increment=2)
+    ours, own = taught(stream), taught(stream, trust=0.0)
+    torch.testing.assert_close(ours.learned_.weights, own.learned_.weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("features", [2, 400])
+def test_more_features_than_nodes_and_the_reverse(features: int) -> None:
+    stream = tiny_stream(features=features)
+    learner = taught(stream)
+    assert bool(torch.isfinite(learner.scores(stream.graph)).all())
+
+
+@pytest.mark.parametrize("fourier", [0, None])
+def test_rows_of_zeros_and_isolated_nodes(fourier: int | None) -> None:
+    plain = tiny_graph()
+    x = dense(plain.features).clone()
+    x[::3] = 0.0
+    adjacency = plain.adjacency.to_scipy().tolil()
+    adjacency[:6] = 0.0
+    adjacency[:, :6] = 0.0
+    graph = Graph.from_scipy(x, adjacency.tocsr(), plain.labels)
+    stream = TaskStream.from_graph(graph, base=2, increment=2)
+    learner = taught(stream, fourier=fourier)
+    assert bool(torch.isfinite(learner.scores(graph)).all())
+
+
+def test_all_features_zero() -> None:
+    plain = tiny_graph()
+    graph = Graph(torch.zeros(60, 12), plain.adjacency, plain.labels)
+    stream = TaskStream.from_graph(graph, base=2, increment=2)
+    for fourier in (0, None):
+        scores = taught(stream, fourier=fourier).scores(graph)
+        assert bool(torch.isfinite(scores).all())
+
+
+def test_one_class_and_one_training_node() -> None:
+    only, none = torch.tensor([True, False, False]), torch.zeros(3, dtype=torch.bool)
+    graph = Graph.from_arrays(torch.eye(3), [[0], [1]], labels=[4, -1, -1], undirected=True)
+    learner = Propagation().observe(Task(graph, only, none, ~only, (4,)))
+    assert learner.predict(graph).tolist() == [4, 4, 4]
+    second = Graph.from_arrays(-torch.eye(3), [[0], [1]], labels=[9, -1, -1], undirected=True)
+    learner.observe(Task(second, only, none, ~only, (9,)))
+    assert learner.predict(graph)[0] == 4
+    assert learner.predict(second)[0] == 9
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"gamma": 0.0}, {"fourier": -1}, {"sketch": -2}, {"mix": "sum"}, {"trust": 2.0}, {"hops": -1}],
+    ids=str,
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Propagation(**wrong)
