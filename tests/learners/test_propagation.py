@@ -193,11 +193,11 @@ def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
 
 
 def test_default_width_is_bounded() -> None:
-    assert Propagation()._sketch(100_000) is not None
-    fourier = Propagation()._fourier(1024)
+    assert Propagation()._fixed(1.0).sketch_of(100_000) is not None
+    fourier = Propagation()._fixed(1.0).fourier_of(1024)
     assert fourier is not None
     assert 1024 + fourier.outputs <= 3072
-    assert Propagation()._fourier(1025) is None
+    assert Propagation()._fixed(1.0).fourier_of(1025) is None
 
 
 def wide_stream(width: int) -> TaskStream:

@@ -15,10 +15,20 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
-__all__ = ["GAMMAS", "Chosen", "choose_by_leave_one_out", "choose_by_validation", "leave_one_out"]
+__all__ = [
+    "FIRST_GAMMA",
+    "GAMMAS",
+    "Chosen",
+    "choose_by_leave_one_out",
+    "choose_by_validation",
+    "leave_one_out",
+]
 
 GAMMAS: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 5))
 """The ridges tried, relative to the mean diagonal: 0.001 to 100, two per decade."""
+
+FIRST_GAMMA = 0.1 * 10**0.5
+"""Where the very first search begins."""
 
 _STEPS = 6  # of the space in which neighbours of a factor's ridge are tried
 _SPAN = 2  # places of the grid to either side that one factor can judge: a decade

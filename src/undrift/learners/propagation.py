@@ -5,28 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
-from undrift.analytic.fourier import Fourier
-from undrift.analytic.gram import Rows, chunks
-from undrift.analytic.selection import Chosen, choose_by_leave_one_out, choose_by_validation
-from undrift.analytic.sketch import Sketch
+from undrift.analytic.selection import (
+    FIRST_GAMMA,
+    Chosen,
+    choose_by_leave_one_out,
+    choose_by_validation,
+)
 from undrift.analytic.solve import solve
-from undrift.analytic.statistics import RidgeStatistics, one_hot
-from undrift.errors import InputError
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.fixed_rows import FixedRows, Sample, check_widths, samples_of
 from undrift.learners.parts.neighbours import trust_in_neighbours
 from undrift.learners.parts.propagated import Mix, Propagated
-from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 __all__ = ["Propagation", "PropagationLearned"]
-
-_NARROW = 1024  # columns up to which random Fourier features are added on their own
-_FIRST_GAMMA = 0.1 * 10**0.5  # where the very first search begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +38,6 @@ class PropagationLearned:
     statistics: RidgeStatistics
     validation: RidgeStatistics | None
     weights: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Rows of one split of a task, before Fourier features, with their targets and weights."""
-
-    rows: Rows
-    targets: Tensor
-    weights: Tensor | None
 
 
 @dataclass(kw_only=True)
@@ -96,13 +84,8 @@ class Propagation(Learner):
     def __post_init__(self) -> None:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
-        if self.fourier is not None and self.fourier < 0:
-            raise InputError(f"fourier must be at least 0, not {self.fourier}")
-        if self.sketch < 0 or self.sketch != int(self.sketch):
-            raise InputError(
-                f"sketch must be a whole number of columns, or 0 for none, not {self.sketch}"
-            )
-        self._propagated(1.0 if self.trust is None else self.trust)
+        check_widths(self.fourier, self.sketch)
+        self._fixed(1.0 if self.trust is None else self.trust)
 
     def _learn(self, task: Task, progress: Progress) -> PropagationLearned:
         before: PropagationLearned | None = self.learned_
@@ -110,17 +93,17 @@ class Propagation(Learner):
         graph = task.graph.to(self.device)
         classes = (*(before.classes if before else ()), *task.classes)
         trust = before.trust if before else self._trust(task)
-        train, val = self._samples(task, graph, classes, trust)
-        fourier = self._fourier(train.rows.shape[1])
-        width = train.rows.shape[1] + (fourier.outputs if fourier else 0)
-        empty = RidgeStatistics.zero(width, device=self.device)
-        statistics = _added(before.statistics if before else empty, train, fourier)
+        fixed = self._fixed(trust)
+        train, val = samples_of(fixed, task, graph, classes, balanced=self.balanced)
+        empty = RidgeStatistics.zero(fixed.width(graph.num_features), device=self.device)
+        statistics = _added(before.statistics if before else empty, train, fixed)
         validation = None
         if self.gamma is None:
             seen = before.validation if before and before.validation is not None else empty
-            validation = _added(seen, val, fourier)
+            validation = _added(seen, val, fixed)
         progress("solve", 0, 1)
-        chosen = self._solved(before, statistics, validation, train, val)
+        start = before.gamma if before else FIRST_GAMMA
+        chosen = self._solved(start, statistics, validation, (train, val), fixed)
         progress("solve", 1, 1)
         return PropagationLearned(
             classes=classes,
@@ -135,117 +118,39 @@ class Propagation(Learner):
 
     def _solved(
         self,
-        before: PropagationLearned | None,
+        start: float,
         statistics: RidgeStatistics,
         validation: RidgeStatistics | None,
-        train: _Sample,
-        val: _Sample,
+        samples: tuple[Sample, Sample],
+        fixed: FixedRows,
     ) -> Chosen:
+        train, val = samples
         if validation is None:
             assert self.gamma is not None  # noqa: S101  # otherwise there is a validation sum
             return Chosen(self.gamma, solve(statistics, self.gamma, relative=True))
-        start = before.gamma if before else _FIRST_GAMMA
         if validation.count == 0:
-            rows = _expanded(train.rows, self._fourier(train.rows.shape[1]))
+            rows = fixed.expanded(train.rows)
             return choose_by_leave_one_out(statistics, rows, train.targets, train.weights, start)
-        if val.targets.shape[0] == 0:
+        if len(val) == 0:
             return Chosen(start, solve(statistics, start, relative=True))
         return choose_by_validation(statistics, validation, start)
-
-    # rows --------------------------------------------------------------------------------
 
     def _trust(self, task: Task) -> float:
         return trust_in_neighbours(task) if self.trust is None else self.trust
 
-    def _propagated(self, trust: float) -> Propagated:
-        return Propagated(self.mix, self.hops, self.words, trust)
-
-    def _sketch(self, num_features: int) -> Sketch | None:
-        if not 0 < self.sketch < num_features:
-            return None
-        return Sketch(num_features, self.sketch, self.seed)
-
-    def _fourier(self, width: int) -> Fourier | None:
-        wanted = self.fourier
-        if wanted is None:
-            wanted = min(2 * _NARROW, 16 * width) if width <= _NARROW else 0
-        return Fourier(width, wanted, seed=self.seed) if wanted else None
-
-    def _samples(
-        self, task: Task, graph: Graph, classes: tuple[int, ...], trust: float
-    ) -> tuple[_Sample, _Sample]:
-        """The training and the validation nodes, propagated together."""
-        assert graph.labels is not None  # noqa: S101  # a task has labels
-        train, val = (mask.to(graph.device).nonzero().flatten() for mask in (task.train, task.val))
-        rows = self._rows(graph, torch.cat([train, val]), trust)
-        m = train.numel()
-        first, second = (
-            (rows.slice(0, m), rows.slice(m, rows.shape[0]))
-            if isinstance(rows, Csr)
-            else (rows[:m], rows[m:])
-        )
-        return (
-            self._sample(first, graph.labels[train], classes),
-            self._sample(second, graph.labels[val], classes),
-        )
-
-    def _sample(self, rows: Rows, labels: Tensor, classes: tuple[int, ...]) -> _Sample:
-        targets = one_hot(labels, classes)
-        weights = None
-        if self.balanced:  # each class weighs one; gamma is relative, so the scale is no matter
-            weights = targets @ targets.sum(dim=0).clamp(min=1).reciprocal()
-        return _Sample(rows, targets, weights)
-
-    def _rows(self, graph: Graph, nodes: Tensor, trust: float) -> Rows:
-        return self._propagated(trust).rows(graph, nodes, self._sketch(graph.num_features))
-
-    # scores ------------------------------------------------------------------------------
+    def _fixed(self, trust: float) -> FixedRows:
+        propagated = Propagated(self.mix, self.hops, self.words, trust)
+        return FixedRows(propagated, self.sketch, self.fourier, self.seed)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        graph = graph.to(self.device)
-        propagated = self._propagated(learned.trust)
-        sketch = self._sketch(graph.num_features)
-        columns = graph.num_features if sketch is None else sketch.size
-        if self._fourier(propagated.width(columns)) is not None:
-            return self._scores_from_rows(learned, graph)
-        return propagated.spread(graph, learned.weights, sketch)
-
-    def _scores_from_rows(self, learned: Any, graph: Graph) -> Tensor:
-        """With Fourier features a row must be formed; some nodes at a time."""
-        everyone = torch.arange(graph.num_nodes, device=graph.device)
-        rows = self._rows(graph, everyone, learned.trust)
-        fourier = self._fourier(rows.shape[1])
-        assert fourier is not None  # noqa: S101  # asked before
-        split = rows.shape[1]
-        parts = [
-            _times(part, learned.weights[:split]) + fourier(part) @ learned.weights[split:]
-            for _, part in chunks(rows, budget_mb=64)
-        ]
-        return torch.cat(parts)
+        return self._fixed(learned.trust).spread(graph.to(self.device), learned.weights)
 
 
-def _added(
-    statistics: RidgeStatistics, sample: _Sample, fourier: Fourier | None
-) -> RidgeStatistics:
+def _added(statistics: RidgeStatistics, sample: Sample, fixed: FixedRows) -> RidgeStatistics:
     """The sum with these rows; Fourier features exist for some rows at a time only."""
-    if sample.rows.shape[0] == 0:
+    if len(sample) == 0:
         return statistics.grow(sample.targets.shape[1])
-    if fourier is None:
-        return statistics.add(sample.rows, sample.targets, sample.weights)
-    for where, part in chunks(sample.rows):
+    for where, part in fixed.pieces(sample.rows):
         weights = None if sample.weights is None else sample.weights[where]
-        statistics = statistics.add(_expanded(part, fourier), sample.targets[where], weights)
+        statistics = statistics.add(part, sample.targets[where], weights)
     return statistics
-
-
-def _expanded(rows: Rows, fourier: Fourier | None) -> Rows:
-    if fourier is None:
-        return rows
-    plain = rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double()
-    return torch.cat([plain, fourier(rows)], dim=1)
-
-
-def _times(rows: Rows, weights: Tensor) -> Tensor:
-    if isinstance(rows, Csr):
-        return rows.to(dtype=weights.dtype) @ weights
-    return rows.to(weights.dtype) @ weights

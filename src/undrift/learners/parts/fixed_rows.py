@@ -1,0 +1,154 @@
+"""`FixedRows`: what ridge regression sees of a node, a fixed function of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.fourier import Fourier
+from undrift.analytic.gram import Rows, chunks
+from undrift.analytic.sketch import Sketch
+from undrift.analytic.statistics import one_hot
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.parts.propagated import Propagated
+from undrift.sparse import Csr
+from undrift.streams.task import Task
+
+__all__ = ["FixedRows", "Sample", "check_widths", "samples_of"]
+
+_NARROW = 1024  # columns up to which random Fourier features are added on their own
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of one split of a task, before Fourier features, with their targets and weights."""
+
+    rows: Rows
+    targets: Tensor
+    weights: Tensor | None
+
+    def __len__(self) -> int:
+        return int(self.targets.shape[0])
+
+
+@dataclass(frozen=True)
+class FixedRows:
+    """Propagated, then count-sketched if wide, then with Fourier features beside if narrow.
+
+    `sketch`: features of more columns are sketched to this many, 0 never does. `fourier`: how
+    many random Fourier features; without a number min(2048, 16 d) where rows have at most 1,024
+    columns, else none. Both maps come from the seed and are not stored.
+    """
+
+    propagated: Propagated
+    sketch: int = 3072
+    fourier: int | None = None
+    seed: int = 0
+
+    def plain(self, graph: Graph, nodes: Tensor) -> Rows:
+        """The rows of these nodes before Fourier features."""
+        return self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+
+    def width(self, num_features: int) -> int:
+        """Columns of a row, Fourier features among them."""
+        columns = self._columns(num_features)
+        fourier = self.fourier_of(columns)
+        return columns + (fourier.outputs if fourier else 0)
+
+    def expanded(self, rows: Rows) -> Rows:
+        """Plain rows with their Fourier features beside them; dense where there are any."""
+        fourier = self.fourier_of(rows.shape[1])
+        if fourier is None:
+            return rows
+        return torch.cat([_dense(rows), fourier(rows)], dim=1)
+
+    def pieces(self, rows: Rows, budget_mb: float = 256) -> Iterator[tuple[slice, Rows]]:
+        """Expanded rows, some at a time where Fourier features must be formed; else all."""
+        if self.fourier_of(rows.shape[1]) is None:
+            yield slice(0, rows.shape[0]), rows
+            return
+        for where, part in chunks(rows, budget_mb):
+            yield where, self.expanded(part)
+
+    def spread(self, graph: Graph, weights: Tensor) -> Tensor:
+        """Scores of every node, up to a positive factor per node (see `Propagated.spread`).
+
+        With Fourier features a row must be formed, and the factor is one.
+        """
+        if self.fourier_of(self._columns(graph.num_features)) is None:
+            sketch = self.sketch_of(graph.num_features)
+            return self.propagated.spread(graph, weights, sketch)
+        return self.scores(graph, weights)
+
+    def scores(self, graph: Graph, weights: Tensor) -> Tensor:
+        """`Z W` of every node, with Z formed some nodes at a time."""
+        everyone = torch.arange(graph.num_nodes, device=graph.device)
+        rows = self.plain(graph, everyone)
+        return torch.cat([_times(part, weights) for _, part in self.pieces(rows, 64)])
+
+    def sketch_of(self, num_features: int) -> Sketch | None:
+        """The sketch of features of so many columns; None where they are few enough."""
+        if not 0 < self.sketch < num_features:
+            return None
+        return Sketch(num_features, self.sketch, self.seed)
+
+    def fourier_of(self, width: int) -> Fourier | None:
+        """The Fourier features of plain rows of so many columns."""
+        wanted = self.fourier
+        if wanted is None:
+            wanted = min(2 * _NARROW, 16 * width) if width <= _NARROW else 0
+        return Fourier(width, wanted, seed=self.seed) if wanted else None
+
+    def _columns(self, num_features: int) -> int:
+        sketch = self.sketch_of(num_features)
+        return self.propagated.width(num_features if sketch is None else sketch.size)
+
+
+def samples_of(
+    fixed: FixedRows, task: Task, graph: Graph, classes: tuple[int, ...], *, balanced: bool
+) -> tuple[Sample, Sample]:
+    """The training and the validation nodes of a task, propagated together.
+
+    `balanced`: each class weighs one, so gamma should be relative.
+    """
+    assert graph.labels is not None  # noqa: S101  # a task has labels
+    train, val = (mask.to(graph.device).nonzero().flatten() for mask in (task.train, task.val))
+    rows = fixed.plain(graph, torch.cat([train, val]))
+    m = train.numel()
+    first, second = (
+        (rows.slice(0, m), rows.slice(m, rows.shape[0]))
+        if isinstance(rows, Csr)
+        else (rows[:m], rows[m:])
+    )
+    return (
+        _sample(first, graph.labels[train], classes, balanced),
+        _sample(second, graph.labels[val], classes, balanced),
+    )
+
+
+def check_widths(fourier: int | None, sketch: int) -> None:
+    """Reject numbers of columns that cannot be."""
+    if fourier is not None and fourier < 0:
+        raise InputError(f"fourier must be at least 0, not {fourier}")
+    if sketch < 0 or sketch != int(sketch):
+        raise InputError(f"sketch must be a whole number of columns, or 0 for none, not {sketch}")
+
+
+def _sample(rows: Rows, labels: Tensor, classes: tuple[int, ...], balanced: bool) -> Sample:
+    targets = one_hot(labels, classes)
+    weights = targets @ targets.sum(dim=0).clamp(min=1).reciprocal() if balanced else None
+    return Sample(rows, targets, weights)
+
+
+def _dense(rows: Rows) -> Tensor:
+    return rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double()
+
+
+def _times(rows: Rows, weights: Tensor) -> Tensor:
+    if isinstance(rows, Csr):
+        return rows.to(dtype=weights.dtype) @ weights
+    return rows.to(weights.dtype) @ weights
