@@ -41,6 +41,7 @@ _MENU = """
 :caption: Guide
 
 getting-started
+choosing-a-method
 your-own-graph
 experiments
 protocols

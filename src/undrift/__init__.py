@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from undrift.learners.bare import Bare
     from undrift.learners.base import Learner
     from undrift.learners.joint import Joint
-    from undrift.learners.registry import make_learner
+    from undrift.learners.propagation import Propagation
+    from undrift.learners.registry import default_learner, make_learner
     from undrift.streams.benchmarks import load_stream
     from undrift.streams.file import load_stream_file
     from undrift.streams.stream import TaskStream
@@ -33,8 +34,10 @@ _WHERE = {
     "InputError": "errors",
     "Joint": "learners.joint",
     "Learner": "learners.base",
+    "Propagation": "learners.propagation",
     "Task": "streams.task",
     "TaskStream": "streams.stream",
+    "default_learner": "learners.registry",
     "evaluate": "evaluation.loop",
     "graph_from_networkx": "datasets.from_networkx",
     "load_stream": "streams.benchmarks",
@@ -50,8 +53,10 @@ __all__ = [
     "InputError",
     "Joint",
     "Learner",
+    "Propagation",
     "Task",
     "TaskStream",
+    "default_learner",
     "evaluate",
     "graph_from_networkx",
     "load_stream",

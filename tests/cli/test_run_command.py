@@ -62,6 +62,8 @@ def test_the_same_run_again_overwrites(tmp_path: Path) -> None:
 
 def test_settings_are_read_by_the_methods_types(tmp_path: Path) -> None:
     adr = [
+        "--method",
+        "adr",
         "--set",
         "epochs=2",
         "--set",
@@ -90,9 +92,9 @@ def test_threads_are_set_and_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         (["--stream", "cora"], "unknown stream 'cora'"),
         (["--method", "magic"], "unknown method 'magic'"),
-        (["--set", "gama=1"], "unknown parameter of adr 'gama' (did you mean 'gamma'?)"),
+        (["--set", "gama=1"], "unknown parameter of propagation 'gama' (did you mean 'gamma'?)"),
         (["--set", "gamma"], "--set takes name=value"),
-        (["--set", "gamma=x"], "gamma='x' does not suit method 'adr'"),
+        (["--set", "gamma=x"], "gamma='x' does not suit method 'propagation'"),
         (["--set", "gamma=-1"], "gamma must be greater than 0"),
         (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
         (["--threads", "0"], "--threads must be 1 or more"),

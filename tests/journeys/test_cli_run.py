@@ -12,7 +12,7 @@ import undrift
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import STREAMS
 
-QUICK = ["--set", "epochs=3", "--set", "hidden=16,16"]
+QUICK = ["--method", "adr", "--set", "epochs=3", "--set", "hidden=16,16"]
 
 
 def shell(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +50,7 @@ def test_looking_around_then_running_and_finding_the_result(tmp_path: Path) -> N
     assert f"{final:.2f}" in done.stdout
     assert result["provenance"]["stand_in"] is False
     written = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
-    assert written == ["result.json", "split.npz"]
+    assert written == ["embedding.npz", "result.json", "split.npz"]
 
 
 def test_a_typing_error_prints_the_names_there_are(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _HELP = "Continual learning on graphs that keeps what it learned and none of the
 _EXAMPLES = """\
 For example:
 
-    undrift run                   ADR on a generated stream, in about a minute
+    undrift run                   the default method on a generated stream
     undrift run --stream cs-cl --method adr --seed 1
     undrift results               what the runs so far came to
     undrift report                tables, figures and a page of all of it
@@ -69,8 +69,8 @@ For example:
         "Make every run of a plan that is not there yet, in parallel; resumable.",
         """\
 A plan is a name (smoke, paper-table1, paper-ablation, paper-grid,
-paper-plasticity, paper-drift, paper-imbalance, paper) or a TOML file. Finished
-runs are kept: after an interruption the same command goes on.
+paper-plasticity, paper-drift, paper-imbalance, paper, beyond, skewed) or a
+TOML file. Finished runs are kept: after an interruption the same command goes on.
 
 For example:
 

@@ -22,7 +22,7 @@ __all__ = ["check_stream_name", "run", "set_threads", "tracked"]
 def run(
     *,
     stream: str = "synthetic",
-    method: str = "adr",
+    method: str = "propagation",
     seed: int = 0,
     settings: Annotated[
         tuple[str, ...], Parameter(name="--set", negative="", show_default=False)

@@ -1,4 +1,4 @@
-"""The named plans: the paper's tables and figures, and a small one to try things with."""
+"""The named plans: the paper's tables and figures, what goes past it, and a small one to try."""
 
 from __future__ import annotations
 
@@ -115,6 +115,28 @@ def _imbalance(stand_ins: bool) -> Plan:
     return _over(("arxiv-cl",), stand_ins, plan)
 
 
+def _beyond(stand_ins: bool) -> Plan:
+    """What goes past the paper, with one setting for every stream, beside its best and Joint."""
+    ours = tuple(PlanRow(method, method) for method in ("adr-plus", "propagation", "hybrid"))
+    rows = (_searched("joint"), _searched("adr"), *ours)
+    plan = Plan("beyond", "Past the paper: one setting for every stream", rows, ())
+    return _over((*PAPER_STREAMS, *MORE_STREAMS), stand_ins, plan)
+
+
+def _skewed(_: bool) -> Plan:
+    """Real streams thinned to the skew of Arxiv-CL's worst tasks."""
+    wide = {"gamma": 1.0, "alpha": 8}
+    rows = tuple(
+        PlanRow(f"{method} balanced" if balanced else method, method, {**params, **balanced})
+        for method, params in (("adr", {}), ("acil", wide), ("ds-al", wide))
+        for balanced in ({}, {"balanced": True})
+    )
+    plan = Plan("skewed", "Skewed tasks", rows, ())
+    names = ("cs-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl")
+    found = _over(names, False, plan)
+    return replace(found, streams=tuple(f"{name}@thin" for name in found.streams))
+
+
 def _smoke(_: bool) -> Plan:
     """Minutes on a generated stream: every part of a plan, little of each."""
     quick = {"epochs": 30}
@@ -156,9 +178,13 @@ PLANS: dict[str, Callable[[bool], Plan]] = {
     "paper-plasticity": _plasticity,
     "paper-drift": _drift,
     "paper-imbalance": _imbalance,
+    "beyond": _beyond,
+    "skewed": _skewed,
 }
 
-PARTS: dict[str, tuple[str, ...]] = {"paper": tuple(name for name in PLANS if name != "smoke")}
+PARTS: dict[str, tuple[str, ...]] = {
+    "paper": tuple(name for name in PLANS if name.startswith("paper-"))
+}
 """Names that stand for several plans."""
 
 

@@ -11,7 +11,7 @@ from undrift.errors import unknown_name
 if TYPE_CHECKING:
     from undrift.learners.base import Learner
 
-__all__ = ["METHODS", "Method", "make_learner", "method_class"]
+__all__ = ["DEFAULT", "METHODS", "Method", "default_learner", "make_learner", "method_class"]
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,15 @@ METHODS: dict[str, Method] = {
             "R and Q of the training and of the validation nodes",
             "propagation:Propagation",
         ),
+        Method(
+            "hybrid",
+            "Hybrid",
+            "analytic",
+            "-",
+            False,
+            "R and Q of the training and of the validation nodes, one encoder",
+            "hybrid:Hybrid",
+        ),
     )
 }
 
@@ -169,6 +178,21 @@ def method_class(name: str) -> type[Learner]:
     module, _, attribute = METHODS[name].where.partition(":")
     found: type[Learner] = getattr(import_module(f"undrift.learners.{module}"), attribute)
     return found
+
+
+DEFAULT = "propagation"
+"""The method for those who have not chosen one: see docs/choosing-a-method.md."""
+
+
+def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
+    """The learner to begin with: the most accurate one here that keeps no example.
+
+    It needs no setting; see docs/choosing-a-method.md for when to take another.
+
+    >>> default_learner().name
+    'propagation'
+    """
+    return make_learner(DEFAULT, seed=seed, device=device)
 
 
 def make_learner(name: str, **params: Any) -> Learner:
