@@ -10,7 +10,18 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-ALL = ("epoch", "ham", "gram", "update", "memory", "tasks", "reading", "grid", "cuda")
+ALL = (
+    "epoch",
+    "ham",
+    "gram",
+    "update",
+    "memory",
+    "tasks",
+    "reading",
+    "grid",
+    "propagation",
+    "cuda",
+)
 
 
 def main(names: list[str]) -> int:

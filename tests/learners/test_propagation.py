@@ -25,13 +25,21 @@ from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.testing.reference_propagation import adaptive_features, balanced_joint_ridge
+from undrift.testing.patterned import patterned_graph
+from undrift.testing.reference_propagation import (
+    adaptive_features,
+    apart_features,
+    balanced_joint_ridge,
+)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {"fourier": 0},
     "fixed gamma, concat": {"gamma": 0.1, "mix": "concat", "hops": 2, "fourier": 0},
     "sketched hop": {"sketch": 7, "mix": "hop", "hops": 1},
     "sketched, no fourier": {"sketch": 5, "mix": "mean", "hops": 2, "fourier": 0},
+    "neighbours apart": {"mix": "apart", "hops": 2},
+    "structure, sparse rows": {"structure": True, "fourier": 0},
+    "structure, fourier": {"structure": True, "sketch": 7},
     "not balanced": {"balanced": False, "trust": 0.5},
 }
 
@@ -179,6 +187,63 @@ def test_neighbours_that_disagree_do_no_harm(homophily: float) -> None:
         assert ours > own + 5.0
 
 
+def patterned(increment: int) -> TaskStream:
+    """Class c links to class c + 1: never to its own, and to another task's at the seams."""
+    graph = patterned_graph([1, 2, 3, 4, 5, 0])
+    return TaskStream.from_graph(graph, base=4, increment=increment)
+
+
+def test_neighbours_that_differ_in_a_way_that_tells_are_listened_to() -> None:
+    stream = patterned(increment=2)
+    learner = taught(stream, fourier=0)
+    assert learner.learned_.trust < 0.5
+    assert learner.learned_.apart is not None
+    ours, own, believing = (
+        evaluate(Propagation(fourier=0, trust=trust), stream).by_class.a_f
+        for trust in (None, 0.0, 1.0)
+    )
+    assert ours > max(own, believing) + 8.0
+
+
+def test_weights_apart_are_those_of_joint_ridge() -> None:
+    stream = patterned(increment=2)
+    learner = taught(stream, fourier=0, gamma=0.3)
+    rows, labels = [], []
+    for task in stream:
+        slow = apart_features(dense(task.graph.features), task.graph.adjacency.to_dense(), hops=2)
+        assert task.graph.labels is not None
+        rows.append(slow[task.train])
+        labels.append(task.graph.labels[task.train])
+    targets = one_hot(torch.cat(labels), learner.classes_)
+    joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
+    torch.testing.assert_close(learner.learned_.apart.weights, joint, rtol=1e-4, atol=1e-5)
+
+
+def test_a_task_without_the_pattern_ends_listening() -> None:
+    """A class alone in its task has no neighbours to learn from, but will have in the world."""
+    stream = patterned(increment=1)
+    learner = taught(stream)
+    own = taught(stream, trust=learner.learned_.trust)
+    assert Propagation().observe(stream.task(0)).learned_.apart is not None
+    assert learner.learned_.apart is None
+    assert torch.equal(learner.scores(stream.graph), own.scores(stream.graph))
+
+
+@pytest.mark.parametrize("fixed", [{"trust": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
+def test_whoever_fixes_trust_or_mix_gets_what_they_asked_for(fixed: dict[str, Any]) -> None:
+    assert taught(patterned(increment=2), **fixed).learned_.apart is None
+
+
+def test_structural_columns_stand_beside_the_features() -> None:
+    stream = tiny_stream()
+    plain, more = (taught(stream, fourier=0, structure=s).learned_ for s in (False, True))
+    width = plain.weights.shape[0]
+    assert more.weights.shape[0] == width + 3
+    torch.testing.assert_close(
+        more.statistics.gram[:width, :width], plain.statistics.gram, rtol=1e-9, atol=1e-12
+    )
+
+
 # memory ------------------------------------------------------------------------------------
 
 
@@ -190,6 +255,13 @@ def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
     assert learner.nbytes() == 16 * width**2 + 24 * width * classes
     fixed = Propagation(sketch=sketch, fourier=0, gamma=1.0).observe(stream.task(0))
     assert fixed.nbytes() == 8 * width**2 + 16 * width * classes
+
+
+def test_hops_side_by_side_share_the_sketch() -> None:
+    stream = wide_stream(2500)
+    learner = Propagation(mix="apart", hops=2, gamma=1.0, sketch=300, fourier=0)
+    learner.observe(stream.task(0))
+    assert learner.learned_.weights.shape[0] == 300
 
 
 def test_default_width_is_bounded() -> None:
@@ -258,6 +330,43 @@ def test_one_class_and_one_training_node() -> None:
     learner.observe(Task(second, only, none, ~only, (9,)))
     assert learner.predict(graph)[0] == 4
     assert learner.predict(second)[0] == 9
+
+
+def test_tasks_of_one_class_each() -> None:
+    graph = generate(nodes=400, words=100, classes=4, size_ratio=1.0, homophily=0.9)
+    stream = TaskStream.from_graph(graph, base=1, increment=1)
+    ours = evaluate(Propagation(fourier=0), stream).by_class.a_f
+    assert ours > 80.0
+
+
+def test_a_class_with_one_training_node_beside_full_ones() -> None:
+    stream = tiny_stream()
+    task = stream.task(0)
+    labels = task.graph.labels
+    assert labels is not None
+    rare = labels == task.classes[1]
+    first = int((task.train & rare).nonzero()[0])
+    train = task.train & ~rare
+    train[first] = True
+    learner = Propagation().observe(replace(task, train=train))
+    assert bool(torch.isfinite(learner.scores(task.graph)).all())
+    assert learner.predict(task.graph)[first] == task.classes[1]
+
+
+@pytest.mark.parametrize("trust", [None, 0.0])
+def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(trust: float | None) -> None:
+    plain = patterned_graph([1, 2, 3, 0], per_class=40, average_degree=20.0)
+    x = dense(plain.features).clone()
+    x[::5] = 0.0
+    adjacency = plain.adjacency.to_scipy().tolil()
+    adjacency[:4] = 0.0
+    adjacency[:, :4] = 0.0
+    graph = Graph.from_scipy(x, adjacency.tocsr(), plain.labels)
+    stream = TaskStream.from_graph(graph, base=3, increment=1)
+    learner = Propagation(fourier=0, mix="apart", hops=2, trust=trust)
+    for task in stream:
+        learner.observe(task)
+    assert bool(torch.isfinite(learner.scores(graph)).all())
 
 
 @pytest.mark.parametrize(

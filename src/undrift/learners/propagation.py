@@ -18,17 +18,38 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.fixed_rows import FixedRows, Sample, check_widths, samples_of
-from undrift.learners.parts.neighbours import trust_in_neighbours
+from undrift.learners.parts.neighbours import (
+    TELLING_FROM,
+    pattern_of_neighbours,
+    trust_in_neighbours,
+)
 from undrift.learners.parts.propagated import Mix, Propagated
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 __all__ = ["Propagation", "PropagationLearned"]
 
+_DOUBT = 0.5  # trust under which it is asked whether neighbours tell something by differing
+_APART = Propagated("apart", hops=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Two sums over the same rows, the gamma they chose, and the weights that follow."""
+
+    gamma: float
+    statistics: RidgeStatistics
+    validation: RidgeStatistics | None
+    weights: Tensor
+
 
 @dataclass(frozen=True, eq=False)
 class PropagationLearned:
-    """What is kept: two sums, the gamma they chose, and the weights that follow from them."""
+    """What is kept: two sums, the gamma they chose, and the weights that follow from them.
+
+    `apart`: the same for rows in which neighbours have columns of their own, as long as every
+    task has shown that neighbours differ in a way that tells; scores then come from it.
+    """
 
     classes: tuple[int, ...]
     num_features: int
@@ -38,6 +59,7 @@ class PropagationLearned:
     statistics: RidgeStatistics
     validation: RidgeStatistics | None
     weights: Tensor
+    apart: Fitted | None = None
 
 
 @dataclass(kw_only=True)
@@ -54,18 +76,22 @@ class Propagation(Learner):
 
     `mix`, `hops`, `words`: see `Propagated`. `trust`: how far neighbours are believed, 0 to 1;
     without a number it is measured on the labelled edges of the first task and kept
-    (`trust_in_neighbours`), so a graph whose neighbours disagree falls back to plain ridge.
-    `sketch`: features of more columns are count-sketched to this many (`Sketch`), 0 never does.
+    (`trust_in_neighbours`), so a graph whose neighbours disagree falls back to plain ridge. If
+    trust is under 0.5 and neighbours differ in a way that tells (`pattern_of_neighbours`), a
+    second bank keeps what neighbours say in columns of its own (mix `apart`, two hops), and is
+    believed as long as every task shows the pattern; then it is dropped for good.
+    `sketch`: rows of more columns are count-sketched to this many (`Sketch`), 0 never does.
     `fourier`: random Fourier features beside the propagated ones; without a number
-    min(2048, 16 d) where rows have at most 1,024 columns, else none. `balanced=False`: every
-    node weighs the same.
+    min(2048, 16 d) where rows have at most 1,024 columns, else none. `structure`: columns of
+    degrees (`structural_columns`). `balanced=False`: every node weighs the same.
 
     With D the width of a row, at most max(`sketch`, 1024 + 2048) by default: memory
-    16 D^2 + 24 D C bytes, 8 D^2 + 16 D C with a fixed gamma, whatever the number of nodes. Time
-    per task with n training and validation nodes: n D^2 for the sums (nnz D where rows stay
-    sparse), mostly one factorisation of D^3 / 3; scores cost 2 nnz(X) C + 2 hops nnz(A) C, with
-    Fourier features 2 nodes d D more. Scores without Fourier features are right up to a
-    positive factor per node (`Propagated.spread`), which no prediction depends on.
+    16 D^2 + 24 D C bytes, 8 D^2 + 16 D C with a fixed gamma, whatever the number of nodes (the
+    second bank, where there is one, as much again for its own D). Time per task with n training
+    and validation nodes: n D^2 for the sums (nnz D where rows stay sparse), mostly one
+    factorisation of D^3 / 3; scores cost 2 nnz(X) C + 2 hops nnz(A) C, with Fourier features
+    2 nodes d D more. Scores without Fourier features are right up to a positive factor per node
+    (`Propagated.spread`), which no prediction depends on.
     """
 
     name: ClassVar[str] = "propagation"
@@ -79,6 +105,7 @@ class Propagation(Learner):
     trust: float | None = None
     fourier: int | None = None
     sketch: int = 3072
+    structure: bool = False
     balanced: bool = True
 
     def __post_init__(self) -> None:
@@ -89,11 +116,39 @@ class Propagation(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> PropagationLearned:
         before: PropagationLearned | None = self.learned_
-        progress("accumulate", 0, 1)
         graph = task.graph.to(self.device)
         classes = (*(before.classes if before else ()), *task.classes)
         trust = before.trust if before else self._trust(task)
-        fixed = self._fixed(trust)
+        fit = self._fit(self._fixed(trust), before, task, graph, classes, progress=progress)
+        apart = None
+        if self._listens(before, task, trust):
+            seen = before.apart if before else None
+            rows = self._rows(_APART)
+            apart = self._fit(rows, seen, task, graph, classes, progress=progress)
+        return PropagationLearned(
+            classes=classes,
+            num_features=graph.num_features,
+            tasks=before.tasks + 1 if before else 1,
+            trust=trust,
+            gamma=fit.gamma,
+            statistics=fit.statistics,
+            validation=fit.validation,
+            weights=fit.weights,
+            apart=apart,
+        )
+
+    def _fit(
+        self,
+        fixed: FixedRows,
+        before: PropagationLearned | Fitted | None,
+        task: Task,
+        graph: Graph,
+        classes: tuple[int, ...],
+        *,
+        progress: Progress,
+    ) -> Fitted:
+        """One bank, a task further."""
+        progress("accumulate", 0, 1)
         train, val = samples_of(fixed, task, graph, classes, balanced=self.balanced)
         empty = RidgeStatistics.zero(fixed.width(graph.num_features), device=self.device)
         statistics = _added(before.statistics if before else empty, train, fixed)
@@ -105,16 +160,15 @@ class Propagation(Learner):
         start = before.gamma if before else FIRST_GAMMA
         chosen = self._solved(start, statistics, validation, (train, val), fixed)
         progress("solve", 1, 1)
-        return PropagationLearned(
-            classes=classes,
-            num_features=graph.num_features,
-            tasks=before.tasks + 1 if before else 1,
-            trust=trust,
-            gamma=chosen.gamma,
-            statistics=statistics,
-            validation=validation,
-            weights=chosen.weights,
-        )
+        return Fitted(chosen.gamma, statistics, validation, chosen.weights)
+
+    def _listens(self, before: PropagationLearned | None, task: Task, trust: float) -> bool:
+        """Whether this task and every one before it show that neighbours tell by differing."""
+        if before is None:
+            asked = self.mix == "adaptive" and self.trust is None and self.hops > 0
+            return asked and trust < _DOUBT and pattern_of_neighbours(task) >= TELLING_FROM
+        # the first task had three classes or more; two are enough to see the same again
+        return before.apart is not None and pattern_of_neighbours(task, 2) >= TELLING_FROM
 
     def _solved(
         self,
@@ -139,11 +193,16 @@ class Propagation(Learner):
         return trust_in_neighbours(task) if self.trust is None else self.trust
 
     def _fixed(self, trust: float) -> FixedRows:
-        propagated = Propagated(self.mix, self.hops, self.words, trust)
-        return FixedRows(propagated, self.sketch, self.fourier, self.seed)
+        return self._rows(Propagated(self.mix, self.hops, self.words, trust))
+
+    def _rows(self, propagated: Propagated) -> FixedRows:
+        return FixedRows(propagated, self.sketch, self.fourier, self.seed, self.structure)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return self._fixed(learned.trust).spread(graph.to(self.device), learned.weights)
+        graph = graph.to(self.device)
+        if learned.apart is not None:
+            return self._rows(_APART).spread(graph, learned.apart.weights)
+        return self._fixed(learned.trust).spread(graph, learned.weights)
 
 
 def _added(statistics: RidgeStatistics, sample: Sample, fixed: FixedRows) -> RidgeStatistics:

@@ -8,7 +8,13 @@ from torch import Tensor
 from undrift.testing.reference_graphs import dense_operator
 from undrift.testing.reference_ridge import joint_ridge
 
-__all__ = ["adaptive_features", "balanced_joint_ridge", "refitted_leave_one_out"]
+__all__ = [
+    "adaptive_features",
+    "apart_features",
+    "balanced_joint_ridge",
+    "pattern_by_counting",
+    "refitted_leave_one_out",
+]
 
 
 def adaptive_features(
@@ -33,6 +39,35 @@ def adaptive_features(
                 mixed[i] += weight * hop[i]
         reached = [reached[i] + sum(reached[j] for j in linked[i]) for i in range(n)]
     return torch.stack([_unit(row) for row in mixed])
+
+
+def apart_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
+    """The twin of `Propagated(mix="apart").rows`: a node's own row, then means over neighbours."""
+    n = features.shape[0]
+    hop = [_unit(row) for row in features.double()]
+    blocks = [hop]
+    for _ in range(hops):
+        means = []
+        for i in range(n):
+            linked = [hop[j] for j in range(n) if adjacency[i, j] != 0]
+            means.append(sum(linked, torch.zeros_like(hop[i])) / max(len(linked), 1))
+        hop = means
+        blocks.append([2 * row for row in hop])
+    return torch.stack([_unit(torch.cat([block[i] for block in blocks])) for i in range(n)])
+
+
+def pattern_by_counting(ends: list[tuple[int, int]]) -> float:
+    """The twin of `pattern_of_neighbours`: chi squared of undirected edges' ends, cell by cell."""
+    both = [*ends, *((b, a) for a, b in ends)]
+    classes = sorted({a for a, _ in both})
+    chi = 0.0
+    for a in classes:
+        for b in classes:
+            expected = sum(x == a for x, _ in both) * sum(y == b for _, y in both) / len(both)
+            chi += (both.count((a, b)) - expected) ** 2 / expected
+    m, c = len(ends), len(classes)
+    measured = (chi / len(both) - c * (c - 1) / (2 * m)) / (c - 1)
+    return min(max(measured, 0.0) * m / (m + 20), 1.0)
 
 
 def balanced_joint_ridge(rows: Tensor, targets: Tensor, gamma: float) -> Tensor:

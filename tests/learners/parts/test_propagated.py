@@ -14,7 +14,7 @@ from undrift.graphs import Graph
 from undrift.learners.parts.propagated import Propagated, effective_words, row_normalised
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.reference_propagation import adaptive_features
+from undrift.testing.reference_propagation import adaptive_features, apart_features
 
 
 def dense(rows: Tensor | Csr) -> Tensor:
@@ -36,6 +36,16 @@ def test_adaptive_rows_equal_a_loop_over_nodes(sparse: bool, trust: float) -> No
     torch.testing.assert_close(dense(ours), slow, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_with_neighbours_apart_equal_a_loop_over_nodes(sparse: bool) -> None:
+    graph = tiny_graph(sparse=sparse)
+    propagated = Propagated("apart", hops=2)
+    ours = dense(propagated.rows(graph, everyone(graph)))
+    assert ours.shape[1] == propagated.width(12) == 36
+    slow = apart_features(dense(graph.features), graph.adjacency.to_dense(), hops=2)
+    torch.testing.assert_close(ours, slow, atol=1e-5, rtol=0)
+
+
 def test_words_decide_how_far_a_node_looks() -> None:
     graph = tiny_graph()
     assert len(Propagated(words=1.0).hop_weights(graph)) == 1
@@ -49,7 +59,7 @@ def test_words_decide_how_far_a_node_looks() -> None:
 def test_rows_of_some_nodes_are_those_of_all(sparse: bool) -> None:
     graph = tiny_graph(sparse=sparse)
     some = torch.tensor([7, 3, 41])
-    for propagated in (Propagated(words=60.0), Propagated("concat", 2), Propagated("hop", 3)):
+    for propagated in (Propagated(words=60.0), Propagated("apart", 2), Propagated("hop", 3)):
         whole = dense(propagated.rows(graph, everyone(graph)))
         torch.testing.assert_close(dense(propagated.rows(graph, some)), whole[some])
 
@@ -63,6 +73,7 @@ def test_rows_of_some_nodes_are_those_of_all(sparse: bool) -> None:
         Propagated("mean", 2),
         Propagated("hop", 2),
         Propagated("concat", 2),
+        Propagated("apart", 2),
         Propagated("mean", 0),
         Propagated("concat", 0),
     ],
@@ -99,6 +110,8 @@ def test_without_edges_or_trust_the_features_are_the_nodes_own() -> None:
     torch.testing.assert_close(dense(Propagated().rows(alone, everyone(alone))), own)
     unbelieved = Propagated(trust=0.0)
     torch.testing.assert_close(dense(unbelieved.rows(linked, everyone(linked))), own)
+    apart = dense(Propagated("apart", 1).rows(alone, everyone(alone)))
+    torch.testing.assert_close(apart, torch.cat([own, torch.zeros_like(own)], dim=1))
 
 
 def test_sparse_rows_stay_sparse_until_they_fill_up() -> None:

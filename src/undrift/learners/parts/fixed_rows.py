@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -14,7 +15,8 @@ from undrift.analytic.sketch import Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagated import Propagated
+from undrift.learners.parts.propagated import Propagated, beside
+from undrift.learners.parts.structure import STRUCTURE, structural_columns
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 
@@ -39,19 +41,28 @@ class Sample:
 class FixedRows:
     """Propagated, then count-sketched if wide, then with Fourier features beside if narrow.
 
-    `sketch`: features of more columns are sketched to this many, 0 never does. `fourier`: how
-    many random Fourier features; without a number min(2048, 16 d) where rows have at most 1,024
-    columns, else none. Both maps come from the seed and are not stored.
+    `sketch`: wider rows are sketched to this many columns (a mix that keeps hops apart shares
+    them among the hops), 0 never does. `fourier`: how many random Fourier features; without a
+    number min(2048, 16 d) where rows have at most 1,024 columns, else none. Both maps come from
+    the seed and are not stored. `structure`: three columns of degrees (`structural_columns`).
     """
 
     propagated: Propagated
     sketch: int = 3072
     fourier: int | None = None
     seed: int = 0
+    structure: bool = False
 
     def plain(self, graph: Graph, nodes: Tensor) -> Rows:
         """The rows of these nodes before Fourier features."""
-        return self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+        rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+        if not self.structure:
+            return rows
+        columns = structural_columns(graph)[nodes].to(rows.dtype)
+        if not isinstance(rows, Csr):
+            return beside([rows, columns])
+        sparse = Csr.from_scipy(sp.csr_matrix(columns.cpu().numpy()), dtype=rows.dtype)
+        return beside([rows, sparse.to(rows.device)])
 
     def width(self, num_features: int) -> int:
         """Columns of a row, Fourier features among them."""
@@ -77,9 +88,10 @@ class FixedRows:
     def spread(self, graph: Graph, weights: Tensor) -> Tensor:
         """Scores of every node, up to a positive factor per node (see `Propagated.spread`).
 
-        With Fourier features a row must be formed, and the factor is one.
+        With Fourier features or structure a row must be formed, and the factor is one.
         """
-        if self.fourier_of(self._columns(graph.num_features)) is None:
+        fourier = self.fourier_of(self._columns(graph.num_features))
+        if fourier is None and not self.structure:
             sketch = self.sketch_of(graph.num_features)
             return self.propagated.spread(graph, weights, sketch)
         return self.scores(graph, weights)
@@ -92,9 +104,9 @@ class FixedRows:
 
     def sketch_of(self, num_features: int) -> Sketch | None:
         """The sketch of features of so many columns; None where they are few enough."""
-        if not 0 < self.sketch < num_features:
+        if not 0 < self.sketch < self.propagated.width(num_features):
             return None
-        return Sketch(num_features, self.sketch, self.seed)
+        return Sketch(num_features, max(1, self.sketch // self.propagated.blocks), self.seed)
 
     def fourier_of(self, width: int) -> Fourier | None:
         """The Fourier features of plain rows of so many columns."""
@@ -105,7 +117,8 @@ class FixedRows:
 
     def _columns(self, num_features: int) -> int:
         sketch = self.sketch_of(num_features)
-        return self.propagated.width(num_features if sketch is None else sketch.size)
+        columns = self.propagated.width(num_features if sketch is None else sketch.size)
+        return columns + (STRUCTURE if self.structure else 0)
 
 
 def samples_of(

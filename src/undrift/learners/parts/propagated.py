@@ -16,11 +16,12 @@ from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.sparse import Csr, sparse_product
 
-__all__ = ["Mix", "Propagated", "effective_words", "row_normalised"]
+__all__ = ["Mix", "Propagated", "beside", "effective_words", "row_normalised"]
 
-Mix = Literal["adaptive", "mean", "hop", "concat"]
+Mix = Literal["adaptive", "mean", "hop", "concat", "apart"]
 _FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense
 _LEAST = 1e-3  # a hop that weighs less than this at a node is left out there
+_LOUD = 2.0  # a mean over neighbours is shorter than one row; this about makes up for it
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,13 @@ class Propagated:
       linked to whom), and hop k + 1 weighs `max(0, 1 - e_k / words)`. A node of five words and
       two neighbours looks six steps far, one of 250 words and thirty neighbours two. No label
       enters, so it cannot be fooled by a task graph that is purer than the world.
+    - `apart`: as `concat`, but `2 N^k X` with N the mean over neighbours, the node itself left
+      out. What neighbours say never mixes with what the node says, so ridge can weigh it with
+      either sign: for graphs where neighbours differ in a way that tells.
 
     `trust` in 0..1 says how far neighbours resemble a node: hop k weighs `trust^k` times as
-    much, and at 0 the features are the node's own. Isolated nodes keep their own features and
-    rows of zeros stay zeros.
+    much, and at 0 the features are the node's own (`apart` leaves that to ridge). Isolated
+    nodes keep their own features and rows of zeros stay zeros.
 
     Cost: rows for m nodes visit only the nodes within reach; sparse features stay sparse, at
     most the width per row. `spread`, which scores a whole graph, never forms Z.
@@ -67,12 +71,19 @@ class Propagated:
 
     def width(self, num_features: int) -> int:
         """Columns of a row."""
-        return num_features * (self.hops + 1 if self.mix == "concat" else 1)
+        return num_features * self.blocks
+
+    @property
+    def blocks(self) -> int:
+        """How many times the features stand side by side in a row."""
+        return self.hops + 1 if self.mix in ("concat", "apart") else 1
 
     def hop_weights(self, graph: Graph) -> list[Tensor]:
         """The diagonals D_0, D_1, ... in float64; trailing hops that nobody takes are left out."""
         n, device = graph.num_nodes, graph.device
         ones = torch.ones(n, dtype=torch.float64, device=device)
+        if self.mix == "apart":
+            return [ones, *([_LOUD * ones] * self.hops)]
         if self.mix != "adaptive":
             own = ones * (self.mix != "hop" or self.hops == 0)
             later = [
@@ -102,7 +113,7 @@ class Propagated:
         """
         weights = self.hop_weights(graph)
         reach = self._reach(graph, weights, nodes)
-        operator = graph.operator()
+        operator = self._operator(graph)
         held = row_normalised(graph.features)
         if sketch is not None:
             held = sketch(held)
@@ -110,11 +121,11 @@ class Propagated:
         for k in range(1, len(weights)):
             held = _stepped(operator, _dense_if_full(held), reach[k])
             part = _picked(held, nodes, weights[k])
-            if self.mix == "concat":
+            if self.blocks > 1:
                 blocks.append(part)
             else:
                 blocks[0] = _sum(blocks[0], part)
-        return row_normalised(blocks[0] if len(blocks) == 1 else _beside(blocks))
+        return row_normalised(blocks[0] if len(blocks) == 1 else beside(blocks))
 
     def spread(self, graph: Graph, weights: Tensor, sketch: Sketch | None = None) -> Tensor:
         """`Z W` for every node, up to a positive factor per node, which no argmax sees.
@@ -126,8 +137,8 @@ class Propagated:
         diagonals = self.hop_weights(graph)
         features = row_normalised(graph.features)
         count = len(diagonals)
-        blocks = weights.chunk(self.hops + 1) if self.mix == "concat" else (weights,) * count
-        operator = graph.operator().to(dtype=torch.float64)
+        blocks = weights.chunk(self.blocks) if self.blocks > 1 else (weights,) * count
+        operator = self._operator(graph).to(dtype=torch.float64)
         total = torch.zeros(graph.num_nodes, weights.shape[1]).to(weights)
         lifted = _distinct(blocks)
         if sketch is not None:
@@ -140,6 +151,11 @@ class Propagated:
                 held = [operator @ h if len(held) == 1 or i > k else h for i, h in enumerate(held)]
         return total
 
+    def _operator(self, graph: Graph) -> Csr:
+        if self.mix == "apart":
+            return graph.operator("row", self_loops=False)
+        return graph.operator()
+
     def _reach(self, graph: Graph, weights: list[Tensor], nodes: Tensor) -> list[Tensor]:
         """For every hop, the nodes at which it must be computed, from the last to the first."""
         wanted = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
@@ -149,7 +165,7 @@ class Propagated:
         for k in range(len(weights) - 1, 0, -1):
             here = through | (wanted & (weights[k] > 0))
             reach[k] = here.nonzero().flatten()
-            senders = graph.operator().select(reach[k]).indices.long()
+            senders = self._operator(graph).select(reach[k]).indices.long()
             through = torch.zeros_like(wanted)
             through[senders] = True
         return reach
@@ -230,7 +246,8 @@ def _sum(a: Rows, b: Rows) -> Rows:
     return _dense(a) + _dense(b)
 
 
-def _beside(parts: Sequence[Rows]) -> Rows:
+def beside(parts: Sequence[Rows]) -> Rows:
+    """Columns side by side; sparse where every part is."""
     if not all(isinstance(part, Csr) for part in parts):
         return torch.cat([_dense(part) for part in parts], dim=1)
     sparse = [part for part in parts if isinstance(part, Csr)]

@@ -1,0 +1,85 @@
+"""Past the paper, on two small real streams: above joint training, with gamma chosen from sums.
+
+Seed 0 only; `docs/methods/propagation.md` and the README have five seeds and every stream.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.analytic.selection import GAMMAS
+from undrift.analytic.solve import solve
+from undrift.evaluation.loop import evaluate
+from undrift.learners.propagation import Propagation
+from undrift.streams.benchmarks import STREAMS, load_stream
+from undrift.streams.stream import TaskStream
+
+pytestmark = pytest.mark.real_data
+
+JOINT = {"coraml-cl": 88.18, "citeseer-cl": 95.62}
+"""Class a_f of the joint GCN, mean of five seeds (on seed 0 it has 89.17 and 96.27)."""
+
+FLOOR = {"coraml-cl": 90.0, "citeseer-cl": 95.9}
+"""What seed 0 must reach: about half a point, a few test nodes, under what it has (90.5, 96.4)."""
+
+
+@cache
+def taught(name: str) -> tuple[TaskStream, Propagation]:
+    if not STREAMS[name].on_disk():
+        pytest.skip(f"set UNDRIFT_DATA to the folder with the file of {name}")
+    stream = load_stream(name, seed=0)
+    learner = Propagation()
+    for task in stream:
+        learner.observe(task)
+    return stream, learner
+
+
+def class_accuracy(stream: TaskStream, predicted: Tensor, split: Tensor) -> float:
+    """Class a_f by hand: mean over tasks of the mean over their classes, on the whole graph."""
+    labels = stream.graph.labels
+    assert labels is not None
+    by_task = []
+    for classes in stream.classes:
+        hits = [predicted[split & (labels == c)] == c for c in classes]
+        by_task.append(torch.stack([hit.double().mean() for hit in hits]).mean())
+    return 100 * float(torch.stack(by_task).mean())
+
+
+def of_gamma(stream: TaskStream, learner: Propagation, gamma: float) -> Tensor:
+    """What the learner would predict with this gamma after the last task."""
+    learned = learner.learned_
+    weights = solve(learned.statistics, gamma, relative=True)
+    scores = learner._fixed(learned.trust).spread(stream.graph, weights)
+    return torch.tensor(learned.classes)[scores.argmax(dim=1)]
+
+
+@pytest.mark.parametrize("name", JOINT)
+def test_above_joint_training(name: str) -> None:
+    stream, learner = taught(name)
+    reached = class_accuracy(stream, learner.predict(stream.graph), stream.test)
+    assert reached > FLOOR[name] > JOINT[name]
+
+
+def test_the_accuracy_here_is_the_one_that_is_reported() -> None:
+    stream, learner = taught("citeseer-cl")
+    reached = class_accuracy(stream, learner.predict(stream.graph), stream.test)
+    assert reached == pytest.approx(evaluate(Propagation(), stream).by_class.a_f, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", JOINT)
+def test_gamma_from_sums_is_as_good_as_the_cheaters(name: str) -> None:
+    """The cheater keeps every validation node and looks at the graph with all its edges."""
+    stream, learner = taught(name)
+    predictions = {gamma: of_gamma(stream, learner, gamma) for gamma in GAMMAS}
+    by_val = {g: class_accuracy(stream, p, stream.val) for g, p in predictions.items()}
+    cheaters = max(by_val, key=lambda gamma: by_val[gamma])
+    ours, theirs = (
+        class_accuracy(stream, predictions[gamma], stream.test)
+        for gamma in (learner.learned_.gamma, cheaters)
+    )
+    assert ours > theirs - 0.5
+    assert min(by_val.values()) < by_val[cheaters] - 1.0, "gamma does not matter here"
