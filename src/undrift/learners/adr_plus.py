@@ -75,7 +75,8 @@ class AdrPlus(Learner):
 
     `alpha`, `start`, `logits`, `solver`: as in ADR; where tasks bring one class each, set
     `logits="seen"`: with the `task`'s own such a task has no gradient. Cost and memory: ADR's;
-    `exact` keeps 8 d_in (d_in + classes) bytes of the last layer's inputs in the place of ACR's sums.
+    `exact` keeps 8 d_in (d_in + classes) bytes of the last layer's inputs in the place of
+    ACR's sums.
     """
 
     name: ClassVar[str] = "adr-plus"
