@@ -158,6 +158,16 @@ class PageInBrowser:
             raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
+    def until(self, script: str) -> bool:
+        """Whether an expression becomes true: what follows an event may come a moment later."""
+        return bool(
+            self.run(
+                "new Promise((go) => { const start = performance.now(); const look = () => {"
+                f"if ({script}) go(true); else if (performance.now() - start > 10000) go(false);"
+                "else setTimeout(look, 20); }; look(); })"
+            )
+        )
+
     def press(self, key: str, code: int) -> None:
         """Press and release a key, as a person would."""
         text = {"text": "\r"} if key == "Enter" else {}

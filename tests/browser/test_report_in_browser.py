@@ -220,7 +220,7 @@ def test_columns_come_and_go_with_their_headings(page: Any) -> None:
 
 def test_a_click_on_a_cell_lists_its_runs(page: Any) -> None:
     page.click(ADR)
-    assert page.run("document.getElementById('runs').open")
+    assert page.until("document.getElementById('runs').open")
     assert page.run("document.getElementById('runs-title').textContent") == "ADR on CS-CL"
     specs = [
         RunSpec(stream="cs-cl", seed=s, params={"gamma": 1.0, "merge": "none"}) for s in (0, 1)
@@ -234,14 +234,14 @@ def test_a_click_on_a_cell_lists_its_runs(page: Any) -> None:
     assert '"merge": "none"' in page.run(shown.format("pre"))[0]
     assert page.run(shown.format(".picked")) == ["71.00", "71.00"]
     page.press("Escape", 27)
-    assert not page.run("document.getElementById('runs').open")
+    assert page.until("!document.getElementById('runs').open")
 
 
 def test_enter_on_a_cell_opens_it_too(page: Any) -> None:
     page.run("document.querySelector('[data-cell=\"0-2-2\"]').focus()")
     page.press("Enter", 13)
+    assert page.until("document.getElementById('runs').open")
     title = page.run("document.getElementById('runs-title').textContent")
-    assert page.run("document.getElementById('runs').open")
     assert title.startswith("ER-GNN on <script>")
     assert page.run("window.hacked") is None
     page.click("#runs .close")
@@ -252,11 +252,11 @@ def test_a_figure_enlarges_and_goes_back(page: Any) -> None:
     width = "document.querySelector('svg[viewBox=\"0 0 100 60\"]').getBoundingClientRect().width"
     before = page.run(width)
     page.click("#figure-0 .enlarge")
-    assert page.run("document.getElementById('figure').open")
+    assert page.until("document.getElementById('figure').open")
     assert page.run("document.querySelectorAll('#figure svg').length") == 1
     assert page.run("document.querySelector('#figure svg').getBoundingClientRect().width") > before
     page.press("Escape", 27)
-    assert page.run("document.querySelectorAll('#figure svg').length") == 0
+    assert page.until("document.querySelectorAll('#figure svg').length === 0")
     assert page.run(width) == before
 
 
