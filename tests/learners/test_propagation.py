@@ -377,3 +377,41 @@ def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(trust: float | 
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         Propagation(**wrong)
+
+
+# narrow dense features -----------------------------------------------------------------------
+
+
+def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
+    """Dense features under noise, and thirty neighbours of a node's own class."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(480) % 6
+    x = rng.normal(size=(6, 10))[labels] + noise * rng.normal(size=(480, 10))
+    mates = (np.arange(480)[:, None] + 6 * rng.integers(1, 80, size=(480, 15))) % 480
+    edges = np.stack([np.repeat(np.arange(480), 15), mates.ravel()])
+    features = sp.csr_matrix(np.abs(x)) if sparse else x
+    graph = Graph.from_arrays(features, edges, labels, undirected=True)
+    return TaskStream.from_graph(graph, base=2, increment=2, name="noisy")
+
+
+def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
+    stream = noisy_stream(noise=12.0)
+    learner, apart = taught(stream), taught(stream, mix="concat", hops=2, fourier=0)
+    assert learner.learned_.separated
+    assert torch.equal(learner.predict(stream.graph), apart.predict(stream.graph))
+    plain = evaluate(Propagation(mix="mean", hops=2, fourier=0), stream).by_class.a_f
+    assert evaluate(Propagation(), stream).by_class.a_f > plain + 5
+
+
+def test_only_narrow_dense_features_are_asked() -> None:
+    assert taught(noisy_stream(0.1)).learned_.separate is not None
+    assert taught(noisy_stream(0.1, sparse=True)).learned_.separate is None
+    assert taught(noisy_stream(0.1), gamma=0.1).learned_.separate is None
+    assert taught(noisy_stream(0.1), mix="mean").learned_.separate is None
+    wide = tiny_stream(features=257)
+    assert taught(wide).learned_.separate is None
+
+
+def test_good_dense_features_stay_mixed() -> None:
+    learner = taught(noisy_stream(0.1))
+    assert not learner.learned_.separated

@@ -31,6 +31,8 @@ __all__ = ["Propagation", "PropagationLearned"]
 
 _DOUBT = 0.5  # trust under which it is asked whether neighbours tell something by differing
 _APART = Propagated("apart", hops=2)
+_DENSE = 256  # dense features of at most so many columns are no words: hops may get their own
+_GAIN = 0.05  # of the targets' energy, by which hops of their own must lower validation error
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,8 @@ class PropagationLearned:
 
     `apart`: the same for rows in which neighbours have columns of their own, as long as every
     task has shown that neighbours differ in a way that tells; scores then come from it.
+    `separate`: the same for narrow dense features with a column per hop; scores come from it
+    where `separated` says so.
     """
 
     classes: tuple[int, ...]
@@ -60,6 +64,8 @@ class PropagationLearned:
     validation: RidgeStatistics | None
     weights: Tensor
     apart: Fitted | None = None
+    separate: Fitted | None = None
+    separated: bool = False
 
 
 @dataclass(kw_only=True)
@@ -79,7 +85,10 @@ class Propagation(Learner):
     (`trust_in_neighbours`), so a graph whose neighbours disagree falls back to plain ridge. If
     trust is under 0.5 and neighbours differ in a way that tells (`pattern_of_neighbours`), a
     second bank keeps what neighbours say in columns of its own (mix `apart`, two hops), and is
-    believed as long as every task shows the pattern; then it is dropped for good.
+    believed as long as every task shows the pattern; then it is dropped for good. Dense
+    features of at most 256 columns are no words, and own ones may be mostly noise: a bank with
+    a column per hop (`concat`, two hops) stands beside, and answers while it lowers the squared
+    validation error by more than 5 % of the targets' energy.
     `sketch`: rows of more columns are count-sketched to this many (`Sketch`), 0 never does.
     `fourier`: random Fourier features beside the propagated ones; without a number
     min(2048, 16 d) where rows have at most 1,024 columns, else none. `structure`: columns of
@@ -125,6 +134,11 @@ class Propagation(Learner):
             seen = before.apart if before else None
             rows = self._rows(_APART)
             apart = self._fit(rows, seen, task, graph, classes, progress=progress)
+        separate = None
+        if self._separates(before, graph):
+            seen = before.separate if before else None
+            rows = self._separate_rows(trust)
+            separate = self._fit(rows, seen, task, graph, classes, progress=progress)
         return PropagationLearned(
             classes=classes,
             num_features=graph.num_features,
@@ -135,6 +149,8 @@ class Propagation(Learner):
             validation=fit.validation,
             weights=fit.weights,
             apart=apart,
+            separate=separate,
+            separated=separate is not None and _saved(fit, separate) > _GAIN,
         )
 
     def _fit(
@@ -161,6 +177,18 @@ class Propagation(Learner):
         chosen = self._solved(start, statistics, validation, (train, val), fixed)
         progress("solve", 1, 1)
         return Fitted(chosen.gamma, statistics, validation, chosen.weights)
+
+    def _separates(self, before: PropagationLearned | None, graph: Graph) -> bool:
+        """Whether features are narrow and dense, so that own ones may be mostly noise."""
+        if before is not None:
+            return before.separate is not None
+        asked = self.mix == "adaptive" and self.hops > 0 and self.gamma is None
+        dense = isinstance(graph.features, Tensor) and graph.num_features <= _DENSE
+        return asked and dense
+
+    def _separate_rows(self, trust: float) -> FixedRows:
+        concat = Propagated("concat", hops=2, trust=trust)
+        return FixedRows(concat, self.sketch, 0, self.seed, self.structure)
 
     def _listens(self, before: PropagationLearned | None, task: Task, trust: float) -> bool:
         """Whether this task and every one before it show that neighbours tell by differing."""
@@ -202,7 +230,17 @@ class Propagation(Learner):
         graph = graph.to(self.device)
         if learned.apart is not None:
             return self._rows(_APART).spread(graph, learned.apart.weights)
+        if learned.separated:
+            return self._separate_rows(learned.trust).spread(graph, learned.separate.weights)
         return self._fixed(learned.trust).spread(graph, learned.weights)
+
+
+def _saved(plain: Fitted, other: Fitted) -> float:
+    """By how much the other bank lowers the validation error, as a share of the energy."""
+    if plain.validation is None or other.validation is None or plain.validation.count == 0:
+        return 0.0
+    before = plain.validation.squared_error(plain.weights)
+    return (before - other.validation.squared_error(other.weights)) / plain.validation.energy
 
 
 def _added(statistics: RidgeStatistics, sample: Sample, fixed: FixedRows) -> RidgeStatistics:
