@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from torch import Tensor
-
-from undrift.graphs import Graph
-from undrift.learners.base import Learner
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -29,7 +26,7 @@ class BareLearned:
 
 
 @dataclass(kw_only=True)
-class Bare(Learner):
+class Bare(ModelLearner):
     """Sequential cross-entropy over all classes seen, on the current task's nodes only.
 
     The head grows by a task's classes; encoder and head go on from the task before. Cost: one
@@ -47,13 +44,3 @@ class Bare(Learner):
         graph, classes = arrival.graph, arrival.classes
         model = arrival.train(progress)
         return BareLearned(classes, graph.num_features, arrival.t + 1, model)
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits

@@ -10,13 +10,12 @@ from functools import reduce
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.base import Learner
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.condensation import Condensation
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -36,7 +35,7 @@ class CatLearned:
 
 
 @dataclass(kw_only=True)
-class Cat(Learner):
+class Cat(ModelLearner):
     """Condense and train. After every task, two stages:
 
     1. Condense: the task becomes a few synthetic nodes without edges whose class means match
@@ -97,13 +96,3 @@ class Cat(Learner):
             progress=progress,
             phase="train",
         )
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node; each task's encoder is a new one."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits

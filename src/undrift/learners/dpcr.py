@@ -18,12 +18,13 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.distillation import distillation
 from undrift.learners.parts.frozen import training_labels
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -103,7 +104,7 @@ class DpcrLearned:
 
 
 @dataclass(kw_only=True)
-class Dpcr(Learner):
+class Dpcr(ModelLearner):
     """Train with distillation, project the old statistics to the new encoder, solve the head.
 
     1. Adaptation: cross-entropy over the new classes' logits plus `distill` times the
@@ -170,12 +171,6 @@ class Dpcr(Learner):
             return new + self.distill * kept
 
         return loss
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         scores: Tensor = learned.model.embed(graph).double() @ learned.classifier

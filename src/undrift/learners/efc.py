@@ -15,12 +15,12 @@ from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.feature_distillation import FeatureTeacher
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -41,7 +41,7 @@ class EfcLearned:
 
 
 @dataclass(kw_only=True)
-class Efc(Learner):
+class Efc(ModelLearner):
     """Each class is a Gaussian; E says in which directions an embedding must not move.
 
     The loss of a later task has three parts, f_old being the embeddings before it:
@@ -117,16 +117,6 @@ class Efc(Learner):
             return _among_new(step, known) + mixed + elastic
 
         return loss
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits
 
 
 def _among_new(step: Step, known: int) -> Tensor:

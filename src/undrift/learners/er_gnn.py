@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from torch import Tensor
-
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_choice, check_positive
+from undrift.learners.base import check_choice, check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.exemplars import SAMPLERS, Sampler, select
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.randomness import generator_for
 from undrift.learners.parts.replay import Buffer, replayed
 from undrift.streams.task import Task
@@ -38,7 +37,7 @@ class ErGnnLearned:
 
 
 @dataclass(kw_only=True)
-class ErGnn(Learner):
+class ErGnn(ModelLearner):
     """Experience replay: nodes of old tasks, without their edges, beside the new task's.
 
     Loss from the second task on, with B the buffer of all old tasks:
@@ -100,13 +99,3 @@ class ErGnn(Learner):
             generator=generator_for(self.seed, t),
         )
         return Buffer.of(graph, nodes, self.budget)
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits

@@ -14,12 +14,13 @@ from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.batch_gradients import loss_weights, squared_batch_gradients
 from undrift.learners.parts.importance import Parameters, Penalty, parameters_of
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.node_gradients import check_draws, sum_of_squares
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -39,7 +40,7 @@ class EwcLearned:
 
 
 @dataclass(kw_only=True)
-class Ewc(Learner):
+class Ewc(ModelLearner):
     """Cross-entropy over all classes seen, plus a quadratic pull to every old task's solution:
 
         L = CE + strength sum_{s<t} sum_p F_s (p - theta*_s)^2
@@ -111,13 +112,3 @@ class Ewc(Learner):
             model, graph, nodes, likelihood, draws=self.draws, generator=generator, batch_size=size
         )
         return tuple(total / nodes.numel() for total in sums)
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.base import Learner
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.randomness import generator_for
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -33,7 +33,7 @@ class JointLearned:
 
 
 @dataclass(kw_only=True)
-class Joint(Learner):
+class Joint(ModelLearner):
     """After every task, train a new model on all tasks so far, with the base task's settings.
 
     The task graphs stay apart, as they arrived: edges between tasks were never shown. Keeps
@@ -72,16 +72,6 @@ class Joint(Learner):
             val=everything.val,
             model=model,
         )
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits
 
 
 def _together(before: JointLearned | None, task: Task) -> Task:

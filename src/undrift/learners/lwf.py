@@ -13,11 +13,12 @@ from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_choice, check_positive
+from undrift.learners.base import check_choice, check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.distillation import distillation, overlapping_distillation
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -42,7 +43,7 @@ class LwfLearned:
 
 
 @dataclass(kw_only=True)
-class Lwf(Learner):
+class Lwf(ModelLearner):
     """Cross-entropy on the new nodes, plus `strength` times a distillation loss.
 
     The teacher is the model before the task. On the task's own training nodes the student's
@@ -103,16 +104,6 @@ class Lwf(Learner):
             return new + self.strength * kept
 
         return loss
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits
 
 
 def _task_cross_entropy(step: Step, old: int) -> Tensor:

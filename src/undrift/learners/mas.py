@@ -13,12 +13,13 @@ from torch import Tensor
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.batch_gradients import squared_batch_gradients
 from undrift.learners.parts.importance import Parameters, Penalty, parameters_of, widened
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.node_gradients import check_draws, sum_of_sizes
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -42,7 +43,7 @@ class MasLearned:
 
 
 @dataclass(kw_only=True)
-class Mas(Learner):
+class Mas(ModelLearner):
     """Cross-entropy over all classes seen, plus a quadratic pull to the model before the task:
 
         L = CE + strength sum_p Omega (p - theta*)^2
@@ -109,16 +110,6 @@ class Mas(Learner):
             model, graph, nodes, _sum_square, draws=self.draws, generator=generator, batch_size=size
         )
         return tuple(total / nodes.numel() for total in sums)
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits
 
 
 def _sum_square(logits: Tensor, nodes: Tensor) -> Tensor:

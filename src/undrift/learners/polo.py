@@ -15,12 +15,12 @@ from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.feature_distillation import FeatureTeacher, frobenius_distance
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -42,7 +42,7 @@ class PoloLearned:
 
 
 @dataclass(kw_only=True)
-class Polo(Learner):
+class Polo(ModelLearner):
     """Each class is a prototype p_k and a radius r_k. Three steps around them:
 
     - DBR, after a task: density-based prototypes of its classes (`density_prototypes`, `gamma`).
@@ -129,16 +129,6 @@ class Polo(Learner):
             beta=self.beta,
             neighbours=self.neighbours,
         )
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits
 
 
 def density_prototypes(h: Tensor, columns: Tensor, classes: int, gamma: float) -> Prototypes:

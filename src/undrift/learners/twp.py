@@ -15,7 +15,6 @@ from torch.nn import functional
 from undrift.encoders.training import Step, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Learner
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.learners.parts.batch_gradients import (
@@ -25,6 +24,7 @@ from undrift.learners.parts.batch_gradients import (
 )
 from undrift.learners.parts.importance import Parameters, Penalty, parameters_of
 from undrift.learners.parts.model import Model
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.topology import topology_gradient
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -44,7 +44,7 @@ class TwpLearned:
 
 
 @dataclass(kw_only=True)
-class Twp(Learner):
+class Twp(ModelLearner):
     """Cross-entropy over all classes seen, plus a quadratic pull to every old task's solution:
 
         L = CE + sum_{s<t} sum_p (loss_strength I_loss,s + topology_strength I_topo,s)
@@ -131,13 +131,3 @@ class Twp(Learner):
             self.loss_strength * a.square() + self.topology_strength * b.square()
             for a, b in zip(of_loss, of_topology, strict=True)
         )
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
-        return logits
