@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.analytic.gram import Rows, chunks
+from undrift.analytic.gram import chunks
 from undrift.analytic.selection import FIRST_GAMMA, Chosen, choose_by_validation
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
@@ -18,11 +18,10 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.fixed_rows import FixedRows, Sample, check_widths, samples_of
+from undrift.learners.parts.fixed_rows import FixedRows, Sample, check_widths, dense, samples_of
 from undrift.learners.parts.frozen import base_encoder, embedded
 from undrift.learners.parts.neighbours import trust_in_neighbours
 from undrift.learners.parts.propagated import Propagated
-from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -164,14 +163,10 @@ def _added(
         return statistics.grow(sample.targets.shape[1])
     own = h[mask.to(h.device)]
     for where, part in chunks(sample.rows):
-        rows = torch.cat([_dense(fixed.expanded(part)), own[where]], dim=1)
+        rows = torch.cat([dense(fixed.expanded(part)), own[where]], dim=1)
         weights = None if sample.weights is None else sample.weights[where]
         statistics = statistics.add(rows, sample.targets[where], weights)
     return statistics
-
-
-def _dense(rows: Rows) -> Tensor:
-    return rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double()
 
 
 def _first(statistics: RidgeStatistics, width: int) -> RidgeStatistics:

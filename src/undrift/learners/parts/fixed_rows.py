@@ -15,12 +15,12 @@ from undrift.analytic.sketch import Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagated import Propagated, beside
+from undrift.learners.parts.propagated import Propagated, beside, times
 from undrift.learners.parts.structure import STRUCTURE, structural_columns
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 
-__all__ = ["FixedRows", "Sample", "check_widths", "samples_of"]
+__all__ = ["FixedRows", "Sample", "check_widths", "dense", "samples_of"]
 
 _NARROW = 1024  # columns up to which random Fourier features are added on their own
 
@@ -75,7 +75,7 @@ class FixedRows:
         fourier = self.fourier_of(rows.shape[1])
         if fourier is None:
             return rows
-        return torch.cat([_dense(rows), fourier(rows)], dim=1)
+        return torch.cat([dense(rows), fourier(rows)], dim=1)
 
     def pieces(self, rows: Rows, budget_mb: float = 256) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""
@@ -100,7 +100,7 @@ class FixedRows:
         """`Z W` of every node, with Z formed some nodes at a time."""
         everyone = torch.arange(graph.num_nodes, device=graph.device)
         rows = self.plain(graph, everyone)
-        return torch.cat([_times(part, weights) for _, part in self.pieces(rows, 64)])
+        return torch.cat([times(part, weights) for _, part in self.pieces(rows, 64)])
 
     def sketch_of(self, num_features: int) -> Sketch | None:
         """The sketch of features of so many columns; None where they are few enough."""
@@ -157,11 +157,6 @@ def _sample(rows: Rows, labels: Tensor, classes: tuple[int, ...], balanced: bool
     return Sample(rows, targets, weights)
 
 
-def _dense(rows: Rows) -> Tensor:
+def dense(rows: Rows) -> Tensor:
+    """The rows as a dense matrix in float64."""
     return rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double()
-
-
-def _times(rows: Rows, weights: Tensor) -> Tensor:
-    if isinstance(rows, Csr):
-        return rows.to(dtype=weights.dtype) @ weights
-    return rows.to(weights.dtype) @ weights

@@ -16,7 +16,7 @@ from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.sparse import Csr, sparse_product
 
-__all__ = ["Mix", "Propagated", "beside", "effective_words", "row_normalised"]
+__all__ = ["Mix", "Propagated", "beside", "effective_words", "row_normalised", "times"]
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "apart"]
 _FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense
@@ -143,7 +143,7 @@ class Propagated:
         lifted = _distinct(blocks)
         if sketch is not None:
             lifted = [sketch.lift(block) for block in lifted]
-        held = [_times(features, block) for block in lifted]
+        held = [times(features, block) for block in lifted]
         for k, diagonal in enumerate(diagonals):
             mine = held[k if len(held) > 1 else 0]
             total += diagonal.unsqueeze(1) * mine
@@ -265,7 +265,8 @@ def _dense_if_full(rows: Rows) -> Rows:
     return rows
 
 
-def _times(rows: Rows, weights: Tensor) -> Tensor:
+def times(rows: Rows, weights: Tensor) -> Tensor:
+    """Rows times weights, in the precision of the weights."""
     if isinstance(rows, Csr):
         return rows.to(dtype=weights.dtype) @ weights
     return rows.to(weights.dtype) @ weights
