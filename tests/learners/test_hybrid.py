@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,14 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners.hybrid import Hybrid, HybridLearned
+from undrift.learners.parts.fixed_rows import dense
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
+from undrift.storage.state import pack
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.graphs import noisy_stream, tiny_stream
+from undrift.testing.patterned import patterned_graph
 from undrift.testing.reference_ridge import joint_ridge
 
 QUICK: dict[str, Any] = {"epochs": 5, "hidden": (8, 8)}
@@ -37,51 +42,77 @@ def observed(learner: Hybrid, stream: TaskStream) -> HybridLearned:
     return learned
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_where_the_encoder_earns_nothing_it_is_propagation(sparse: bool) -> None:
-    stream = tiny_stream(sparse=sparse)
+def patterned_stream(increment: int) -> TaskStream:
+    """Class c links to class c + 1: neighbours tell by differing."""
+    return TaskStream.from_graph(patterned_graph([1, 2, 3, 4, 5, 0]), base=4, increment=increment)
+
+
+STREAMS: dict[str, Callable[[], TaskStream]] = {
+    "dense": tiny_stream,
+    "sparse": partial(tiny_stream, sparse=True),
+    "noisy": partial(noisy_stream, 12.0),
+    "patterned": partial(patterned_stream, 2),
+    "no longer patterned": partial(patterned_stream, 1),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
+    stream = STREAMS[name]()
     learner, plain = hybrid(gain=0.99), Propagation()
     for t in range(len(stream)):
         learner.observe(stream.task(t))
         plain.observe(stream.task(t))
         graph = stream.task(t).graph
-        assert not learner.learned_.encoded
-        assert torch.equal(learner.predict(graph), plain.predict(graph))
-        assert learner.learned_.gamma == plain.learned_.gamma
-    width = plain.learned_.weights.shape[0]
-    assert torch.allclose(learner.learned_.weights[:width], plain.learned_.weights, rtol=1e-9)
-    assert not learner.learned_.weights[width:].any()
+        assert learner.learned_.encoded is None
+        assert torch.equal(learner.scores(graph), plain.scores(graph))
+    assert learner.learned_.propagation.answers == plain.learned_.answers
 
 
-def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns() -> None:
+@pytest.mark.parametrize(
+    ("name", "bank"), [("dense", "mix"), ("noisy", "hops"), ("patterned", "apart")]
+)
+def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, bank: str) -> None:
     """Slowly: every training row kept, both kinds of columns formed, one class-weighted ridge."""
-    stream = tiny_stream(3)
-    learner = hybrid(gain=0.0, fourier=0)
+    stream = STREAMS[name]()
+    learner = hybrid(fourier=0)
     known = observed(learner, stream)
-    assert known.encoded  # some gain, however small
+    beside = known.beside[bank]
     rows, targets, weights = [], [], []
-    fixed = learner._fixed(known.trust)
+    fixed = learner._propagation().rows_of(bank, known.propagation.trust)
     for t in range(len(stream)):
         task = stream.task(t)
         assert task.graph.labels is not None
         nodes = task.train.nonzero().flatten()
-        z = fixed.plain(task.graph, nodes)
-        assert isinstance(z, torch.Tensor)
+        z = dense(fixed.plain(task.graph, nodes))
         h = functional.normalize(known.encoder.embed(task.graph).double(), dim=1)[nodes]
         y = one_hot(task.graph.labels[nodes], known.classes)
-        rows.append(torch.cat([z.double(), learner.scale * h], dim=1))
+        rows.append(torch.cat([z, learner.scale * h], dim=1))
         targets.append(y)
         weights.append(y @ y.sum(dim=0).clamp(min=1).reciprocal())
     x, y, w = torch.cat(rows), torch.cat(targets), torch.cat(weights).sqrt().unsqueeze(1)
-    ridge = known.gamma * float((w * x).square().sum(dim=0).mean())
+    ridge = beside.gamma * float((w * x).square().sum(dim=0).mean())
     wanted = joint_ridge(w * x, w * y, ridge)
-    assert torch.allclose(known.weights, wanted, rtol=1e-8, atol=1e-10)
+    assert torch.allclose(beside.weights, wanted, rtol=1e-8, atol=1e-10)
     graph = stream.graph
-    everyone = fixed.plain(graph, torch.arange(graph.num_nodes))
-    assert isinstance(everyone, torch.Tensor)
+    everyone = dense(fixed.plain(graph, torch.arange(graph.num_nodes)))
     h = functional.normalize(known.encoder.embed(graph).double(), dim=1)
-    scores = torch.cat([everyone.double(), learner.scale * h], dim=1) @ wanted
+    scores = torch.cat([everyone, learner.scale * h], dim=1) @ wanted
+    learner.learned_ = replace(known, encoded=bank)
     assert torch.allclose(learner.scores(graph), scores, rtol=1e-7, atol=1e-9)
+
+
+def test_state_is_propagations_and_a_border() -> None:
+    stream = tiny_stream()
+    learner, plain = hybrid(gain=0.99, fourier=0), Propagation(fourier=0)
+    learner.observe(stream.task(0))
+    plain.observe(stream.task(0))
+    encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.encoder)[0].values())
+    borders = 0
+    for bank in plain.learned_.banks.values():
+        d, k, c = bank.statistics.width, 8, len(plain.classes_)
+        borders += 2 * 8 * (d * k + k * k + k * c) + 8 * (d + k) * c
+    assert learner.nbytes() == plain.nbytes() + encoder + borders
 
 
 def test_the_encoder_is_trained_once_and_never_moves() -> None:
@@ -97,7 +128,7 @@ def test_without_validation_nodes_it_does_without_the_encoder() -> None:
     stream = tiny_stream()
     blind = replace(stream, val=torch.zeros_like(stream.val))
     known = observed(hybrid(gain=0.0), blind)
-    assert not known.encoded
+    assert known.encoded is None
 
 
 @pytest.mark.parametrize(

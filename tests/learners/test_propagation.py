@@ -24,7 +24,7 @@ from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing.graphs import noisy_stream, tiny_graph, tiny_stream
 from undrift.testing.patterned import patterned_graph
 from undrift.testing.reference_propagation import (
     adaptive_features,
@@ -77,7 +77,7 @@ def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
     # the twin computes features in float64, the learner in the features' float32
-    torch.testing.assert_close(learner.learned_.weights, joint, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(learner.learned_.bank.weights, joint, rtol=1e-4, atol=1e-5)
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
@@ -95,9 +95,9 @@ def test_any_order_of_tasks_gives_the_same_learner(
     shuffled = Propagation(trust=1.0, fourier=fourier)
     for t in order:
         shuffled.observe(stream.task(t))
-    assert shuffled.learned_.gamma == straight.learned_.gamma
+    assert shuffled.learned_.bank.gamma == straight.learned_.bank.gamma
     columns = [shuffled.classes_.index(c) for c in straight.classes_]
-    ours, theirs = shuffled.learned_.weights[:, columns], straight.learned_.weights
+    ours, theirs = shuffled.learned_.bank.weights[:, columns], straight.learned_.bank.weights
     assert float((ours - theirs).norm() / theirs.norm()) < 1e-9
 
 
@@ -106,7 +106,7 @@ def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     stream = tiny_stream()
     apart = taught(stream, trust=1.0)
     together = Propagation(trust=1.0).observe(_union(stream))
-    one, other = apart.learned_, together.learned_
+    one, other = apart.learned_.bank, together.learned_.bank
     for name in ("statistics", "validation"):
         a, b = getattr(one, name), getattr(other, name)
         torch.testing.assert_close(a.gram, b.gram, rtol=1e-9, atol=1e-12)
@@ -126,10 +126,10 @@ def _union(stream: TaskStream) -> Task:
 
 
 def test_small_classes_weigh_as_much_as_large_ones() -> None:
-    learned = taught(tiny_stream(nodes=61)).learned_
+    learned = taught(tiny_stream(nodes=61)).learned_.bank
     assert learned.statistics.energy == pytest.approx(6.0)
     assert learned.validation.energy == pytest.approx(6.0)
-    plain = taught(tiny_stream(nodes=61), balanced=False).learned_
+    plain = taught(tiny_stream(nodes=61), balanced=False).learned_.bank
     assert plain.statistics.energy == plain.statistics.count
 
 
@@ -137,15 +137,15 @@ def test_small_classes_weigh_as_much_as_large_ones() -> None:
 
 
 def test_gamma_is_chosen_over_the_whole_history() -> None:
-    learned = taught(tiny_stream()).learned_
+    learned = taught(tiny_stream()).learned_.bank
     assert learned.gamma in GAMMAS
     assert learned.validation.count == int(tiny_stream().val.sum())
 
 
 def test_a_fixed_gamma_keeps_no_validation_sums() -> None:
     fixed, chosen = taught(tiny_stream(), gamma=1.0), taught(tiny_stream())
-    assert fixed.learned_.gamma == 1.0
-    assert fixed.learned_.validation is None
+    assert fixed.learned_.bank.gamma == 1.0
+    assert fixed.learned_.bank.validation is None
     assert fixed.nbytes() < 0.6 * chosen.nbytes()
 
 
@@ -153,8 +153,8 @@ def test_without_validation_nodes_gamma_comes_from_leave_one_out() -> None:
     learner = Propagation()
     for task in tiny_stream():
         learner.observe(replace(task, val=torch.zeros_like(task.val)))
-    assert learner.learned_.gamma in GAMMAS
-    assert learner.learned_.validation.count == 0
+    assert learner.learned_.bank.gamma in GAMMAS
+    assert learner.learned_.bank.validation.count == 0
     wanted = tiny_stream().graph.labels
     assert wanted is not None
     assert float((learner.predict(tiny_stream().graph) == wanted).double().mean()) > 0.7
@@ -163,10 +163,10 @@ def test_without_validation_nodes_gamma_comes_from_leave_one_out() -> None:
 def test_a_later_task_without_validation_nodes_keeps_the_last_gamma() -> None:
     stream = tiny_stream()
     learner = Propagation().observe(stream.task(0))
-    before = learner.learned_.gamma
+    before = learner.learned_.bank.gamma
     task = stream.task(1)
     learner.observe(replace(task, val=torch.zeros_like(task.val)))
-    assert learner.learned_.gamma == before
+    assert learner.learned_.bank.gamma == before
 
 
 # graphs whose neighbours disagree ----------------------------------------------------------
@@ -197,7 +197,7 @@ def test_neighbours_that_differ_in_a_way_that_tells_are_listened_to() -> None:
     stream = patterned(increment=2)
     learner = taught(stream, fourier=0)
     assert learner.learned_.trust < 0.5
-    assert learner.learned_.apart is not None
+    assert learner.learned_.answers == "apart"
     ours, own, believing = (
         evaluate(Propagation(fourier=0, trust=trust), stream).by_class.a_f
         for trust in (None, 0.0, 1.0)
@@ -216,7 +216,7 @@ def test_weights_apart_are_those_of_joint_ridge() -> None:
         labels.append(task.graph.labels[task.train])
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
-    torch.testing.assert_close(learner.learned_.apart.weights, joint, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(learner.learned_.banks["apart"].weights, joint, rtol=1e-4, atol=1e-5)
 
 
 def test_a_task_without_the_pattern_ends_listening() -> None:
@@ -224,19 +224,19 @@ def test_a_task_without_the_pattern_ends_listening() -> None:
     stream = patterned(increment=1)
     learner = taught(stream)
     own = taught(stream, trust=learner.learned_.trust)
-    assert Propagation().observe(stream.task(0)).learned_.apart is not None
-    assert learner.learned_.apart is None
+    assert Propagation().observe(stream.task(0)).learned_.answers == "apart"
+    assert "apart" not in learner.learned_.banks
     assert torch.equal(learner.scores(stream.graph), own.scores(stream.graph))
 
 
 @pytest.mark.parametrize("fixed", [{"trust": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
 def test_whoever_fixes_trust_or_mix_gets_what_they_asked_for(fixed: dict[str, Any]) -> None:
-    assert taught(patterned(increment=2), **fixed).learned_.apart is None
+    assert "apart" not in taught(patterned(increment=2), **fixed).learned_.banks
 
 
 def test_structural_columns_stand_beside_the_features() -> None:
     stream = tiny_stream()
-    plain, more = (taught(stream, fourier=0, structure=s).learned_ for s in (False, True))
+    plain, more = (taught(stream, fourier=0, structure=s).learned_.bank for s in (False, True))
     width = plain.weights.shape[0]
     assert more.weights.shape[0] == width + 3
     torch.testing.assert_close(
@@ -261,15 +261,15 @@ def test_hops_side_by_side_share_the_sketch() -> None:
     stream = wide_stream(2500)
     learner = Propagation(mix="apart", hops=2, gamma=1.0, sketch=300, fourier=0)
     learner.observe(stream.task(0))
-    assert learner.learned_.weights.shape[0] == 300
+    assert learner.learned_.bank.weights.shape[0] == 300
 
 
 def test_default_width_is_bounded() -> None:
-    assert Propagation()._fixed(1.0).sketch_of(100_000) is not None
-    fourier = Propagation()._fixed(1.0).fourier_of(1024)
+    assert Propagation().rows_of("mix", 1.0).sketch_of(100_000) is not None
+    fourier = Propagation().rows_of("mix", 1.0).fourier_of(1024)
     assert fourier is not None
     assert 1024 + fourier.outputs <= 3072
-    assert Propagation()._fixed(1.0).fourier_of(1025) is None
+    assert Propagation().rows_of("mix", 1.0).fourier_of(1025) is None
 
 
 def wide_stream(width: int) -> TaskStream:
@@ -288,7 +288,9 @@ def test_a_graph_without_edges_is_plain_ridge() -> None:
     graph = Graph.from_scipy(plain.features, sp.csr_matrix((60, 60)), plain.labels)
     stream = TaskStream.from_graph(graph, base=2, increment=2)
     ours, own = taught(stream), taught(stream, trust=0.0)
-    torch.testing.assert_close(ours.learned_.weights, own.learned_.weights, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        ours.learned_.bank.weights, own.learned_.bank.weights, rtol=0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("features", [2, 400])
@@ -382,36 +384,24 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 # narrow dense features -----------------------------------------------------------------------
 
 
-def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
-    """Dense features under noise, and thirty neighbours of a node's own class."""
-    rng = np.random.default_rng(3)
-    labels = np.arange(480) % 6
-    x = rng.normal(size=(6, 10))[labels] + noise * rng.normal(size=(480, 10))
-    mates = (np.arange(480)[:, None] + 6 * rng.integers(1, 80, size=(480, 15))) % 480
-    edges = np.stack([np.repeat(np.arange(480), 15), mates.ravel()])
-    features = sp.csr_matrix(np.abs(x)) if sparse else x
-    graph = Graph.from_arrays(features, edges, labels, undirected=True)
-    return TaskStream.from_graph(graph, base=2, increment=2, name="noisy")
-
-
 def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
     stream = noisy_stream(noise=12.0)
     learner, apart = taught(stream), taught(stream, mix="concat", hops=2, fourier=0)
-    assert learner.learned_.separated
+    assert learner.learned_.answers == "hops"
     assert torch.equal(learner.predict(stream.graph), apart.predict(stream.graph))
     plain = evaluate(Propagation(mix="mean", hops=2, fourier=0), stream).by_class.a_f
     assert evaluate(Propagation(), stream).by_class.a_f > plain + 5
 
 
 def test_only_narrow_dense_features_are_asked() -> None:
-    assert taught(noisy_stream(0.1)).learned_.separate is not None
-    assert taught(noisy_stream(0.1, sparse=True)).learned_.separate is None
-    assert taught(noisy_stream(0.1), gamma=0.1).learned_.separate is None
-    assert taught(noisy_stream(0.1), mix="mean").learned_.separate is None
-    wide = tiny_stream(features=257)
-    assert taught(wide).learned_.separate is None
+    assert "hops" in taught(noisy_stream(0.1)).learned_.banks
+    assert "hops" not in taught(noisy_stream(0.1, sparse=True)).learned_.banks
+    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.banks
+    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.banks
+    wide = tiny_stream(features=1025)
+    assert "hops" not in taught(wide).learned_.banks
 
 
 def test_good_dense_features_stay_mixed() -> None:
     learner = taught(noisy_stream(0.1))
-    assert not learner.learned_.separated
+    assert learner.learned_.answers == "mix"

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.analytic.gram import chunks
-from undrift.analytic.selection import FIRST_GAMMA, Chosen, choose_by_validation
+from undrift.analytic.border import Border
+from undrift.analytic.selection import Chosen, choose_by_validation
 from undrift.analytic.solve import solve
-from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.fixed_rows import FixedRows, Sample, check_widths, dense, samples_of
+from undrift.learners.parts.fitted import Fitted, Samples, class_hits
+from undrift.learners.parts.fixed_rows import FixedRows, Sample
 from undrift.learners.parts.frozen import base_encoder, embedded
-from undrift.learners.parts.neighbours import trust_in_neighbours
-from undrift.learners.parts.propagated import Propagated
+from undrift.learners.parts.propagated import times
+from undrift.learners.propagation import Propagation, PropagationLearned
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -29,43 +28,64 @@ __all__ = ["Hybrid", "HybridLearned"]
 
 
 @dataclass(frozen=True, eq=False)
-class HybridLearned:
-    """What is kept: a frozen encoder, two sums over both kinds of columns, and the weights.
+class Beside:
+    """A bank of propagation with the encoder's columns beside: borders around its two sums.
 
-    `encoded` says whether the encoder's columns are used; where they are not, their weights are
-    zero and the scores are those of `propagation`.
+    `weights` of all columns, the bank's first; `error`, `hits`: as those of `Fitted`.
     """
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    trust: float
+    statistics: Border
+    validation: Border
     gamma: float
-    encoded: bool
-    encoder: Encoder
-    statistics: RidgeStatistics
-    validation: RidgeStatistics
     weights: Tensor
+    error: float
+    hits: float
+
+
+@dataclass(frozen=True, eq=False)
+class HybridLearned:
+    """What is kept: all that propagation keeps, a frozen encoder, and a border per bank.
+
+    `encoded` names the bank beside which the encoder is used; with None, scores are those of
+    `propagation`.
+    """
+
+    propagation: PropagationLearned
+    encoder: Encoder
+    beside: dict[str, Beside]
+    encoded: str | None
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """Every class observed, in order of arrival."""
+        return self.propagation.classes
+
+    @property
+    def num_features(self) -> int:
+        """The feature width that was learned."""
+        return self.propagation.num_features
 
 
 @dataclass(kw_only=True)
 class Hybrid(Learner):
     """Ridge on propagated features with the embeddings of a frozen encoder beside them.
 
-    A row is `[z, s h]`: z as in `propagation`, h the unit embedding of an encoder that was
-    trained on the first task and frozen, s the `scale` of its columns (small columns are held
-    back by the ridge). Both are fixed from then on, so the sums never go stale: no drift, and
-    the result equals joint training on these rows.
+    A row is `[z, s h]`: z as in `propagation`, with whichever bank it answers from; h the unit
+    embedding of an encoder that was trained on the first task and frozen, s the `scale` of its
+    columns (small columns are held back by the ridge). Both are fixed from then on, so the sums
+    never go stale: no drift, and the result equals joint training on these rows.
 
-    Whether the encoder's columns are used is decided again after every task, from the sums of
-    the validation nodes: only if they lower the squared validation error by more than `gain`
-    of the targets' energy. The margin is there because a task graph is purer than the world and
-    flatters what is trained on it. Without them the weights are exactly those of `propagation`,
-    so it can only be worse by a wrong decision; with poor features it is far better (see
-    docs/methods/hybrid.md). A stream whose first tasks have no validation node does without.
+    Whether the encoder's columns are used, and beside which bank, is decided again after every
+    task, from what is kept of the validation nodes: only if they lower the squared error by
+    more than `gain` of the targets' energy and are not wrong more often (`Fitted.hits`). The
+    margin is there because a task graph is purer than the world and flatters what is trained on
+    it. Without them it is `propagation`, bit for bit, so it can only be worse by a wrong
+    decision; with poor features it is far better (see docs/methods/hybrid.md). A stream without
+    validation nodes does without.
 
-    `words`, `trust`, `sketch`, `fourier`: as in `propagation`. Cost: one training on the first
-    task; per task the sums of d + width columns and two factorisations instead of one.
+    `words`, `trust`, `sketch`, `fourier`: as in `propagation`. Cost: propagation's, one training
+    on the first task, and with d columns in a bank and k of the encoder 16 d k bytes and a
+    second factorisation per task.
     """
 
     name: ClassVar[str] = "hybrid"
@@ -84,62 +104,47 @@ class Hybrid(Learner):
         check_positive(scale=self.scale)
         if not 0 <= self.gain < 1:
             raise InputError(f"gain must be at least 0 and under 1, not {self.gain}")
-        check_widths(self.fourier, self.sketch)
-        self._fixed(1.0 if self.trust is None else self.trust)
+        self._propagation()
 
     def _learn(self, task: Task, progress: Progress) -> HybridLearned:
         before: HybridLearned | None = self.learned_
         graph = task.graph.to(self.device)
-        classes = (*(before.classes if before else ()), *task.classes)
         if before:
-            encoder, trust = before.encoder, before.trust
+            encoder = before.encoder
         else:
             encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
-            trust = trust_in_neighbours(task) if self.trust is None else self.trust
-        progress("accumulate", 0, 1)
-        fixed = self._fixed(trust)
-        train, val = samples_of(fixed, task, graph, classes, balanced=True)
+        inside = self._propagation()
+        known, samples = inside.further(before.propagation if before else None, task, progress)
         h = self._encoded(encoder, graph)
-        width = fixed.width(graph.num_features)
-        empty = RidgeStatistics.zero(width + h.shape[1], device=self.device)
-        statistics = _added(before.statistics if before else empty, train, h, task.train, fixed)
-        validation = _added(before.validation if before else empty, val, h, task.val, fixed)
-        progress("solve", 0, 1)
-        start = before.gamma if before else FIRST_GAMMA
-        chosen, encoded = self._solved(statistics, validation, width, start)
-        progress("solve", 1, 1)
-        return HybridLearned(
-            classes=classes,
-            num_features=graph.num_features,
-            tasks=before.tasks + 1 if before else 1,
-            trust=trust,
-            gamma=chosen.gamma,
-            encoded=encoded,
-            encoder=encoder,
-            statistics=statistics,
-            validation=validation,
-            weights=chosen.weights,
-        )
+        columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
+        beside = {}
+        for name, sample in samples.items():
+            rows = inside.rows_of(name, known.trust)
+            seen = before.beside[name] if before else None
+            progress("solve", 0, 1)
+            beside[name] = _further(seen, known.banks[name], rows, sample, columns)
+            progress("solve", 1, 1)
+        return HybridLearned(known, encoder, beside, self._choice(known, beside))
 
-    def _solved(
-        self, both: RidgeStatistics, validation: RidgeStatistics, width: int, start: float
-    ) -> tuple[Chosen, bool]:
-        """The weights of all columns, those of the encoder zero where it does not earn them."""
-        plain, plain_validation = _first(both, width), _first(validation, width)
-        if validation.count == 0:
-            return _padded(Chosen(start, solve(plain, start, relative=True)), both.width), False
-        alone = choose_by_validation(plain, plain_validation, start)
-        beside = choose_by_validation(both, validation, start)
-        saved = plain_validation.squared_error(alone.weights) - validation.squared_error(
-            beside.weights
-        )
-        if saved > self.gain * validation.energy:
-            return beside, True
-        return _padded(alone, both.width), False
+    def _choice(self, known: PropagationLearned, beside: dict[str, Beside]) -> str | None:
+        """The bank beside which the encoder earns its columns; None if it does not."""
+        bank = known.bank
+        if bank.error is None or bank.validation is None:
+            return None
+        asked = ["apart"] if known.answers == "apart" else list(beside)
+        best = max(asked, key=lambda name: beside[name].hits)
+        saved = bank.error - beside[best].error
+        earned = saved > self.gain * bank.validation.energy
+        return best if earned and beside[best].hits >= bank.hits else None
 
-    def _fixed(self, trust: float) -> FixedRows:
-        return FixedRows(
-            Propagated(words=self.words, trust=trust), self.sketch, self.fourier, self.seed
+    def _propagation(self) -> Propagation:
+        return Propagation(
+            words=self.words,
+            trust=self.trust,
+            fourier=self.fourier,
+            sketch=self.sketch,
+            seed=self.seed,
+            device=self.device,
         )
 
     def _encoded(self, encoder: Encoder, graph: Graph) -> Tensor:
@@ -147,39 +152,54 @@ class Hybrid(Learner):
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         graph = graph.to(self.device)
-        fixed = self._fixed(learned.trust)
-        width = fixed.width(graph.num_features)
-        if not learned.encoded:
-            return fixed.spread(graph, learned.weights[:width])
-        encoded: Tensor = self._encoded(learned.encoder, graph) @ learned.weights[width:]
-        return encoded + fixed.scores(graph, learned.weights[:width])
+        known = learned.propagation
+        inside = self._propagation()
+        if learned.encoded is None:
+            return inside._scores(known, graph)
+        weights = learned.beside[learned.encoded].weights
+        own = known.banks[learned.encoded].statistics.width
+        encoded: Tensor = self._encoded(learned.encoder, graph) @ weights[own:]
+        return encoded + inside.rows_of(learned.encoded, known.trust).scores(graph, weights[:own])
 
 
-def _added(
-    statistics: RidgeStatistics, sample: Sample, h: Tensor, mask: Tensor, fixed: FixedRows
-) -> RidgeStatistics:
-    """The sum with these rows, both kinds of columns side by side, some rows at a time."""
-    if len(sample) == 0:
-        return statistics.grow(sample.targets.shape[1])
-    own = h[mask.to(h.device)]
-    for where, part in chunks(sample.rows):
-        rows = torch.cat([dense(fixed.expanded(part)), own[where]], dim=1)
-        weights = None if sample.weights is None else sample.weights[where]
-        statistics = statistics.add(rows, sample.targets[where], weights)
-    return statistics
-
-
-def _first(statistics: RidgeStatistics, width: int) -> RidgeStatistics:
-    """The sums over the first columns only: those of a learner that never had the others."""
-    return replace(
+def _further(
+    before: Beside | None,
+    bank: Fitted,
+    rows: FixedRows,
+    samples: Samples,
+    columns: tuple[Tensor, Tensor],
+) -> Beside:
+    """The borders with the encoder's columns of one more task, and what follows from them."""
+    train, val = samples
+    assert bank.validation is not None  # noqa: S101  # gamma is never fixed here
+    width, more = bank.statistics.width, columns[0].shape[1]
+    empty = Border.zero(width, more, device=str(columns[0].device))
+    statistics = _added(before.statistics if before else empty, train, columns[0], rows)
+    validation = _added(before.validation if before else empty, val, columns[1], rows)
+    whole, judged = statistics.around(bank.statistics), validation.around(bank.validation)
+    if judged.count == 0:
+        chosen = Chosen(bank.gamma, solve(whole, bank.gamma, relative=True))
+    else:
+        chosen = choose_by_validation(whole, judged, bank.gamma)
+    inner, outer = chosen.weights[:width], chosen.weights[width:]
+    scores = [
+        times(part, inner) + columns[1][where] @ outer for where, part in rows.pieces(val.rows)
+    ]
+    return Beside(
         statistics,
-        gram=statistics.gram[:width, :width].contiguous(),
-        moment=statistics.moment[:width].contiguous(),
+        validation,
+        chosen.gamma,
+        chosen.weights,
+        judged.squared_error(chosen.weights),
+        (before.hits if before else 0.0) + class_hits(scores, val),
     )
 
 
-def _padded(chosen: Chosen, width: int) -> Chosen:
-    """The same solution with zeros for the columns that it does without."""
-    weights = chosen.weights
-    zeros = weights.new_zeros(width - weights.shape[0], weights.shape[1])
-    return Chosen(chosen.gamma, torch.cat([weights, zeros]))
+def _added(border: Border, sample: Sample, h: Tensor, rows: FixedRows) -> Border:
+    """The border with these columns; Fourier features exist for some rows at a time only."""
+    if len(sample) == 0:
+        return border.grow(sample.targets.shape[1])
+    for where, part in rows.pieces(sample.rows):
+        weights = None if sample.weights is None else sample.weights[where]
+        border = border.add(part, h[where], sample.targets[where], weights)
+    return border

@@ -7,17 +7,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from undrift.analytic.selection import (
-    FIRST_GAMMA,
-    Chosen,
-    choose_by_leave_one_out,
-    choose_by_validation,
-)
-from undrift.analytic.solve import solve
-from undrift.analytic.statistics import RidgeStatistics
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.fixed_rows import FixedRows, Sample, check_widths, samples_of
+from undrift.learners.parts.fitted import Fitted, Samples, fitted_further
+from undrift.learners.parts.fixed_rows import FixedRows, check_widths, samples_of
 from undrift.learners.parts.neighbours import (
     TELLING_FROM,
     pattern_of_neighbours,
@@ -30,42 +23,30 @@ from undrift.typing import Progress
 __all__ = ["Propagation", "PropagationLearned"]
 
 _DOUBT = 0.5  # trust under which it is asked whether neighbours tell something by differing
-_APART = Propagated("apart", hops=2)
-_DENSE = 256  # dense features of at most so many columns are no words: hops may get their own
-_GAIN = 0.05  # of the targets' energy, by which hops of their own must lower validation error
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Two sums over the same rows, the gamma they chose, and the weights that follow."""
-
-    gamma: float
-    statistics: RidgeStatistics
-    validation: RidgeStatistics | None
-    weights: Tensor
+_DENSE = 1024  # dense features of at most so many columns are no words: hops may get their own
+_BETTER = 0.02  # by which a column per hop must be right more often, on validation nodes
 
 
 @dataclass(frozen=True, eq=False)
 class PropagationLearned:
-    """What is kept: two sums, the gamma they chose, and the weights that follow from them.
+    """What is kept: the banks, each two sums, the gamma they chose, and the weights.
 
-    `apart`: the same for rows in which neighbours have columns of their own, as long as every
-    task has shown that neighbours differ in a way that tells; scores then come from it.
-    `separate`: the same for narrow dense features with a column per hop; scores come from it
-    where `separated` says so.
+    `banks["mix"]` is always there. `apart`: rows in which neighbours have columns of their own,
+    as long as every task has shown that neighbours differ in a way that tells. `hops`: a column
+    per hop, for narrow dense features. `answers` names the bank that scores come from.
     """
 
     classes: tuple[int, ...]
     num_features: int
     tasks: int
     trust: float
-    gamma: float
-    statistics: RidgeStatistics
-    validation: RidgeStatistics | None
-    weights: Tensor
-    apart: Fitted | None = None
-    separate: Fitted | None = None
-    separated: bool = False
+    banks: dict[str, Fitted]
+    answers: str
+
+    @property
+    def bank(self) -> Fitted:
+        """The bank that answers."""
+        return self.banks[self.answers]
 
 
 @dataclass(kw_only=True)
@@ -86,9 +67,9 @@ class Propagation(Learner):
     trust is under 0.5 and neighbours differ in a way that tells (`pattern_of_neighbours`), a
     second bank keeps what neighbours say in columns of its own (mix `apart`, two hops), and is
     believed as long as every task shows the pattern; then it is dropped for good. Dense
-    features of at most 256 columns are no words, and own ones may be mostly noise: a bank with
-    a column per hop (`concat`, two hops) stands beside, and answers while it lowers the squared
-    validation error by more than 5 % of the targets' energy.
+    features of at most 1,024 columns are no words, and own ones may be mostly noise: a bank with
+    a column per hop (`concat`, two hops) stands beside, and answers while it is right more often
+    by two points, on the validation nodes of every class in the task that brought it (`hits`).
     `sketch`: rows of more columns are count-sketched to this many (`Sketch`), 0 never does.
     `fourier`: random Fourier features beside the propagated ones; without a number
     min(2048, 16 d) where rows have at most 1,024 columns, else none. `structure`: columns of
@@ -121,74 +102,60 @@ class Propagation(Learner):
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         check_widths(self.fourier, self.sketch)
-        self._fixed(1.0 if self.trust is None else self.trust)
+        self.rows_of("mix", 1.0 if self.trust is None else self.trust)
 
     def _learn(self, task: Task, progress: Progress) -> PropagationLearned:
-        before: PropagationLearned | None = self.learned_
+        return self.further(self.learned_, task, progress)[0]
+
+    def further(
+        self, before: PropagationLearned | None, task: Task, progress: Progress
+    ) -> tuple[PropagationLearned, dict[str, Samples]]:
+        """What is known after one more task, and the rows that each bank saw of it."""
         graph = task.graph.to(self.device)
         classes = (*(before.classes if before else ()), *task.classes)
         trust = before.trust if before else self._trust(task)
-        fit = self._fit(self._fixed(trust), before, task, graph, classes, progress=progress)
-        apart = None
-        if self._listens(before, task, trust):
-            seen = before.apart if before else None
-            rows = self._rows(_APART)
-            apart = self._fit(rows, seen, task, graph, classes, progress=progress)
-        separate = None
-        if self._separates(before, graph):
-            seen = before.separate if before else None
-            rows = self._separate_rows(trust)
-            separate = self._fit(rows, seen, task, graph, classes, progress=progress)
-        return PropagationLearned(
+        names = {
+            "mix": True,
+            "apart": self._listens(before, task, trust),
+            "hops": self._separates(before, graph),
+        }
+        banks: dict[str, Fitted] = {}
+        samples: dict[str, Samples] = {}
+        for name in (name for name, wanted in names.items() if wanted):
+            progress("accumulate", 0, 1)
+            fixed = self.rows_of(name, trust)
+            samples[name] = samples_of(fixed, task, graph, classes, balanced=self.balanced)
+            progress("solve", 0, 1)
+            width = fixed.width(graph.num_features)
+            seen = before.banks[name] if before else None
+            banks[name] = fitted_further(seen, fixed, width, samples[name], self.gamma)
+            progress("solve", 1, 1)
+        learned = PropagationLearned(
             classes=classes,
             num_features=graph.num_features,
             tasks=before.tasks + 1 if before else 1,
             trust=trust,
-            gamma=fit.gamma,
-            statistics=fit.statistics,
-            validation=fit.validation,
-            weights=fit.weights,
-            apart=apart,
-            separate=separate,
-            separated=separate is not None and _saved(fit, separate) > _GAIN,
+            banks=banks,
+            answers=_answering(banks, len(classes)),
         )
+        return learned, samples
 
-    def _fit(
-        self,
-        fixed: FixedRows,
-        before: PropagationLearned | Fitted | None,
-        task: Task,
-        graph: Graph,
-        classes: tuple[int, ...],
-        *,
-        progress: Progress,
-    ) -> Fitted:
-        """One bank, a task further."""
-        progress("accumulate", 0, 1)
-        train, val = samples_of(fixed, task, graph, classes, balanced=self.balanced)
-        empty = RidgeStatistics.zero(fixed.width(graph.num_features), device=self.device)
-        statistics = _added(before.statistics if before else empty, train, fixed)
-        validation = None
-        if self.gamma is None:
-            seen = before.validation if before and before.validation is not None else empty
-            validation = _added(seen, val, fixed)
-        progress("solve", 0, 1)
-        start = before.gamma if before else FIRST_GAMMA
-        chosen = self._solved(start, statistics, validation, (train, val), fixed)
-        progress("solve", 1, 1)
-        return Fitted(chosen.gamma, statistics, validation, chosen.weights)
+    def rows_of(self, bank: str, trust: float) -> FixedRows:
+        """The rows of a bank: `mix`, `apart` or `hops`."""
+        propagated, fourier = {
+            "mix": (Propagated(self.mix, self.hops, self.words, trust), self.fourier),
+            "apart": (Propagated("apart", hops=2), self.fourier),
+            "hops": (Propagated("concat", hops=2, trust=trust), 0),
+        }[bank]
+        return FixedRows(propagated, self.sketch, fourier, self.seed, self.structure)
 
     def _separates(self, before: PropagationLearned | None, graph: Graph) -> bool:
         """Whether features are narrow and dense, so that own ones may be mostly noise."""
         if before is not None:
-            return before.separate is not None
+            return "hops" in before.banks
         asked = self.mix == "adaptive" and self.hops > 0 and self.gamma is None
         dense = isinstance(graph.features, Tensor) and graph.num_features <= _DENSE
         return asked and dense
-
-    def _separate_rows(self, trust: float) -> FixedRows:
-        concat = Propagated("concat", hops=2, trust=trust)
-        return FixedRows(concat, self.sketch, 0, self.seed, self.structure)
 
     def _listens(self, before: PropagationLearned | None, task: Task, trust: float) -> bool:
         """Whether this task and every one before it show that neighbours tell by differing."""
@@ -196,58 +163,19 @@ class Propagation(Learner):
             asked = self.mix == "adaptive" and self.trust is None and self.hops > 0
             return asked and trust < _DOUBT and pattern_of_neighbours(task) >= TELLING_FROM
         # the first task had three classes or more; two are enough to see the same again
-        return before.apart is not None and pattern_of_neighbours(task, 2) >= TELLING_FROM
-
-    def _solved(
-        self,
-        start: float,
-        statistics: RidgeStatistics,
-        validation: RidgeStatistics | None,
-        samples: tuple[Sample, Sample],
-        fixed: FixedRows,
-    ) -> Chosen:
-        train, val = samples
-        if validation is None:
-            assert self.gamma is not None  # noqa: S101  # otherwise there is a validation sum
-            return Chosen(self.gamma, solve(statistics, self.gamma, relative=True))
-        if validation.count == 0:
-            rows = fixed.expanded(train.rows)
-            return choose_by_leave_one_out(statistics, rows, train.targets, train.weights, start)
-        if len(val) == 0:
-            return Chosen(start, solve(statistics, start, relative=True))
-        return choose_by_validation(statistics, validation, start)
+        return "apart" in before.banks and pattern_of_neighbours(task, 2) >= TELLING_FROM
 
     def _trust(self, task: Task) -> float:
         return trust_in_neighbours(task) if self.trust is None else self.trust
 
-    def _fixed(self, trust: float) -> FixedRows:
-        return self._rows(Propagated(self.mix, self.hops, self.words, trust))
-
-    def _rows(self, propagated: Propagated) -> FixedRows:
-        return FixedRows(propagated, self.sketch, self.fourier, self.seed, self.structure)
-
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        graph = graph.to(self.device)
-        if learned.apart is not None:
-            return self._rows(_APART).spread(graph, learned.apart.weights)
-        if learned.separated:
-            return self._separate_rows(learned.trust).spread(graph, learned.separate.weights)
-        return self._fixed(learned.trust).spread(graph, learned.weights)
+        rows = self.rows_of(learned.answers, learned.trust)
+        return rows.spread(graph.to(self.device), learned.bank.weights)
 
 
-def _saved(plain: Fitted, other: Fitted) -> float:
-    """By how much the other bank lowers the validation error, as a share of the energy."""
-    if plain.validation is None or other.validation is None or plain.validation.count == 0:
-        return 0.0
-    before = plain.validation.squared_error(plain.weights)
-    return (before - other.validation.squared_error(other.weights)) / plain.validation.energy
-
-
-def _added(statistics: RidgeStatistics, sample: Sample, fixed: FixedRows) -> RidgeStatistics:
-    """The sum with these rows; Fourier features exist for some rows at a time only."""
-    if len(sample) == 0:
-        return statistics.grow(sample.targets.shape[1])
-    for where, part in fixed.pieces(sample.rows):
-        weights = None if sample.weights is None else sample.weights[where]
-        statistics = statistics.add(part, sample.targets[where], weights)
-    return statistics
+def _answering(banks: dict[str, Fitted], classes: int) -> str:
+    """The bank that scores come from."""
+    if "apart" in banks:
+        return "apart"
+    better = "hops" in banks and banks["hops"].hits > banks["mix"].hits + _BETTER * classes
+    return "hops" if better else "mix"

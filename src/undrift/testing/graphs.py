@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from undrift.graphs import Graph
 from undrift.streams.stream import TaskStream
 
-__all__ = ["tiny_graph", "tiny_stream"]
+__all__ = ["noisy_stream", "tiny_graph", "tiny_stream"]
 
 
 def tiny_graph(
@@ -55,3 +55,19 @@ def tiny_stream(seed: int = 0, **graph: Any) -> TaskStream:
     return TaskStream.from_graph(
         tiny_graph(seed, **graph), base=2, increment=2, name="tiny", seed=seed
     )
+
+
+def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
+    """Ten dense columns under noise, and some thirty neighbours of a node's own class each.
+
+    >>> noisy_stream(12.0).classes
+    ((0, 1), (2, 3), (4, 5))
+    """
+    rng = np.random.default_rng(3)
+    labels = np.arange(480) % 6
+    x = rng.normal(size=(6, 10))[labels] + noise * rng.normal(size=(480, 10))
+    mates = (np.arange(480)[:, None] + 6 * rng.integers(1, 80, size=(480, 15))) % 480
+    edges = np.stack([np.repeat(np.arange(480), 15), mates.ravel()])
+    features = sp.csr_matrix(np.abs(x)) if sparse else x
+    graph = Graph.from_arrays(features, edges, labels, undirected=True)
+    return TaskStream.from_graph(graph, base=2, increment=2, name="noisy")

@@ -1,0 +1,79 @@
+"""`Border`: further columns beside a sum that is already there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.gram import Rows, chunks, scaled
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.errors import InputError
+from undrift.sparse import Csr
+
+__all__ = ["Border"]
+
+
+@dataclass(frozen=True, eq=False)
+class Border:
+    """What columns h add to the sums over rows x: `cross = sum w x h^T`, and their own sums.
+
+    The sums over `[x, h]` are those over x with this around them, so the first need not be kept
+    a second time, and stay untouched. Memory: 8 (d k + k^2 + k C) bytes for k columns of h.
+
+    >>> x, h, y = torch.ones(3, 1), torch.tensor([[1.0], [2.0], [3.0]]), torch.ones(3, 1)
+    >>> Border.zero(1, 1).add(x, h, y).around(RidgeStatistics.of(x, y)).gram.tolist()
+    [[3.0, 6.0], [6.0, 14.0]]
+    """
+
+    cross: Tensor
+    own: RidgeStatistics
+
+    @classmethod
+    def zero(cls, width: int, more: int, device: str = "cpu") -> Border:
+        """The border of no rows: `more` columns around a sum of `width`."""
+        cross = torch.zeros(width, more, dtype=torch.float64, device=device)
+        return cls(cross, RidgeStatistics.zero(more, device=device))
+
+    def add(
+        self, rows: Rows, more: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Border:
+        """Add the columns `more` of these rows; the rows themselves go to the sum inside."""
+        own = self.own.add(more, targets, weights)
+        if rows.shape != (more.shape[0], self.cross.shape[0]):
+            raise InputError(
+                f"{more.shape[0]} further rows stand beside rows of {self.cross.shape[0]} "
+                f"columns, not beside {tuple(rows.shape)}"
+            )
+        beside = scaled(more, weights)
+        assert isinstance(beside, Tensor)  # noqa: S101  # dense columns stay dense
+        if isinstance(rows, Csr):
+            x = scaled(rows, weights)
+            assert isinstance(x, Csr)  # noqa: S101  # sparse rows stay sparse
+            return Border(self.cross + x.transpose @ beside, own)
+        cross = self.cross.clone()
+        for where, part in chunks(rows):
+            x = scaled(part, None if weights is None else weights[where])
+            assert isinstance(x, Tensor)  # noqa: S101
+            cross.addmm_(x.T, beside[where])
+        return Border(cross, own)
+
+    def grow(self, outputs: int) -> Border:
+        """The same border with at least this many target columns."""
+        return Border(self.cross, self.own.grow(outputs))
+
+    def around(self, inner: RidgeStatistics) -> RidgeStatistics:
+        """The sums over both kinds of columns, the inner ones first."""
+        if (inner.width, inner.count) != (self.cross.shape[0], self.own.count):
+            raise InputError(
+                f"a border of {self.own.count} rows beside {self.cross.shape[0]} columns does not "
+                f"fit around a sum of {inner.count} rows and {inner.width} columns"
+            )
+        outputs = max(inner.outputs, self.own.outputs)
+        upper = torch.cat([inner.gram, self.cross], dim=1)
+        lower = torch.cat([self.cross.T, self.own.gram], dim=1)
+        moments = [part.grow(outputs).moment for part in (inner, self.own)]
+        return RidgeStatistics(
+            torch.cat([upper, lower]), torch.cat(moments), inner.count, inner.energy
+        )

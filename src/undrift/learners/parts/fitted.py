@@ -1,0 +1,92 @@
+"""`Fitted`: one bank of fixed rows, its two sums, the gamma they chose and the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.selection import (
+    FIRST_GAMMA,
+    Chosen,
+    choose_by_leave_one_out,
+    choose_by_validation,
+)
+from undrift.analytic.solve import solve
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.learners.parts.fixed_rows import FixedRows, Sample
+from undrift.learners.parts.propagated import times
+
+__all__ = ["Fitted", "Samples", "class_hits", "fitted_further"]
+
+Samples = tuple[Sample, Sample]
+"""The training and the validation nodes of a task."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Two sums over the same rows, the gamma they chose, and the weights that follow.
+
+    `hits`: the accuracy on the validation nodes of each class in the task that brought it, among
+    all classes known by then, summed over the classes. One number, and with it banks can be
+    compared by what counts in the end: a bank may have the smaller squared error and be wrong
+    more often.
+    """
+
+    gamma: float
+    statistics: RidgeStatistics
+    validation: RidgeStatistics | None
+    weights: Tensor
+    hits: float = 0.0
+
+    @property
+    def error(self) -> float | None:
+        """Squared error on every validation node ever seen; None if there was none."""
+        if self.validation is None or self.validation.count == 0:
+            return None
+        return self.validation.squared_error(self.weights)
+
+
+def fitted_further(
+    before: Fitted | None, fixed: FixedRows, width: int, samples: Samples, gamma: float | None
+) -> Fitted:
+    """The bank with the rows of one more task, `width` columns each; a number fixes gamma."""
+    train, val = samples
+    empty = RidgeStatistics.zero(width, device=str(train.targets.device))
+    statistics = _added(before.statistics if before else empty, train, fixed)
+    if gamma is not None:
+        return Fitted(gamma, statistics, None, solve(statistics, gamma, relative=True))
+    seen = before.validation if before and before.validation is not None else empty
+    validation = _added(seen, val, fixed)
+    start = before.gamma if before else FIRST_GAMMA
+    if validation.count == 0:
+        rows = fixed.expanded(train.rows)
+        chosen = choose_by_leave_one_out(statistics, rows, train.targets, train.weights, start)
+    elif len(val) == 0:
+        chosen = Chosen(start, solve(statistics, start, relative=True))
+    else:
+        chosen = choose_by_validation(statistics, validation, start)
+    hits = (before.hits if before else 0.0) + class_hits(
+        [times(part, chosen.weights) for _, part in fixed.pieces(val.rows)], val
+    )
+    return Fitted(chosen.gamma, statistics, validation, chosen.weights, hits)
+
+
+def class_hits(scores: list[Tensor], sample: Sample) -> float:
+    """The share of each class's nodes that have the highest score there, summed over classes."""
+    if len(sample) == 0:
+        return 0.0
+    right = sample.targets.gather(1, torch.cat(scores).argmax(dim=1, keepdim=True))
+    per_class = (sample.targets * right).sum(dim=0) / sample.targets.sum(dim=0).clamp(min=1)
+    return float(per_class.sum())
+
+
+def _added(statistics: RidgeStatistics, sample: Sample, fixed: FixedRows) -> RidgeStatistics:
+    """The sum with these rows; Fourier features exist for some rows at a time only."""
+    if len(sample) == 0:
+        return statistics.grow(sample.targets.shape[1])
+    for where, part in fixed.pieces(sample.rows):
+        weights = None if sample.weights is None else sample.weights[where]
+        statistics = statistics.add(part, sample.targets[where], weights)
+    return statistics
