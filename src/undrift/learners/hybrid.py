@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -16,10 +18,10 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.fitted import Fitted, Samples, class_hits
+from undrift.learners.parts.exam import Exam
+from undrift.learners.parts.fitted import Fitted, Samples
 from undrift.learners.parts.fixed_rows import FixedRows, Sample
 from undrift.learners.parts.frozen import base_encoder, embedded
-from undrift.learners.parts.propagated import times
 from undrift.learners.propagation import Propagation, PropagationLearned
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -31,14 +33,13 @@ __all__ = ["Hybrid", "HybridLearned"]
 class Beside:
     """A bank of propagation with the encoder's columns beside: borders around its two sums.
 
-    `weights` of all columns, the bank's first; `error`, `hits`: as those of `Fitted`.
+    `weights` of all columns, the bank's first; `hits` as those of `Fitted`.
     """
 
     statistics: Border
     validation: Border
     gamma: float
     weights: Tensor
-    error: float
     hits: float
 
 
@@ -76,12 +77,12 @@ class Hybrid(Learner):
     never go stale: no drift, and the result equals joint training on these rows.
 
     Whether the encoder's columns are used, and beside which bank, is decided again after every
-    task, from what is kept of the validation nodes: only if they lower the squared error by
-    more than `gain` of the targets' energy and are not wrong more often (`Fitted.hits`). The
-    margin is there because a task graph is purer than the world and flatters what is trained on
-    it. Without them it is `propagation`, bit for bit, so it can only be worse by a wrong
-    decision; with poor features it is far better (see docs/methods/hybrid.md). A stream without
-    validation nodes does without.
+    task: only if they are right more often by `gain`, on the validation nodes of each class in
+    the task that brought it, in graphs that are made impure on purpose (`Exam`); a task graph
+    is purer than the world and flatters what is trained on it. Without them it is
+    `propagation`, bit for bit, so it can only be worse by a wrong decision; with poor features
+    it is far better (see docs/methods/hybrid.md). A stream without validation nodes does
+    without.
 
     `words`, `trust`, `sketch`, `fourier`: as in `propagation`. Cost: propagation's, one training
     on the first task, and with d columns in a bank and k of the encoder 16 d k bytes and a
@@ -90,10 +91,10 @@ class Hybrid(Learner):
 
     name: ClassVar[str] = "hybrid"
     learned_type: ClassVar[type] = HybridLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.02, 0.05)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.015)}
 
     scale: float = 0.3
-    gain: float = 0.05
+    gain: float = 0.015
     words: float = 1e4
     trust: float | None = None
     fourier: int | None = None
@@ -114,28 +115,38 @@ class Hybrid(Learner):
         else:
             encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
         inside = self._propagation()
-        known, samples = inside.further(before.propagation if before else None, task, progress)
+        classes = (*(before.classes if before else ()), *task.classes)
+        exam = Exam.of(task, graph, classes, self.seed)
+        known, samples = inside.further(
+            before.propagation if before else None, task, progress, exam
+        )
         h = self._encoded(encoder, graph)
         columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
         beside = {}
         for name, sample in samples.items():
+            progress("solve", 0, 1)
             rows = inside.rows_of(name, known.trust)
             seen = before.beside[name] if before else None
-            progress("solve", 0, 1)
-            beside[name] = _further(seen, known.banks[name], rows, sample, columns)
+            now = _further(seen, known.banks[name], rows, sample, columns)
+            hits = exam.hits(partial(self._both, encoder, rows, now.weights))
+            beside[name] = replace(now, hits=now.hits + hits)
             progress("solve", 1, 1)
         return HybridLearned(known, encoder, beside, self._choice(known, beside))
 
     def _choice(self, known: PropagationLearned, beside: dict[str, Beside]) -> str | None:
         """The bank beside which the encoder earns its columns; None if it does not."""
-        bank = known.bank
-        if bank.error is None or bank.validation is None:
-            return None
         asked = ["apart"] if known.answers == "apart" else list(beside)
         best = max(asked, key=lambda name: beside[name].hits)
-        saved = bank.error - beside[best].error
-        earned = saved > self.gain * bank.validation.energy
-        return best if earned and beside[best].hits >= bank.hits else None
+        earned = beside[best].hits > known.bank.hits + self.gain * len(known.classes)
+        return best if earned else None
+
+    def _both(
+        self, encoder: Encoder, rows: FixedRows, weights: Tensor, graph: Graph, nodes: Tensor
+    ) -> Tensor:
+        """Scores of these nodes by both kinds of columns."""
+        width = rows.width(graph.num_features)
+        own = rows.scores_of(graph, nodes, weights[:width])
+        return own + self._encoded(encoder, graph)[nodes] @ weights[width:]
 
     def _propagation(self) -> Propagation:
         return Propagation(
@@ -156,10 +167,10 @@ class Hybrid(Learner):
         inside = self._propagation()
         if learned.encoded is None:
             return inside._scores(known, graph)
+        rows = inside.rows_of(learned.encoded, known.trust)
+        everyone = torch.arange(graph.num_nodes, device=graph.device)
         weights = learned.beside[learned.encoded].weights
-        own = known.banks[learned.encoded].statistics.width
-        encoded: Tensor = self._encoded(learned.encoder, graph) @ weights[own:]
-        return encoded + inside.rows_of(learned.encoded, known.trust).scores(graph, weights[:own])
+        return self._both(learned.encoder, rows, weights, graph, everyone)
 
 
 def _further(
@@ -181,18 +192,8 @@ def _further(
         chosen = Chosen(bank.gamma, solve(whole, bank.gamma, relative=True))
     else:
         chosen = choose_by_validation(whole, judged, bank.gamma)
-    inner, outer = chosen.weights[:width], chosen.weights[width:]
-    scores = [
-        times(part, inner) + columns[1][where] @ outer for where, part in rows.pieces(val.rows)
-    ]
-    return Beside(
-        statistics,
-        validation,
-        chosen.gamma,
-        chosen.weights,
-        judged.squared_error(chosen.weights),
-        (before.hits if before else 0.0) + class_hits(scores, val),
-    )
+    hits = before.hits if before else 0.0
+    return Beside(statistics, validation, chosen.gamma, chosen.weights, hits)
 
 
 def _added(border: Border, sample: Sample, h: Tensor, rows: FixedRows) -> Border:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from undrift.analytic.selection import (
@@ -16,9 +15,8 @@ from undrift.analytic.selection import (
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.learners.parts.fixed_rows import FixedRows, Sample
-from undrift.learners.parts.propagated import times
 
-__all__ = ["Fitted", "Samples", "class_hits", "fitted_further"]
+__all__ = ["Fitted", "Samples", "fitted_further"]
 
 Samples = tuple[Sample, Sample]
 """The training and the validation nodes of a task."""
@@ -29,9 +27,7 @@ class Fitted:
     """Two sums over the same rows, the gamma they chose, and the weights that follow.
 
     `hits`: the accuracy on the validation nodes of each class in the task that brought it, among
-    all classes known by then, summed over the classes. One number, and with it banks can be
-    compared by what counts in the end: a bank may have the smaller squared error and be wrong
-    more often.
+    all classes known by then, summed over the classes (`Exam`); zero where nobody asked.
     """
 
     gamma: float
@@ -39,13 +35,6 @@ class Fitted:
     validation: RidgeStatistics | None
     weights: Tensor
     hits: float = 0.0
-
-    @property
-    def error(self) -> float | None:
-        """Squared error on every validation node ever seen; None if there was none."""
-        if self.validation is None or self.validation.count == 0:
-            return None
-        return self.validation.squared_error(self.weights)
 
 
 def fitted_further(
@@ -67,19 +56,7 @@ def fitted_further(
         chosen = Chosen(start, solve(statistics, start, relative=True))
     else:
         chosen = choose_by_validation(statistics, validation, start)
-    hits = (before.hits if before else 0.0) + class_hits(
-        [times(part, chosen.weights) for _, part in fixed.pieces(val.rows)], val
-    )
-    return Fitted(chosen.gamma, statistics, validation, chosen.weights, hits)
-
-
-def class_hits(scores: list[Tensor], sample: Sample) -> float:
-    """The share of each class's nodes that have the highest score there, summed over classes."""
-    if len(sample) == 0:
-        return 0.0
-    right = sample.targets.gather(1, torch.cat(scores).argmax(dim=1, keepdim=True))
-    per_class = (sample.targets * right).sum(dim=0) / sample.targets.sum(dim=0).clamp(min=1)
-    return float(per_class.sum())
+    return Fitted(chosen.gamma, statistics, validation, chosen.weights)
 
 
 def _added(statistics: RidgeStatistics, sample: Sample, fixed: FixedRows) -> RidgeStatistics:

@@ -1,0 +1,68 @@
+"""An exam: accuracy per class where neighbours are less pure than in a task graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.graphs import Graph
+from undrift.learners.parts.exam import Exam, impure
+from undrift.testing.graphs import noisy_stream, tiny_stream
+
+
+def test_hits_are_the_accuracy_of_each_class_added_up() -> None:
+    task = tiny_stream().task(1)
+    exam = Exam.of(task, task.graph, (0, 1, 2, 3), seed=0)
+    draw = torch.Generator().manual_seed(0)
+    scores = [torch.rand(task.graph.num_nodes, 4, generator=draw) for _ in exam.graphs]
+    asked = iter(scores)
+
+    def answer(graph: Graph, nodes: Tensor) -> Tensor:
+        return next(asked)[nodes]
+
+    wanted = 0.0
+    assert task.graph.labels is not None
+    for table in scores:
+        for c in task.classes:
+            members = [i for i in range(task.graph.num_nodes) if task.val[i]]
+            members = [i for i in members if int(task.graph.labels[i]) == c]
+            wanted += sum(int(table[i].argmax()) == c for i in members) / len(members)
+    assert exam.hits(answer) == pytest.approx(wanted / 3)
+
+
+def test_a_task_without_validation_nodes_has_no_exam() -> None:
+    task = tiny_stream().task(0)
+    blind = replace(task, val=torch.zeros_like(task.val))
+    exam = Exam.of(blind, task.graph, task.classes, seed=0)
+    assert exam.graphs == (task.graph,)
+    assert exam.hits(lambda graph, nodes: torch.zeros(0, 2)) == 0.0
+
+
+def test_impure_graphs_have_random_edges_beside_their_own() -> None:
+    graph = noisy_stream(1.0).graph
+    more = impure(graph, 0.5, seed=0)
+    own, now = graph.adjacency.to_scipy(), more.adjacency.to_scipy()
+    assert (now - now.T).nnz == 0
+    assert (own > now).nnz == 0  # nothing is lost
+    assert now.sum() == pytest.approx(1.5 * own.sum(), rel=0.01)  # less a self-loop or two
+    assert torch.equal(more.adjacency.values, impure(graph, 0.5, seed=0).adjacency.values)
+    assert torch.equal(more.features, graph.features)  # type: ignore[arg-type]
+
+
+def test_impure_means_more_neighbours_of_other_classes() -> None:
+    graph = noisy_stream(1.0).graph
+    assert graph.labels is not None
+    labels = graph.labels.numpy()
+    shares = []
+    for share in (0.25, 0.5):
+        edges = impure(graph, share, seed=0).adjacency.to_scipy().tocoo()
+        shares.append(float((labels[edges.row] != labels[edges.col]).mean()))
+    assert 0.1 < shares[0] < shares[1] < 0.35
+
+
+def test_a_graph_without_edges_stays_as_it_is() -> None:
+    graph = Graph.from_arrays(torch.eye(3), edges=[[], []], labels=[0, 1, 1])
+    assert impure(graph, 0.5, seed=0).num_edges == 0
