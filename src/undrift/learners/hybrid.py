@@ -28,12 +28,15 @@ from undrift.typing import Progress
 
 __all__ = ["Hybrid", "HybridLearned"]
 
+_FIRST = 0.5  # weight of the first task when the encoder is judged: it was trained there
+
 
 @dataclass(frozen=True, eq=False)
 class Beside:
     """A bank of propagation with the encoder's columns beside: borders around its two sums.
 
-    `weights` of all columns, the bank's first; `hits` as those of `Fitted`.
+    `weights` of all columns, the bank's first; `hits` as those of `Fitted`, and `without` those of
+    the bank alone, both with half a weight on the first task, which the encoder was trained on.
     """
 
     statistics: Border
@@ -41,6 +44,7 @@ class Beside:
     gamma: float
     weights: Tensor
     hits: float
+    without: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +52,13 @@ class HybridLearned:
     """What is kept: all that propagation keeps, a frozen encoder, and a border per bank.
 
     `encoded` names the bank beside which the encoder is used; with None, scores are those of
-    `propagation`.
+    `propagation`. `judged`: how many classes that rests on.
     """
 
     propagation: PropagationLearned
     encoder: Encoder
     beside: dict[str, Beside]
+    judged: float
     encoded: str | None
 
     @property
@@ -78,11 +83,11 @@ class Hybrid(Learner):
 
     Whether the encoder's columns are used, and beside which bank, is decided again after every
     task: only if they are right more often by `gain`, on the validation nodes of each class in
-    the task that brought it, in graphs that are made impure on purpose (`Exam`); a task graph
-    is purer than the world and flatters what is trained on it. Without them it is
-    `propagation`, bit for bit, so it can only be worse by a wrong decision; with poor features
-    it is far better (see docs/methods/hybrid.md). A stream without validation nodes does
-    without.
+    the task that brought it, in graphs that are made impure on purpose (`Exam`): a task graph
+    is purer than the world and flatters what is trained on it, the first task above all, which
+    therefore counts half once there are others. Without them it is `propagation`, bit
+    for bit, so it can only be worse by a wrong decision; with poor features it is far better
+    (see docs/methods/hybrid.md). A stream without validation nodes does without.
 
     `words`, `trust`, `sketch`, `fourier`: as in `propagation`. Cost: propagation's, one training
     on the first task, and with d columns in a bank and k of the encoder 16 d k bytes and a
@@ -91,10 +96,10 @@ class Hybrid(Learner):
 
     name: ClassVar[str] = "hybrid"
     learned_type: ClassVar[type] = HybridLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.015)}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
 
     scale: float = 0.3
-    gain: float = 0.015
+    gain: float = 0.02
     words: float = 1e4
     trust: float | None = None
     fourier: int | None = None
@@ -122,6 +127,7 @@ class Hybrid(Learner):
         )
         h = self._encoded(encoder, graph)
         columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
+        share = _FIRST if before and before.propagation.tasks == 1 else 1.0
         beside = {}
         for name, sample in samples.items():
             progress("solve", 0, 1)
@@ -129,15 +135,20 @@ class Hybrid(Learner):
             seen = before.beside[name] if before else None
             now = _further(seen, known.banks[name], rows, sample, columns)
             hits = exam.hits(partial(self._both, encoder, rows, now.weights))
-            beside[name] = replace(now, hits=now.hits + hits)
+            alone = known.banks[name].hits - (before.propagation.banks[name].hits if before else 0)
+            if seen is not None:
+                hits, alone = hits + share * seen.hits, alone + share * seen.without
+            beside[name] = replace(now, hits=hits, without=alone)
             progress("solve", 1, 1)
-        return HybridLearned(known, encoder, beside, self._choice(known, beside))
+        judged = len(task.classes) + (share * before.judged if before else 0.0)
+        encoded = self._choice(known.answers, beside, judged)
+        return HybridLearned(known, encoder, beside, judged, encoded)
 
-    def _choice(self, known: PropagationLearned, beside: dict[str, Beside]) -> str | None:
+    def _choice(self, answers: str, beside: dict[str, Beside], judged: float) -> str | None:
         """The bank beside which the encoder earns its columns; None if it does not."""
-        asked = ["apart"] if known.answers == "apart" else list(beside)
+        asked = ["apart"] if answers == "apart" else list(beside)
         best = max(asked, key=lambda name: beside[name].hits)
-        earned = beside[best].hits > known.bank.hits + self.gain * len(known.classes)
+        earned = beside[best].hits > beside[answers].without + self.gain * judged
         return best if earned else None
 
     def _both(
@@ -192,8 +203,7 @@ def _further(
         chosen = Chosen(bank.gamma, solve(whole, bank.gamma, relative=True))
     else:
         chosen = choose_by_validation(whole, judged, bank.gamma)
-    hits = before.hits if before else 0.0
-    return Beside(statistics, validation, chosen.gamma, chosen.weights, hits)
+    return Beside(statistics, validation, chosen.gamma, chosen.weights, 0.0, 0.0)
 
 
 def _added(border: Border, sample: Sample, h: Tensor, rows: FixedRows) -> Border:
