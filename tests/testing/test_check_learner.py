@@ -126,8 +126,8 @@ class Hasty(Means):
 class Guesser(Means):
     """Predicts a class that nobody taught it."""
 
-    def predict(self, graph: Graph) -> Tensor:
-        return torch.full_like(super().predict(graph), 77)
+    def predict(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        return torch.full_like(super().predict(graph, nodes), 77)
 
 
 class Positional(Means):
@@ -161,6 +161,13 @@ class Blind(Means):
         return scores if isinstance(graph.features, Tensor) else scores.flip(1)
 
 
+class Unordered(Means):
+    """Answers for the nodes that were asked for, in an order of its own."""
+
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
+        return self._scores(learned, graph)[nodes.sort().values]
+
+
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
@@ -173,6 +180,7 @@ class Blind(Means):
         (Hasty, "rejected_task"),
         (Guesser, "unseen_never_predicted"),
         (Positional, "node_order"),
+        (Unordered, "some_nodes"),
         (Vandal, "input_not_changed"),
         (Silent, "clone_and_repr"),
         (Blind, "sparse_features"),

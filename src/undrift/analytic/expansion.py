@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -16,9 +16,10 @@ from undrift.errors import InputError, unknown_name
 __all__ = ["Activation", "Expansion"]
 
 Activation = Literal["relu", "tanh", "identity"]
+# in place: what they are given is a product that nobody else has
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "tanh": torch.tanh,
+    "relu": torch.relu_,
+    "tanh": torch.tanh_,
     "identity": lambda x: x,
 }
 
@@ -50,16 +51,21 @@ class Expansion:
         """The width after expansion."""
         return int(self.alpha) * self.width
 
-    @cached_property
+    @property
     def weight(self) -> Tensor:
         """W_psi, in float64 on the CPU, so that every device uses the same numbers."""
-        bound = 1 / math.sqrt(self.width)
-        generator = torch.Generator().manual_seed(self.seed)
-        raw = torch.rand(self.width, self.outputs, dtype=torch.float64, generator=generator)
-        return (2 * raw - 1) * bound
+        return _drawn(self.width, self.outputs, self.seed)
 
     def __call__(self, h: Tensor) -> Tensor:
         """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations."""
         if self.alpha == 1:
             return h
         return _ACTIVATIONS[self.activation](h @ self.weight.to(h))
+
+
+@lru_cache(maxsize=8)
+def _drawn(width: int, outputs: int, seed: int) -> Tensor:
+    """Drawing takes longer than using it on few rows; a grid has seven of them at most."""
+    generator = torch.Generator().manual_seed(seed)
+    raw = torch.rand(width, outputs, dtype=torch.float64, generator=generator)
+    return (2 * raw - 1) * (1 / math.sqrt(width))

@@ -109,7 +109,7 @@ class RidgeStatistics:
                 f"{n} rows need targets of shape [{n}, outputs], not {tuple(targets.shape)}"
             )
         values = rows.values if isinstance(rows, Csr) else rows
-        if not (bool(torch.isfinite(values).all()) and bool(torch.isfinite(targets).all())):
+        if not (_finite(values) and _finite(targets)):
             raise InputError(
                 "rows or targets contain NaN or infinity; nothing was added, clean them and try "
                 "again"
@@ -181,6 +181,11 @@ def one_hot(labels: Tensor, classes: tuple[int, ...]) -> Tensor:
         strange = int(labels[~hits.any(dim=1)][0])
         raise InputError(f"label {strange} is not one of the classes {list(classes)}")
     return hits.double()
+
+
+def _finite(values: Tensor) -> bool:
+    """Whether no number is NaN or infinite: then their sum is not, unless it overflows."""
+    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
 
 
 def _widened(moment: Tensor, outputs: int) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor
 
 from undrift.errors import InputError
@@ -141,7 +142,9 @@ def grade(
     marks: Marks = {}
     clock("evaluate", 0, total)
     for done, exam in enumerate(papers, start=1):
-        predicted = learner.predict(exam.graph)
+        asked = torch.stack(list(exam.masks.values())).any(dim=0)
+        predicted = torch.full_like(exam.truth, -1)  # no class: only what counts is asked
+        predicted[asked] = learner.predict(exam.graph, asked)
         for split, mask in exam.masks.items():
             for i in exam.task.unique().tolist():
                 graded = mask & (exam.task == i)

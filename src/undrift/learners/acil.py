@@ -108,3 +108,8 @@ class Acil(Learner):
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         scores: Tensor = self._rows(learned.encoder, graph) @ learned.classifier
         return scores
+
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
+        h = embedded(learned.encoder, graph)
+        scores: Tensor = self._expansion()(h[nodes.to(h.device)]) @ learned.classifier
+        return scores

@@ -234,3 +234,8 @@ class Adr(Learner):
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         scores: Tensor = self.embed_with(learned.merged, graph) @ learned.classifier
         return scores
+
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
+        h = embedded(learned.merged, graph)
+        scores: Tensor = self._expansion()(h[nodes.to(h.device)]) @ learned.classifier
+        return scores

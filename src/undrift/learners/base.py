@@ -11,6 +11,7 @@ from torch import Tensor
 
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
+from undrift.sparse import row_index
 from undrift.storage.state import State, pack, unpack
 from undrift.streams.task import Task
 from undrift.typing import Progress, silent
@@ -63,6 +64,11 @@ class Learner(ABC):
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         """`[nodes, classes]` scores, larger is likelier, columns as in `learned.classes`."""
 
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
+        """The same for some nodes; for a method that can spare the others' work."""
+        scores = self._scores(learned, graph)
+        return scores[nodes.to(scores.device)]
+
     # the four verbs ----------------------------------------------------------------------
 
     def observe(self, task: Task, *, progress: Progress = silent) -> Self:
@@ -71,15 +77,21 @@ class Learner(ABC):
         self.learned_ = self._learn(task, progress)
         return self
 
-    def scores(self, graph: Graph) -> Tensor:
-        """A score per node and class seen; columns in the order of `classes_`."""
+    def scores(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """A score per node and class seen; columns in the order of `classes_`.
+
+        `nodes`: only these, numbers or a mask; many methods do less work for fewer nodes.
+        """
         self._check_graph(graph)
         with torch.no_grad():
-            return self._scores(self.learned_, graph).cpu()
+            if nodes is None:
+                return self._scores(self.learned_, graph).cpu()
+            index = row_index(nodes, graph.num_nodes, "node")
+            return self._scores_of(self.learned_, graph, index).cpu()
 
-    def predict(self, graph: Graph) -> Tensor:
-        """A class id per node, never one that was not observed."""
-        return torch.tensor(self.classes_)[self.scores(graph).argmax(dim=1)]
+    def predict(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """A class id per node, or per node of `nodes`; never one that was not observed."""
+        return torch.tensor(self.classes_)[self.scores(graph, nodes).argmax(dim=1)]
 
     def state(self) -> State:
         """Everything needed to go on, as named tensors and plain values."""

@@ -133,7 +133,14 @@ class DsAl(Learner):
         return encoder.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        z = self._projected(learned.encoder, graph)
+        return self._from(learned, self._projected(learned.encoder, graph))
+
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
+        h = embedded(learned.encoder, graph)
+        return self._from(learned, self._expansion()(h[nodes.to(h.device)]))
+
+    def _from(self, learned: Any, z: Tensor) -> Tensor:
+        """Scores from projected embeddings: the main stream's, and the compensation's."""
         second: Tensor = torch.tanh(z) @ learned.compensation_weights
         scores: Tensor = torch.relu(z) @ learned.main_weights + self.compensation * second
         return scores

@@ -124,6 +124,21 @@ def check_unseen_never_predicted(learner: Learner) -> None:
         assert set(clone.predict(stream.graph).tolist()) <= set(seen), "an unseen class predicted"
 
 
+def check_some_nodes(learner: Learner) -> None:
+    """Asked for some nodes, a learner scores them as when asked for all."""
+    stream = tiny_stream()
+    clone = _taught(learner, stream)
+    scores = clone.scores(stream.graph)
+    larger = float(scores.abs().max())
+    for nodes in (torch.tensor([7, 3, 30]), stream.test, torch.zeros(60, dtype=torch.bool)):
+        some = clone.scores(stream.graph, nodes)
+        assert some.shape == scores[nodes].shape, "one row per node that was asked for"
+        close = torch.allclose(some, scores[nodes], rtol=1e-5, atol=1e-5 * larger)
+        assert close, "a node's scores depend on which others are asked for"
+    with _rejected("a node that is not there"):
+        clone.predict(stream.graph, torch.tensor([60]))
+
+
 def check_node_order(learner: Learner) -> None:
     """Nodes given in another order get the same scores."""
     stream = tiny_stream()
@@ -238,6 +253,7 @@ LEARNER_CHECKS: dict[str, Callable[[Learner], None]] = {
     "state_of_another_method": check_state_of_another_method,
     "unseen_never_predicted": check_unseen_never_predicted,
     "node_order": check_node_order,
+    "some_nodes": check_some_nodes,
     "keeps_examples": check_keeps_examples,
     "rejected_task": check_rejected_task,
     "input_not_changed": check_input_not_changed,
