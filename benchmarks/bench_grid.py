@@ -1,4 +1,4 @@
-"""ADR's grid of 4 x 7 settings on CS-CL: against one run, and against the BLAS work it cannot spare.
+"""ADR's grid of 4 x 7 settings on CS-CL: against one run, and against the least it must do.
 
 Training and HAM's sums serve all 28 settings. What is left is one merged encoder per gamma, and per
 gamma, alpha and task a classifier: factorisations and Gram products whose number the paper's grid

@@ -12,12 +12,13 @@ import pytest
 import torch
 from torch.nn import functional
 
+from undrift.analytic.border import Border
 from undrift.analytic.statistics import one_hot
 from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
-from undrift.learners.hybrid import Hybrid, HybridLearned
+from undrift.learners.hybrid import Beside, Hybrid, HybridLearned, Tally
 from undrift.learners.parts.fixed_rows import dense
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
@@ -165,3 +166,21 @@ def test_poor_features_gain_by_the_encoder_and_good_ones_lose_nothing() -> None:
     gained = evaluate(Hybrid(), poor).by_class.a_f
     plain = evaluate(Propagation(), poor).by_class.a_f
     assert gained > plain + 1
+
+
+def test_the_first_task_weighs_less_once_there_are_others() -> None:
+    hits, classes = Tally(9.0), Tally(10.0)
+    assert hits.weighed(classes) == 9.0
+    assert Tally(9.0, 2.0).weighed(Tally(10.0, 5.0)) == pytest.approx(0.25 * 9 + 2)
+    assert Tally(9.0, 40.0).weighed(Tally(10.0, 50.0)) == pytest.approx(0.5 * 9 + 40)
+
+
+def test_an_encoder_that_helps_its_own_task_only_is_not_used_later() -> None:
+    """Beside: right more often on the first task, wrong more often on the next."""
+    learner = hybrid()
+    alone, both = Tally(8.0, 2.7), Tally(9.5, 2.4)
+    border = Border.zero(1, 1)
+    beside = {"mix": Beside(border, border, 1.0, torch.zeros(2, 1), both, alone)}
+    assert learner._choice("mix", beside, Tally(10.0, 3.0)) is None
+    first = {"mix": replace(beside["mix"], hits=Tally(9.5), without=Tally(8.0))}
+    assert learner._choice("mix", first, Tally(10.0)) == "mix"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -28,23 +28,41 @@ from undrift.typing import Progress
 
 __all__ = ["Hybrid", "HybridLearned"]
 
-_FIRST = 0.5  # weight of the first task when the encoder is judged: it was trained there
+_FIRST = 0.5  # the most that the first task weighs when the encoder is judged: it was trained there
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A number of hits or of classes: in the first task, and in all later ones."""
+
+    first: float
+    later: float = 0.0
+
+    def weighed(self, classes: Tally) -> float:
+        """The sum, in which the first task weighs at most half, and half of the later ones.
+
+        Alone it weighs all. A base task has many classes, and on them an encoder that was
+        trained there looks better than it is.
+        """
+        if classes.later == 0:
+            return self.first
+        return _FIRST * min(1.0, classes.later / classes.first) * self.first + self.later
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
     """A bank of propagation with the encoder's columns beside: borders around its two sums.
 
-    `weights` of all columns, the bank's first; `hits` as those of `Fitted`, and `without` those of
-    the bank alone, both with half a weight on the first task, which the encoder was trained on.
+    `weights` of all columns, the bank's first; `hits` as those of `Fitted`, `without` those of
+    the bank alone.
     """
 
     statistics: Border
     validation: Border
     gamma: float
     weights: Tensor
-    hits: float
-    without: float
+    hits: Tally
+    without: Tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +76,7 @@ class HybridLearned:
     propagation: PropagationLearned
     encoder: Encoder
     beside: dict[str, Beside]
-    judged: float
+    judged: Tally
     encoded: str | None
 
     @property
@@ -85,9 +103,10 @@ class Hybrid(Learner):
     task: only if they are right more often by `gain`, on the validation nodes of each class in
     the task that brought it, in graphs that are made impure on purpose (`Exam`): a task graph
     is purer than the world and flatters what is trained on it, the first task above all, which
-    therefore counts half once there are others. Without them it is `propagation`, bit
-    for bit, so it can only be worse by a wrong decision; with poor features it is far better
-    (see docs/methods/hybrid.md). A stream without validation nodes does without.
+    therefore counts half at most once there are others (`Tally`). Without them it is
+    `propagation`, bit for bit, so it can only be worse by a wrong decision; with poor features
+    it is far better (see docs/methods/hybrid.md). A stream without validation nodes does
+    without.
 
     `words`, `trust`, `sketch`, `fourier`: as in `propagation`. Cost: propagation's, one training
     on the first task, and with d columns in a bank and k of the encoder 16 d k bytes and a
@@ -127,29 +146,33 @@ class Hybrid(Learner):
         )
         h = self._encoded(encoder, graph)
         columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
-        share = _FIRST if before and before.propagation.tasks == 1 else 1.0
+        judged = _then(before.judged if before else None, len(task.classes))
         beside = {}
         for name, sample in samples.items():
             progress("solve", 0, 1)
             rows = inside.rows_of(name, known.trust)
             seen = before.beside[name] if before else None
-            now = _further(seen, known.banks[name], rows, sample, columns)
-            hits = exam.hits(partial(self._both, encoder, rows, now.weights))
+            sums = _added_to(seen, known.banks[name], rows, sample, columns)
+            chosen = _solved(*sums, known.banks[name])
+            right = exam.hits(partial(self._both, encoder, rows, chosen.weights))
             alone = known.banks[name].hits - (before.propagation.banks[name].hits if before else 0)
-            if seen is not None:
-                hits, alone = hits + share * seen.hits, alone + share * seen.without
-            beside[name] = replace(now, hits=hits, without=alone)
+            beside[name] = Beside(
+                *sums,
+                chosen.gamma,
+                chosen.weights,
+                hits=_then(seen.hits if seen else None, right),
+                without=_then(seen.without if seen else None, alone),
+            )
             progress("solve", 1, 1)
-        judged = len(task.classes) + (share * before.judged if before else 0.0)
         encoded = self._choice(known.answers, beside, judged)
         return HybridLearned(known, encoder, beside, judged, encoded)
 
-    def _choice(self, answers: str, beside: dict[str, Beside], judged: float) -> str | None:
+    def _choice(self, answers: str, beside: dict[str, Beside], judged: Tally) -> str | None:
         """The bank beside which the encoder earns its columns; None if it does not."""
         asked = ["apart"] if answers == "apart" else list(beside)
-        best = max(asked, key=lambda name: beside[name].hits)
-        earned = beside[best].hits > beside[answers].without + self.gain * judged
-        return best if earned else None
+        best = max(asked, key=lambda name: beside[name].hits.weighed(judged))
+        needed = beside[answers].without.weighed(judged) + self.gain * judged.weighed(judged)
+        return best if beside[best].hits.weighed(judged) > needed else None
 
     def _both(
         self, encoder: Encoder, rows: FixedRows, weights: Tensor, graph: Graph, nodes: Tensor
@@ -184,26 +207,34 @@ class Hybrid(Learner):
         return self._both(learned.encoder, rows, weights, graph, everyone)
 
 
-def _further(
+def _then(tally: Tally | None, more: float) -> Tally:
+    """The tally after one more task."""
+    return Tally(tally.first, tally.later + more) if tally else Tally(more)
+
+
+def _added_to(
     before: Beside | None,
     bank: Fitted,
     rows: FixedRows,
     samples: Samples,
     columns: tuple[Tensor, Tensor],
-) -> Beside:
-    """The borders with the encoder's columns of one more task, and what follows from them."""
+) -> tuple[Border, Border]:
+    """The borders around a bank's two sums with the encoder's columns of one more task."""
+    empty = Border.zero(bank.statistics.width, columns[0].shape[1], str(columns[0].device))
     train, val = samples
+    return (
+        _added(before.statistics if before else empty, train, columns[0], rows),
+        _added(before.validation if before else empty, val, columns[1], rows),
+    )
+
+
+def _solved(statistics: Border, validation: Border, bank: Fitted) -> Chosen:
+    """Gamma and weights of all columns."""
     assert bank.validation is not None  # noqa: S101  # gamma is never fixed here
-    width, more = bank.statistics.width, columns[0].shape[1]
-    empty = Border.zero(width, more, device=str(columns[0].device))
-    statistics = _added(before.statistics if before else empty, train, columns[0], rows)
-    validation = _added(before.validation if before else empty, val, columns[1], rows)
     whole, judged = statistics.around(bank.statistics), validation.around(bank.validation)
     if judged.count == 0:
-        chosen = Chosen(bank.gamma, solve(whole, bank.gamma, relative=True))
-    else:
-        chosen = choose_by_validation(whole, judged, bank.gamma)
-    return Beside(statistics, validation, chosen.gamma, chosen.weights, 0.0, 0.0)
+        return Chosen(bank.gamma, solve(whole, bank.gamma, relative=True))
+    return choose_by_validation(whole, judged, bank.gamma)
 
 
 def _added(border: Border, sample: Sample, h: Tensor, rows: FixedRows) -> Border:
