@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from undrift.errors import InputError
-from undrift.reporting.figure_plasticity import plasticity_figure
+from undrift.reporting.figure_plasticity import _broken, plasticity_figure
 from undrift.reporting.figure_style import style_of
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
@@ -83,3 +83,16 @@ def test_many_streams_go_to_a_next_row(fakes: Any, in_print: Any) -> None:
 def test_without_runs_it_says_which(fakes: Any) -> None:
     with pytest.raises(InputError, match="plasticity needs runs of adr, acil, ds-al, bare"):
         plasticity_figure({"cs-cl": {"ewc": [fakes.result(method="ewc")]}})
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("CS-CL", "CS-CL"),
+        ("Computers-CL@thin", "Computers-CL\n@thin"),
+        ("Arxiv-CL stand-in", "Arxiv-CL\nstand-in"),
+        ("mine (stand-in)", "mine\n(stand-in)"),
+    ],
+)
+def test_long_names_stand_on_two_lines(title: str, shown: str) -> None:
+    assert _broken(title) == shown

@@ -123,18 +123,19 @@ def _beyond(stand_ins: bool) -> Plan:
     return _over((*PAPER_STREAMS, *MORE_STREAMS), stand_ins, plan)
 
 
-def _skewed(_: bool) -> Plan:
-    """Real streams thinned to the skew of Arxiv-CL's worst tasks."""
+def _skewed(stand_ins: bool) -> Plan:
+    """Real streams thinned to the skew of Arxiv-CL's worst tasks, and its own stand-in if asked."""
     wide = {"gamma": 1.0, "alpha": 8}
     rows = tuple(
         PlanRow(f"{method} balanced" if balanced else method, method, {**params, **balanced})
         for method, params in (("adr", {}), ("acil", wide), ("ds-al", wide))
         for balanced in ({}, {"balanced": True})
     )
-    plan = Plan("skewed", "Skewed tasks", rows, ())
+    plan = Plan("skewed", "Skewed tasks", (*rows, PlanRow("propagation", "propagation")), ())
     names = ("cs-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl")
     found = _over(names, False, plan)
-    return replace(found, streams=tuple(f"{name}@thin" for name in found.streams))
+    thinned = tuple(f"{name}@thin" for name in found.streams)
+    return replace(found, streams=(*thinned, *(["arxiv-cl-stand-in"] if stand_ins else [])))
 
 
 def _smoke(_: bool) -> Plan:

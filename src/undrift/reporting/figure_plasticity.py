@@ -106,10 +106,19 @@ def _bars(axes: Axes, groups: Groups, streams: Sequence[str], methods: Sequence[
     titles = [title_of(next(runs[0] for runs in groups[s].values() if runs)) for s in streams]
     axes.set_xticks(
         range(len(streams)),
-        [title.replace(" stand-in", "\nstand-in").replace(" (", "\n(") for title in titles],
+        [_broken(title) for title in titles],
     )
     axes.set_ylim(0, 100)
     axes.set_yticks(range(0, 101, 20))
     axes.set_ylabel("learning accuracy $A_l$ (%)", fontsize=PLAIN, labelpad=2)
     dress(axes, "y")
     axes.tick_params(axis="x", length=0)
+
+
+def _broken(title: str) -> str:
+    """A stream's name on two lines, where it says more than a name."""
+    for mark in (" stand-in", "@", " ("):
+        head, found, tail = title.partition(mark)
+        if found:
+            return f"{head}\n{found.strip()}{tail}"
+    return title
