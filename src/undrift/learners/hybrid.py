@@ -18,10 +18,10 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.exam import Exam
 from undrift.learners.parts.fitted import Fitted, Samples
 from undrift.learners.parts.fixed_rows import FixedRows, Sample
 from undrift.learners.parts.frozen import base_encoder, embedded
+from undrift.learners.parts.probe import Probe
 from undrift.learners.propagation import Propagation, PropagationLearned
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -101,7 +101,7 @@ class Hybrid(Learner):
 
     Whether the encoder's columns are used, and beside which bank, is decided again after every
     task: only if they are right more often by `gain`, on the validation nodes of each class in
-    the task that brought it, in graphs that are made impure on purpose (`Exam`): a task graph
+    the task that brought it, in graphs that are made impure on purpose (`Probe`): a task graph
     is purer than the world and flatters what is trained on it, the first task above all, which
     therefore counts half at most once there are others (`Tally`). Without them it is
     `propagation`, bit for bit, so it can only be worse by a wrong decision; with poor features
@@ -140,9 +140,9 @@ class Hybrid(Learner):
             encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
         inside = self._propagation()
         classes = (*(before.classes if before else ()), *task.classes)
-        exam = Exam.of(task, graph, classes, self.seed)
+        probe = Probe.of(task, graph, classes, self.seed)
         known, samples = inside.further(
-            before.propagation if before else None, task, progress, exam
+            before.propagation if before else None, task, progress, probe
         )
         h = self._encoded(encoder, graph)
         columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
@@ -154,7 +154,7 @@ class Hybrid(Learner):
             seen = before.beside[name] if before else None
             sums = _added_to(seen, known.banks[name], rows, sample, columns)
             chosen = _solved(*sums, known.banks[name])
-            right = exam.hits(partial(self._both, encoder, rows, chosen.weights))
+            right = probe.hits(partial(self._both, encoder, rows, chosen.weights))
             alone = known.banks[name].hits - (before.propagation.banks[name].hits if before else 0)
             beside[name] = Beside(
                 *sums,

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.exam import Exam
 from undrift.learners.parts.fitted import Fitted, Samples, fitted_further
 from undrift.learners.parts.fixed_rows import FixedRows, check_widths, samples_of
 from undrift.learners.parts.neighbours import (
@@ -18,6 +17,7 @@ from undrift.learners.parts.neighbours import (
     pattern_of_neighbours,
     trust_in_neighbours,
 )
+from undrift.learners.parts.probe import Probe
 from undrift.learners.parts.propagated import Mix, Propagated
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -72,7 +72,7 @@ class Propagation(Learner):
     features of at most 1,024 columns are no words, and own ones may be mostly noise: a bank with
     a column per hop (`concat`, two hops) stands beside, and answers while it is right more often
     by two points on validation nodes, each class in the task that brought it, in
-    graphs that are made impure on purpose (`Exam`).
+    graphs that are made impure on purpose (`Probe`).
     `sketch`: rows of more columns are count-sketched to this many (`Sketch`), 0 never does.
     `fourier`: random Fourier features beside the propagated ones; without a number
     min(2048, 16 d) where rows have at most 1,024 columns, else none. `structure`: columns of
@@ -115,18 +115,18 @@ class Propagation(Learner):
         before: PropagationLearned | None,
         task: Task,
         progress: Progress,
-        exam: Exam | None = None,
+        probe: Probe | None = None,
     ) -> tuple[PropagationLearned, dict[str, Samples]]:
         """What is known after one more task, and the rows that each bank saw of it.
 
-        Banks sit the exam if it is given or there are several.
+        Banks are probed if a probe is given or there are several.
         """
         graph = task.graph.to(self.device)
         classes = (*(before.classes if before else ()), *task.classes)
         trust = before.trust if before else self._trust(task)
         names = self._banks(before, task, graph, trust)
-        if exam is None and len(names) > 1 and self.gamma is None:
-            exam = Exam.of(task, graph, classes, self.seed)
+        if probe is None and len(names) > 1 and self.gamma is None:
+            probe = Probe.of(task, graph, classes, self.seed)
         banks: dict[str, Fitted] = {}
         samples: dict[str, Samples] = {}
         for name in names:
@@ -137,7 +137,7 @@ class Propagation(Learner):
             seen = before.banks[name] if before else None
             width = rows.width(graph.num_features)
             bank = fitted_further(seen, rows, width, samples[name], self.gamma)
-            hits = exam.hits(partial(rows.scores_of, weights=bank.weights)) if exam else 0.0
+            hits = probe.hits(partial(rows.scores_of, weights=bank.weights)) if probe else 0.0
             banks[name] = replace(bank, hits=hits + (seen.hits if seen else 0.0))
             progress("solve", 1, 1)
         learned = PropagationLearned(

@@ -27,7 +27,7 @@ class Fitted:
     """Two sums over the same rows, the gamma they chose, and the weights that follow.
 
     `hits`: the accuracy on the validation nodes of each class in the task that brought it, among
-    all classes known by then, summed over the classes (`Exam`); zero where nobody asked.
+    all classes known by then, summed over the classes (`Probe`); zero where nobody asked.
     """
 
     gamma: float

@@ -1,4 +1,4 @@
-"""`Exam`: which of several banks is right more often, asked where neighbours are less pure."""
+"""`Probe`: which of several banks is right more often, asked where neighbours are less pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph
 from undrift.streams.task import Task
 
-__all__ = ["Exam", "impure"]
+__all__ = ["Probe", "impure"]
 
 _IMPURE = (0.25, 0.5)  # random edges beside a task graph's own, as a share of them
 
 
 @dataclass(frozen=True, eq=False)
-class Exam:
+class Probe:
     """The validation nodes of a task, in its graph and in two that are made impure on purpose.
 
     A task graph holds no edge to other tasks, so it is purer than the world that predictions
     are made in, and flatters what listens to neighbours most. With random edges beside its own
     it flatters less. Accuracy, not squared error: of two banks the one with the smaller squared
     error may be the one that is wrong more often.
+
+    Memory: two copies of the task's edges, a quarter and a half longer; time: three times the
+    rows of the validation nodes.
     """
 
     graphs: tuple[Graph, ...]
@@ -33,8 +36,8 @@ class Exam:
     targets: Tensor
 
     @classmethod
-    def of(cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int) -> Exam:
-        """The exam of a task; `graph` is its graph on the device that is computed on."""
+    def of(cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int) -> Probe:
+        """The probe of a task; `graph` is its graph on the device that is computed on."""
         assert graph.labels is not None  # noqa: S101  # a task has labels
         nodes = task.val.to(graph.device).nonzero().flatten()
         harder = (impure(graph, share, seed) for share in _IMPURE) if nodes.numel() else ()

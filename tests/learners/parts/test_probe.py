@@ -1,4 +1,4 @@
-"""An exam: accuracy per class where neighbours are less pure than in a task graph."""
+"""A probe: accuracy per class where neighbours are less pure than in a task graph."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph
-from undrift.learners.parts.exam import Exam, impure
+from undrift.learners.parts.probe import Probe, impure
 from undrift.testing.graphs import noisy_stream, tiny_stream
 
 
 def test_hits_are_the_accuracy_of_each_class_added_up() -> None:
     task = tiny_stream().task(1)
-    exam = Exam.of(task, task.graph, (0, 1, 2, 3), seed=0)
+    probe = Probe.of(task, task.graph, (0, 1, 2, 3), seed=0)
     draw = torch.Generator().manual_seed(0)
-    scores = [torch.rand(task.graph.num_nodes, 4, generator=draw) for _ in exam.graphs]
+    scores = [torch.rand(task.graph.num_nodes, 4, generator=draw) for _ in probe.graphs]
     asked = iter(scores)
 
     def answer(graph: Graph, nodes: Tensor) -> Tensor:
@@ -30,15 +30,15 @@ def test_hits_are_the_accuracy_of_each_class_added_up() -> None:
             members = [i for i in range(task.graph.num_nodes) if task.val[i]]
             members = [i for i in members if int(task.graph.labels[i]) == c]
             wanted += sum(int(table[i].argmax()) == c for i in members) / len(members)
-    assert exam.hits(answer) == pytest.approx(wanted / 3)
+    assert probe.hits(answer) == pytest.approx(wanted / 3)
 
 
-def test_a_task_without_validation_nodes_has_no_exam() -> None:
+def test_a_task_without_validation_nodes_has_nothing_to_probe() -> None:
     task = tiny_stream().task(0)
     blind = replace(task, val=torch.zeros_like(task.val))
-    exam = Exam.of(blind, task.graph, task.classes, seed=0)
-    assert exam.graphs == (task.graph,)
-    assert exam.hits(lambda graph, nodes: torch.zeros(0, 2)) == 0.0
+    probe = Probe.of(blind, task.graph, task.classes, seed=0)
+    assert probe.graphs == (task.graph,)
+    assert probe.hits(lambda graph, nodes: torch.zeros(0, 2)) == 0.0
 
 
 def test_impure_graphs_have_random_edges_beside_their_own() -> None:
