@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from undrift.reporting.comparison import Comparison, Entry
+from undrift.reporting.comparison import Comparison
 from undrift.reporting.table_layout import (
     COSTS,
     Block,
     Column,
+    Marks,
     accuracy_blocks,
+    accuracy_lines,
     cost_blocks,
-    cost_text,
+    cost_lines,
     legend,
     titles,
 )
@@ -113,29 +115,27 @@ def _escaped(char: str) -> str:
     return f"{{[}}U+{ord(char):04X}{{]}}"
 
 
+# a star has no width of its own, so that digits stay below digits
+_CELLS = Marks(
+    escape=escape_latex,
+    missing=_DASH,
+    plus_minus="$\\pm$",
+    best="\\textbf{%s}",
+    second="\\underline{%s}",
+    beaten=f"\\rlap{{{_MARKS['*']}}}",
+    keeps_examples=_MARKS["†"],
+    difference="$%s$",
+)
+
+
 def _accuracy(table: Comparison, block: Block) -> str:
-    lines = []
-    for row in table.rows:
-        cells = []
-        for column in block.columns:
-            entry = table.entries.get((row, column.stream, column.what))
-            cells.append(_ours(entry) if column.kind == "ours" else _paper(entry))
-        lines.append([_label(table, row), *cells])
     names = [_METRICS[c.what] if c.kind == "ours" else "paper" for c in block.columns]
-    return _tabular(table, block, [""], names, lines)
+    return _tabular(table, block, [""], names, accuracy_lines(table, block, _CELLS))
 
 
 def _costs(table: Comparison, block: Block) -> str:
-    lines = []
-    for row in table.rows:
-        cells = []
-        for column in block.columns:
-            spent = table.costs.get((row, column.stream), {})
-            cells.append(cost_text(column.what, spent.get(column.what)) or _DASH)
-        keeps = "yes" if table.keeps_examples.get(row) else "no"
-        lines.append([_label(table, row), keeps, *cells])
     names = [_cost_name(column) for column in block.columns]
-    return _tabular(table, block, ["", "keeps examples"], names, lines)
+    return _tabular(table, block, ["", "keeps examples"], names, cost_lines(table, block, _CELLS))
 
 
 def _cost_name(column: Column) -> str:
@@ -198,28 +198,3 @@ def _notes(table: Comparison) -> str:
         "\\par\\medskip\n\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n"
         f"{body}\n\\end{{minipage}}"
     )
-
-
-def _label(table: Comparison, row: str) -> str:
-    name = escape_latex(table.labels.get(row, row))
-    return name + (_MARKS["†"] if table.keeps_examples.get(row) else "")
-
-
-def _ours(entry: Entry | None) -> str:
-    if entry is None:
-        return _DASH
-    text = f"{entry.ours.mean:.2f}"
-    if entry.ours.deviation is not None:
-        text += f" $\\pm$ {entry.ours.deviation:.2f}"
-    if entry.rank == 1:
-        text = f"\\textbf{{{text}}}"
-    elif entry.rank == 2:
-        text = f"\\underline{{{text}}}"
-    # no width of its own, so that digits stay below digits
-    return text + (f"\\rlap{{{_MARKS['*']}}}" if entry.beaten else "")
-
-
-def _paper(entry: Entry | None) -> str:
-    if entry is None or entry.published is None or entry.difference is None:
-        return ""
-    return f"{entry.published.mean:.2f} (${entry.difference:+.2f}$)"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rich.filesize import decimal
 
-from undrift.reporting.comparison import LEVEL, Comparison
+from undrift.reporting.comparison import LEVEL, Comparison, Entry
 from undrift.reporting.names import stream_title
 
 __all__ = [
     "COSTS",
     "Block",
     "Column",
+    "Marks",
     "accuracy_blocks",
+    "accuracy_lines",
     "cost_blocks",
+    "cost_lines",
     "cost_text",
     "legend",
     "titles",
@@ -118,3 +121,64 @@ def legend(table: Comparison) -> list[tuple[str, str]]:
     if len(table.entries) < cells:
         found.append(("–", "no number: no run is finished, or none was asked for"))
     return found
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How a markup writes a cell; `%s` stands for the text that is marked."""
+
+    escape: Callable[[str], str]
+    missing: str
+    plus_minus: str
+    best: str
+    second: str
+    beaten: str
+    keeps_examples: str
+    difference: str
+
+
+def accuracy_lines(table: Comparison, block: Block, marks: Marks) -> list[list[str]]:
+    """The rows of a block of accuracies, each with its name first."""
+    lines = []
+    for row in table.rows:
+        cells = []
+        for column in block.columns:
+            entry = table.entries.get((row, column.stream, column.what))
+            cells.append((_ours if column.kind == "ours" else _paper)(entry, marks))
+        lines.append([_label(table, row, marks), *cells])
+    return lines
+
+
+def cost_lines(table: Comparison, block: Block, marks: Marks) -> list[list[str]]:
+    """The rows of a block of costs, each with its name and whether it keeps examples first."""
+    lines = []
+    for row in table.rows:
+        cells = []
+        for column in block.columns:
+            spent = table.costs.get((row, column.stream), {})
+            cells.append(cost_text(column.what, spent.get(column.what)) or marks.missing)
+        keeps = "yes" if table.keeps_examples.get(row) else "no"
+        lines.append([_label(table, row, marks), keeps, *cells])
+    return lines
+
+
+def _label(table: Comparison, row: str, marks: Marks) -> str:
+    name = marks.escape(table.labels.get(row, row))
+    return name + (marks.keeps_examples if table.keeps_examples.get(row) else "")
+
+
+def _ours(entry: Entry | None, marks: Marks) -> str:
+    if entry is None:
+        return marks.missing
+    text = f"{entry.ours.mean:.2f}"
+    if entry.ours.deviation is not None:
+        text += f" {marks.plus_minus} {entry.ours.deviation:.2f}"
+    if entry.rank in (1, 2):
+        text = (marks.best if entry.rank == 1 else marks.second) % text
+    return text + (marks.beaten if entry.beaten else "")
+
+
+def _paper(entry: Entry | None, marks: Marks) -> str:
+    if entry is None or entry.published is None or entry.difference is None:
+        return ""
+    return f"{entry.published.mean:.2f} ({marks.difference % f'{entry.difference:+.2f}'})"

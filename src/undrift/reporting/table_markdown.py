@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from undrift.reporting.comparison import Comparison, Entry
+from undrift.reporting.comparison import Comparison
 from undrift.reporting.names import METRICS
 from undrift.reporting.table_layout import (
     COSTS,
     Block,
     Column,
+    Marks,
     accuracy_blocks,
+    accuracy_lines,
     cost_blocks,
-    cost_text,
+    cost_lines,
     legend,
     titles,
 )
 
 __all__ = ["escape_markdown", "markdown_table"]
 
-_DASH = "–"
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
 
 
@@ -53,28 +54,26 @@ def escape_markdown(text: str) -> str:
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+_MARKS = Marks(
+    escape=escape_markdown,
+    missing="–",
+    plus_minus="±",
+    best="**%s**",
+    second="<u>%s</u>",
+    beaten=" \\*",
+    keeps_examples=" †",
+    difference="%s",
+)
+
+
 def _accuracy(table: Comparison, block: Block) -> str:
-    lines = []
-    for row in table.rows:
-        cells = []
-        for column in block.columns:
-            entry = table.entries.get((row, column.stream, column.what))
-            cells.append(_ours(entry) if column.kind == "ours" else _paper(entry))
-        lines.append([_label(table, row), *cells])
+    lines = accuracy_lines(table, block, _MARKS)
     return _grid(["", *_headers(table, block)], "l" + "r" * len(block.columns), lines)
 
 
 def _costs(table: Comparison, block: Block) -> str:
-    lines = []
-    for row in table.rows:
-        cells = []
-        for column in block.columns:
-            spent = table.costs.get((row, column.stream), {})
-            cells.append(cost_text(column.what, spent.get(column.what)) or _DASH)
-        keeps = "yes" if table.keeps_examples.get(row) else "no"
-        lines.append([_label(table, row), keeps, *cells])
     header = ["", "keeps examples", *_headers(table, block)]
-    return _grid(header, "ll" + "r" * len(block.columns), lines)
+    return _grid(header, "ll" + "r" * len(block.columns), cost_lines(table, block, _MARKS))
 
 
 def _headers(table: Comparison, block: Block) -> list[str]:
@@ -89,30 +88,6 @@ def _header(column: Column, stream: str) -> str:
     if column.kind == "ours":
         return f"{stream} {METRICS[column.what]}"
     return f"{stream} {COSTS[column.what]}"
-
-
-def _label(table: Comparison, row: str) -> str:
-    name = escape_markdown(table.labels.get(row, row))
-    return f"{name} †" if table.keeps_examples.get(row) else name
-
-
-def _ours(entry: Entry | None) -> str:
-    if entry is None:
-        return _DASH
-    text = f"{entry.ours.mean:.2f}"
-    if entry.ours.deviation is not None:
-        text += f" ± {entry.ours.deviation:.2f}"
-    if entry.rank == 1:
-        text = f"**{text}**"
-    elif entry.rank == 2:
-        text = f"<u>{text}</u>"
-    return text + (" \\*" if entry.beaten else "")
-
-
-def _paper(entry: Entry | None) -> str:
-    if entry is None or entry.published is None or entry.difference is None:
-        return ""
-    return f"{entry.published.mean:.2f} ({entry.difference:+.2f})"
 
 
 def _grid(header: Sequence[str], sides: str, lines: Iterable[Sequence[str]]) -> str:
