@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.analytic.border import Border
+from undrift.analytic.gram import Rows
 from undrift.analytic.selection import Chosen, choose_by_validation
 from undrift.analytic.solve import solve
 from undrift.encoders.encoder import Encoder
@@ -146,6 +146,7 @@ class Hybrid(Learner):
         )
         h = self._encoded(encoder, graph)
         columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
+        probed = [self._encoded(encoder, other)[probe.nodes] for other in probe.graphs]
         judged = _then(before.judged if before else None, len(task.classes))
         beside = {}
         for name, sample in samples.items():
@@ -154,7 +155,10 @@ class Hybrid(Learner):
             seen = before.beside[name] if before else None
             sums = _added_to(seen, known.banks[name], rows, sample, columns)
             chosen = _solved(*sums, known.banks[name])
-            right = probe.hits(partial(self._both, encoder, rows, chosen.weights))
+            right = probe.hits(
+                _scored(rows, part, more, chosen.weights)
+                for part, more in zip(probe.rows(rows), probed, strict=True)
+            )
             alone = known.banks[name].hits - (before.propagation.banks[name].hits if before else 0)
             beside[name] = Beside(
                 *sums,
@@ -173,14 +177,6 @@ class Hybrid(Learner):
         best = max(asked, key=lambda name: beside[name].hits.weighed(judged))
         needed = beside[answers].without.weighed(judged) + self.gain * judged.weighed(judged)
         return best if beside[best].hits.weighed(judged) > needed else None
-
-    def _both(
-        self, encoder: Encoder, rows: FixedRows, weights: Tensor, graph: Graph, nodes: Tensor
-    ) -> Tensor:
-        """Scores of these nodes by both kinds of columns."""
-        width = rows.width(graph.num_features)
-        own = rows.scores_of(graph, nodes, weights[:width])
-        return own + self._encoded(encoder, graph)[nodes] @ weights[width:]
 
     def _propagation(self) -> Propagation:
         return Propagation(
@@ -202,9 +198,15 @@ class Hybrid(Learner):
         if learned.encoded is None:
             return inside._scores(known, graph)
         rows = inside.rows_of(learned.encoded, known.trust)
-        everyone = torch.arange(graph.num_nodes, device=graph.device)
+        plain = rows.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
         weights = learned.beside[learned.encoded].weights
-        return self._both(learned.encoder, rows, weights, graph, everyone)
+        return _scored(rows, plain, self._encoded(learned.encoder, graph), weights)
+
+
+def _scored(rows: FixedRows, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:
+    """Scores by both kinds of columns; the encoder's weights stand last."""
+    own = weights.shape[0] - h.shape[1]
+    return rows.scored(plain, weights[:own]) + h @ weights[own:]
 
 
 def _then(tally: Tally | None, more: float) -> Tally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -137,8 +136,10 @@ class Propagation(Learner):
             seen = before.banks[name] if before else None
             width = rows.width(graph.num_features)
             bank = fitted_further(seen, rows, width, samples[name], self.gamma)
-            hits = probe.hits(partial(rows.scores_of, weights=bank.weights)) if probe else 0.0
-            banks[name] = replace(bank, hits=hits + (seen.hits if seen else 0.0))
+            hits = seen.hits if seen else 0.0
+            if probe is not None:
+                hits += probe.hits(rows.scored(part, bank.weights) for part in probe.rows(rows))
+            banks[name] = replace(bank, hits=hits)
             progress("solve", 1, 1)
         learned = PropagationLearned(
             classes=classes,

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 from undrift.graphs import Graph
+from undrift.learners.parts.fixed_rows import FixedRows, dense
 from undrift.learners.parts.probe import Probe, impure
+from undrift.learners.parts.propagated import Propagated
 from undrift.testing.graphs import noisy_stream, tiny_stream
 
 
@@ -18,11 +19,6 @@ def test_hits_are_the_accuracy_of_each_class_added_up() -> None:
     probe = Probe.of(task, task.graph, (0, 1, 2, 3), seed=0)
     draw = torch.Generator().manual_seed(0)
     scores = [torch.rand(task.graph.num_nodes, 4, generator=draw) for _ in probe.graphs]
-    asked = iter(scores)
-
-    def answer(graph: Graph, nodes: Tensor) -> Tensor:
-        return next(asked)[nodes]
-
     wanted = 0.0
     assert task.graph.labels is not None
     for table in scores:
@@ -30,7 +26,7 @@ def test_hits_are_the_accuracy_of_each_class_added_up() -> None:
             members = [i for i in range(task.graph.num_nodes) if task.val[i]]
             members = [i for i in members if int(task.graph.labels[i]) == c]
             wanted += sum(int(table[i].argmax()) == c for i in members) / len(members)
-    assert probe.hits(answer) == pytest.approx(wanted / 3)
+    assert probe.hits(table[probe.nodes] for table in scores) == pytest.approx(wanted / 3)
 
 
 def test_a_task_without_validation_nodes_has_nothing_to_probe() -> None:
@@ -38,7 +34,7 @@ def test_a_task_without_validation_nodes_has_nothing_to_probe() -> None:
     blind = replace(task, val=torch.zeros_like(task.val))
     probe = Probe.of(blind, task.graph, task.classes, seed=0)
     assert probe.graphs == (task.graph,)
-    assert probe.hits(lambda graph, nodes: torch.zeros(0, 2)) == 0.0
+    assert probe.hits([torch.zeros(0, 2)]) == 0.0
 
 
 def test_impure_graphs_have_random_edges_beside_their_own() -> None:
@@ -66,3 +62,14 @@ def test_impure_means_more_neighbours_of_other_classes() -> None:
 def test_a_graph_without_edges_stays_as_it_is() -> None:
     graph = Graph.from_arrays(torch.eye(3), edges=[[], []], labels=[0, 1, 1])
     assert impure(graph, 0.5, seed=0).num_edges == 0
+
+
+def test_rows_are_made_once_for_every_bank() -> None:
+    task = tiny_stream().task(0)
+    probe = Probe.of(task, task.graph, task.classes, seed=0)
+    fixed, other = FixedRows(Propagated()), FixedRows(Propagated("concat", hops=2))
+    rows = probe.rows(fixed)
+    assert probe.rows(FixedRows(Propagated())) is rows
+    assert probe.rows(other) is not rows
+    for graph, part in zip(probe.graphs, rows, strict=True):
+        assert torch.equal(dense(part), dense(fixed.plain(graph, probe.nodes)))

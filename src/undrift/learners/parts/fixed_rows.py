@@ -99,11 +99,10 @@ class FixedRows:
     def scores(self, graph: Graph, weights: Tensor) -> Tensor:
         """`Z W` of every node, with Z formed some nodes at a time."""
         everyone = torch.arange(graph.num_nodes, device=graph.device)
-        return self.scores_of(graph, everyone, weights)
+        return self.scored(self.plain(graph, everyone), weights)
 
-    def scores_of(self, graph: Graph, nodes: Tensor, weights: Tensor) -> Tensor:
-        """`Z W` of these nodes."""
-        rows = self.plain(graph, nodes)
+    def scored(self, rows: Rows, weights: Tensor) -> Tensor:
+        """`Z W` of plain rows."""
         return torch.cat([times(part, weights) for _, part in self.pieces(rows, 64)])
 
     def sketch_of(self, num_features: int) -> Sketch | None:

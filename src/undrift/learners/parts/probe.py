@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
+from undrift.analytic.gram import Rows
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph
+from undrift.learners.parts.fixed_rows import FixedRows
 from undrift.streams.task import Task
 
 __all__ = ["Probe", "impure"]
@@ -27,13 +29,14 @@ class Probe:
     it flatters less. Accuracy, not squared error: of two banks the one with the smaller squared
     error may be the one that is wrong more often.
 
-    Memory: two copies of the task's edges, a quarter and a half longer; time: three times the
-    rows of the validation nodes.
+    Memory: two copies of the task's edges, a quarter and a half longer, and three times the rows
+    of the validation nodes for each bank; they are made once, however often a bank is asked.
     """
 
     graphs: tuple[Graph, ...]
     nodes: Tensor
     targets: Tensor
+    _rows: dict[FixedRows, list[Rows]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int) -> Probe:
@@ -43,17 +46,23 @@ class Probe:
         harder = (impure(graph, share, seed) for share in _IMPURE) if nodes.numel() else ()
         return cls((graph, *harder), nodes, one_hot(graph.labels[nodes], classes))
 
-    def hits(self, scores: Callable[[Graph, Tensor], Tensor]) -> float:
+    def rows(self, fixed: FixedRows) -> list[Rows]:
+        """The rows of the nodes in each graph, before Fourier features."""
+        if fixed not in self._rows:
+            self._rows[fixed] = [fixed.plain(graph, self.nodes) for graph in self.graphs]
+        return self._rows[fixed]
+
+    def hits(self, scores: Iterable[Tensor]) -> float:
         """Accuracy per class, summed over the classes of the task: the mean of the graphs.
 
-        `scores(graph, nodes)` are those of every class known so far.
+        `scores`: for each graph, those of its nodes for every class known so far.
         """
         if self.nodes.numel() == 0:
             return 0.0
         sizes = self.targets.sum(dim=0).clamp(min=1)
         total = 0.0
-        for graph in self.graphs:
-            said = scores(graph, self.nodes).argmax(dim=1, keepdim=True)
+        for table in scores:
+            said = table.argmax(dim=1, keepdim=True)
             right = self.targets * self.targets.gather(1, said)
             total += float((right.sum(dim=0) / sizes).sum())
         return total / len(self.graphs)
