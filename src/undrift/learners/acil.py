@@ -89,9 +89,6 @@ class Acil(Learner):
     def _expansion(self) -> Expansion:
         return Expansion(self.backbone.architecture().width, self.alpha, self.seed)
 
-    def _rows(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self._expansion()(embedded(encoder, graph))
-
     def _training_rows(self, encoder: Encoder, task: Task, graph: Graph) -> Tensor:
         train, _ = training_labels(task, graph)
         expansion = self._expansion()
@@ -106,10 +103,9 @@ class Acil(Learner):
         return encoder.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        scores: Tensor = self._rows(learned.encoder, graph) @ learned.classifier
-        return scores
+        return self._scores_of(learned, graph, None)
 
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        h = embedded(learned.encoder, graph)
-        scores: Tensor = self._expansion()(h[nodes.to(h.device)]) @ learned.classifier
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        rows = self._expansion()(embedded(learned.encoder, graph, nodes))
+        scores: Tensor = rows @ learned.classifier
         return scores

@@ -221,10 +221,6 @@ class Adr(Learner):
         expansion = self._expansion()
         return expansion(embedded(merged, graph)[train]), targets_of(task, graph, classes)
 
-    def embed_with(self, encoder: Encoder, graph: Graph) -> Tensor:
-        """Expanded embeddings under some encoder, in float64."""
-        return self._expansion()(embedded(encoder, graph))
-
     def embed(self, graph: Graph) -> Tensor:
         """The merged encoder's embeddings of every node: what must not drift."""
         self._check_graph(graph)
@@ -232,10 +228,9 @@ class Adr(Learner):
         return merged.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        scores: Tensor = self.embed_with(learned.merged, graph) @ learned.classifier
-        return scores
+        return self._scores_of(learned, graph, None)
 
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        h = embedded(learned.merged, graph)
-        scores: Tensor = self._expansion()(h[nodes.to(h.device)]) @ learned.classifier
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        rows = self._expansion()(embedded(learned.merged, graph, nodes))
+        scores: Tensor = rows @ learned.classifier
         return scores

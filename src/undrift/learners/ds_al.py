@@ -112,9 +112,6 @@ class DsAl(Learner):
         width = self.backbone.architecture().width
         return Expansion(width, self.alpha, self.seed, activation="identity")
 
-    def _projected(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self._expansion()(embedded(encoder, graph))
-
     def _training_rows(self, encoder: Encoder, task: Task, graph: Graph) -> tuple[Tensor, Tensor]:
         """relu(Z) and tanh(Z) of the task's training nodes."""
         train, _ = training_labels(task, graph)
@@ -133,14 +130,10 @@ class DsAl(Learner):
         return encoder.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return self._from(learned, self._projected(learned.encoder, graph))
+        return self._scores_of(learned, graph, None)
 
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        h = embedded(learned.encoder, graph)
-        return self._from(learned, self._expansion()(h[nodes.to(h.device)]))
-
-    def _from(self, learned: Any, z: Tensor) -> Tensor:
-        """Scores from projected embeddings: the main stream's, and the compensation's."""
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        z = self._expansion()(embedded(learned.encoder, graph, nodes))
         second: Tensor = torch.tanh(z) @ learned.compensation_weights
         scores: Tensor = torch.relu(z) @ learned.main_weights + self.compensation * second
         return scores

@@ -48,9 +48,10 @@ def training_labels(task: Task, graph: Graph) -> tuple[Tensor, Tensor]:
     return train, graph.labels[train]
 
 
-def embedded(encoder: Encoder, graph: Graph) -> Tensor:
-    """The encoder's embeddings of every node, in float64; shared by learners side by side."""
-    return once(lambda: encoder.embed(graph).double(), "embedded", encoder, graph)
+def embedded(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+    """Embeddings of every node, or of some, in float64; shared by learners side by side."""
+    h = once(lambda: encoder.embed(graph).double(), "embedded", encoder, graph)
+    return h if nodes is None else h[nodes.to(h.device)]
 
 
 def targets_of(task: Task, graph: Graph, classes: tuple[int, ...]) -> Tensor:
