@@ -189,6 +189,12 @@ def test_bad_rows(
     assert not start.gram.any()
 
 
+def test_large_numbers_are_no_infinity_although_their_sum_is() -> None:
+    rows = torch.full((2, 2), 3e38)  # float32: the sum of two overflows
+    assert torch.isinf(rows.sum())
+    assert RidgeStatistics.of(rows, torch.ones(2, 1)).gram[0, 0] == pytest.approx(1.8e77, rel=1e-6)
+
+
 def test_sums_of_different_widths_do_not_mix() -> None:
     with pytest.raises(InputError, match="different features"):
         RidgeStatistics.zero(2) + RidgeStatistics.zero(3)

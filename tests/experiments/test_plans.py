@@ -63,6 +63,12 @@ def test_stand_ins_take_the_place_of_absent_streams() -> None:
     assert all("--stand-ins" not in skip.why for skip in plan.skipped)
 
 
+@pytest.mark.usefixtures("nothing")
+def test_skewed_streams_are_real_unless_a_stand_in_is_asked_for() -> None:
+    assert named_plan("skewed").streams == ()
+    assert named_plan("skewed", stand_ins=True).streams == ("arxiv-cl-stand-in",)
+
+
 def test_smoke_needs_nothing() -> None:
     plan = named_plan("smoke")
     assert plan.streams == ("synthetic",)

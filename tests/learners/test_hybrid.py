@@ -185,6 +185,22 @@ def _need(dataset: str) -> None:
         pytest.skip(f"set UNDRIFT_DATA to the folder that holds {dataset} (gnn-benchmark)")
 
 
+@pytest.mark.parametrize("name", ["dense", "noisy"])
+def test_what_a_bank_gets_right_alone_is_what_propagation_counted(name: str) -> None:
+    stream = STREAMS[name]()
+    learner = hybrid(fourier=0)
+    for t in range(len(stream)):
+        learner.observe(stream.task(t))
+        known = learner.learned_
+        counted = Tally(len(stream.classes[0]), sum(map(len, stream.classes[1 : t + 1])))
+        assert known.judged == counted
+        for bank, beside in known.beside.items():
+            right = beside.without.first + beside.without.later
+            assert right == pytest.approx(known.propagation.banks[bank].hits)
+            assert 0 < beside.hits.first <= counted.first
+            assert 0 <= beside.hits.later <= counted.later
+
+
 def test_the_first_task_weighs_less_once_there_are_others() -> None:
     hits, classes = Tally(9.0), Tally(10.0)
     assert hits.weighed(classes) == 9.0
