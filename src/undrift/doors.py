@@ -1,0 +1,86 @@
+"""Doors: a thing by its name, ours or one that another installed package brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from undrift.errors import InputError, unknown_name
+
+__all__ = ["Door"]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Everything of one kind that can be named; nothing is imported before it is loaded.
+
+    A name is one of our own (`own`: name to `module:attribute`), one that an installed
+    distribution declares as an entry point of `group`, or spelled out as `module:attribute`.
+
+    >>> door = Door("method", "undrift.methods", {"adr": "undrift.learners.adr:Adr"})
+    >>> door.load("adr").name, door.load("undrift.learners.bare:Bare").name
+    ('adr', 'bare')
+    """
+
+    what: str
+    group: str
+    own: Mapping[str, str]
+
+    def names(self) -> tuple[str, ...]:
+        """Every name: ours in their order, then the others in alphabetical order."""
+        return (*self.own, *(name for name in sorted(_outside(self.group)) if name not in self.own))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.own or name in _outside(self.group)
+
+    def origin(self, name: str) -> str:
+        """The distribution that brings the thing; `undrift` for our own."""
+        entry = None if name in self.own else _outside(self.group).get(name)
+        return "undrift" if entry is None else _distribution(entry)
+
+    def load(self, name: str) -> Any:
+        """The thing behind a name; an unknown name prints the list, a broken one says why."""
+        outside = _outside(self.group)
+        if name in self.own:
+            if name in outside:
+                raise InputError(
+                    f"{self.what} {name!r} is ours, and {_distribution(outside[name])} brings "
+                    f"another of that name; uninstall it, or let it take another name"
+                )
+            return _imported(self.own[name], f"{self.what} {name!r}")
+        if name in outside:
+            entry = outside[name]
+            return _imported(
+                entry.value, f"{self.what} {name!r} of the package {_distribution(entry)}"
+            )
+        if ":" in name:
+            return _imported(name, f"{self.what} {name!r}")
+        raise unknown_name(self.what, name, self.names())
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.value
+
+
+@lru_cache(maxsize=16)
+def _outside(group: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def _imported(where: str, what: str) -> Any:
+    module, _, attribute = where.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # another package's code may fail in any way
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"{what} cannot be loaded from {where!r} ({reason}); give module:attribute of an "
+            "installed package"
+        ) from error
+    return found
