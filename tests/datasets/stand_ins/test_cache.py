@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from undrift.datasets import stand_in_cache
-from undrift.datasets.stand_in_cache import cached_matrix
+from undrift.datasets.stand_ins import cache as stand_in_cache
+from undrift.datasets.stand_ins.cache import cached_matrix
 from undrift.datasets.stand_ins import load_stand_in
 
 LABELS = np.arange(5)
