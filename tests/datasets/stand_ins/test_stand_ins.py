@@ -8,10 +8,16 @@ import pytest
 import torch
 
 from undrift.datasets import catalogue, stand_ins
-from undrift.datasets.stand_ins import arxiv, cora_full
 from undrift.datasets.catalogue import DATASETS
+from undrift.datasets.stand_ins import (
+    STAND_INS,
+    arxiv,
+    cora_full,
+    load_stand_in,
+    scaled_classes,
+    scaled_links,
+)
 from undrift.datasets.stand_ins.draws import features_of, generator
-from undrift.datasets.stand_ins import STAND_INS, load_stand_in, scaled_classes, scaled_links
 from undrift.errors import InputError
 from undrift.sparse import Csr
 

@@ -49,12 +49,8 @@ class StandIn:
 STAND_INS: dict[str, StandIn] = {
     stand_in.dataset: stand_in
     for stand_in in (
-        StandIn(
-            "cora-full", "cora_full_topology.npz", "real links and labels", "cora_full"
-        ),
-        StandIn(
-            "ogbn-arxiv", "arxiv_labels_split.npz", "real labels", "arxiv", directed=True
-        ),
+        StandIn("cora-full", "cora_full_topology.npz", "real links and labels", "cora_full"),
+        StandIn("ogbn-arxiv", "arxiv_labels_split.npz", "real labels", "arxiv", directed=True),
         StandIn("reddit", None, "all generated", "reddit", scalable=True),
     )
 }
