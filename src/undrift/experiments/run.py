@@ -131,9 +131,9 @@ def _result(spec: RunSpec, stream: TaskStream, evaluation: Evaluation) -> Result
         ),
         versions=_versions(),
         provenance={
+            "stand_in": False,
             **stream.provenance,
             "split_sha256": stream.saved_split().sha256,
-            "stand_in": stream.stand_in,
         },
     )
 
