@@ -87,7 +87,7 @@ def test_training_reads_every_condensed_graph_and_no_edge(monkeypatch: pytest.Mo
         seen.append((graph.num_nodes, graph.num_edges, rest["train"].tolist()))
         return fit(encoder, head, graph, **rest)
 
-    monkeypatch.setattr("undrift.learners.parts.backbone.fit", spy)
+    monkeypatch.setattr("undrift.learners.parts.training.backbone.fit", spy)
     learner = cat(budget=2)
     for task in tiny_stream(nodes=90):
         learner.observe(task)

@@ -12,9 +12,9 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
+from undrift.learners import er_gnn as module
 from undrift.learners.bare import Bare
 from undrift.learners.er_gnn import SAMPLERS, ErGnn, conflicts, distance_to_mean, select
-from undrift.learners.parts import exemplars
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -173,7 +173,7 @@ def test_chunks_do_not_change_the_counts(
         for rows in (mine, torch.arange(25, 60))
     )
     whole = conflicts(a, b, 3.0)
-    monkeypatch.setattr(exemplars, "_PAIRS", pairs)
+    monkeypatch.setattr(module, "_PAIRS", pairs)
     assert torch.equal(conflicts(a, b, 3.0), whole)
     assert 0 < int(whole.max()) < 35
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.model_learner import TaskTraining, ModelLearner
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 

@@ -22,7 +22,7 @@ from undrift.learners.base import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import training_labels
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.distillation import distillation
-from undrift.learners.parts.training.model_learner import TaskTraining, ModelLearner
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 

@@ -19,7 +19,7 @@ from undrift.learners.base import check_positive
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
 from undrift.learners.parts.training.distillation import FeatureTeacher
-from undrift.learners.parts.training.model_learner import TaskTraining, ModelLearner
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 

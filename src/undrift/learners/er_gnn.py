@@ -17,15 +17,15 @@ from undrift.graphs import Graph
 from undrift.learners.base import check_choice, check_positive
 from undrift.learners.parts.replay import Buffer, replayed
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.learners.parts.training.model_learner import TaskTraining, ModelLearner
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.sparse import Csr, sparse_product
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 __all__ = [
+    "SAMPLERS",
     "ErGnn",
     "ErGnnLearned",
-    "SAMPLERS",
     "Sampler",
     "conflicts",
     "distance_to_mean",

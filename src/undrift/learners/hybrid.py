@@ -100,7 +100,7 @@ class Hybrid(Learner):
 
     Whether the encoder's columns are used, and beside which bank, is decided again after every
     task: only if they are right more often by `gain`, on the validation nodes of each class in
-    the task that brought it, in graphs that are made impure on purpose (`PerturbedValidation`): a task graph
+    the task that brought it, in graphs with random edges (`PerturbedValidation`): a task graph
     is purer than the world and flatters what is trained on it, the first task above all, which
     therefore counts half at most once there are others (`Tally`). Without them it is
     `propagation`, bit for bit, so it can only be worse by a wrong decision; with poor features

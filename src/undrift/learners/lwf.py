@@ -16,7 +16,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import check_choice, check_positive
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.distillation import distillation, overlapping_distillation
-from undrift.learners.parts.training.model_learner import TaskTraining, ModelLearner
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 

@@ -26,7 +26,7 @@ from undrift.learners.parts.regularisation.penalty import (
     widened,
 )
 from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.model_learner import TaskTraining, ModelLearner
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 

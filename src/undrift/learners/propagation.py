@@ -17,9 +17,9 @@ from undrift.streams.task import Task
 from undrift.typing import Progress
 
 __all__ = [
+    "TELLING_FROM",
     "Propagation",
     "PropagationLearned",
-    "TELLING_FROM",
     "pattern_of_neighbours",
     "trust_in_neighbours",
 ]

@@ -22,7 +22,7 @@ from undrift.graphs import Graph
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
 
-__all__ = ["Bank", "PerturbedValidation", "Samples", "updated_bank", "impure"]
+__all__ = ["Bank", "PerturbedValidation", "Samples", "impure", "updated_bank"]
 
 Samples = tuple[Sample, Sample]
 """The training and the validation nodes of a task."""
@@ -33,7 +33,7 @@ class Bank:
     """Two sums over the same rows, the gamma they chose, and the weights that follow.
 
     `hits`: the accuracy on the validation nodes of each class in the task that brought it, among
-    all classes known by then, summed over the classes (`PerturbedValidation`); zero where nobody asked.
+    all classes known by then, summed over the classes (`PerturbedValidation`); else zero.
     """
 
     gamma: float
@@ -97,7 +97,9 @@ class PerturbedValidation:
     _rows: dict[FeatureMap, list[Rows]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int) -> PerturbedValidation:
+    def of(
+        cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int
+    ) -> PerturbedValidation:
         """The probe of a task; `graph` is its graph on the device that is computed on."""
         assert graph.labels is not None  # noqa: S101  # a task has labels
         nodes = task.val.to(graph.device).nonzero().flatten()
@@ -107,7 +109,9 @@ class PerturbedValidation:
     def rows(self, feature_map: FeatureMap) -> list[Rows]:
         """The rows of the nodes in each graph, before Fourier features."""
         if feature_map not in self._rows:
-            self._rows[feature_map] = [feature_map.plain(graph, self.nodes) for graph in self.graphs]
+            self._rows[feature_map] = [
+                feature_map.plain(graph, self.nodes) for graph in self.graphs
+            ]
         return self._rows[feature_map]
 
     def hits(self, scores: Iterable[Tensor]) -> float:

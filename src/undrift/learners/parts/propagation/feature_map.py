@@ -20,8 +20,8 @@ from undrift.sparse import Csr
 from undrift.streams.task import Task
 
 __all__ = [
-    "FeatureMap",
     "STRUCTURE",
+    "FeatureMap",
     "Sample",
     "check_widths",
     "dense",

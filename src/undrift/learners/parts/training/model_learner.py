@@ -17,7 +17,7 @@ from undrift.sharing import trained_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["TaskTraining", "ModelLearner", "base_training"]
+__all__ = ["ModelLearner", "TaskTraining", "base_training"]
 
 
 @dataclass(kw_only=True)
