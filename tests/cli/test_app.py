@@ -124,6 +124,7 @@ def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Non
         "from undrift.cli.app import start; start(['--help'])",
         "from undrift.cli.app import start; start(['run', '--help'])",
         "from undrift.cli.app import start; start(['streams'])",
+        "from undrift.cli.app import start; start(['methods'])",
         "from undrift.cli.app import start; start(['run', '--stream', 'nowhere'])",
         "from undrift.cli.app import start; start(['run', '--set', 'gamma'])",
     ],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from undrift.learners import registry
-from undrift.learners.registry import DOOR, METHODS, make_learner
+from undrift import doors
+from undrift.learners.registry import METHODS, make_learner
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-method.md"
 
@@ -26,7 +26,9 @@ def test_the_page_from_file_to_table(
     monkeypatch.setitem(sys.modules, "my_package", ModuleType("my_package"))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(method, "nearest_mean.py", "exec"), vars(module))
-    monkeypatch.setattr(registry, "DOOR", replace(DOOR, own={**DOOR.own, entry[0]: entry[1]}))
+    monkeypatch.setattr(
+        doors, "_outside", lambda group: {"nearest-mean": EntryPoint(*entry, group)}
+    )
     for block in rest:
         exec(compile(block, str(PAGE), "exec"), vars(module))
     assert METHODS["nearest-mean"].display == "Nearest mean"
