@@ -75,7 +75,8 @@ def read_compact(folder: str | Path) -> Records:
     source = Path(folder)
     if not is_compact(source):
         raise InputError(
-            f"there is no {source / 'runs.csv'}; make one with python -m paper compact RUNS {source}"
+            f"there is no {source / 'runs.csv'}; make one with python -m paper compact RUNS "
+            f"{source}"
         )
     results: dict[str, Result] = {}
     for line in lines_of(source / "runs.csv", RUN_COLUMNS):

@@ -112,6 +112,4 @@ def merged(old: Manifest, new: Manifest) -> Manifest:
 
 def load_manifest(path: str | Path) -> Manifest:
     """Read a manifest; a damaged or foreign file is an `InputError`."""
-    again = "run undrift bench again"
-    what = "the manifest of a plan"
-    return read_record(Manifest, path, "plan", what, "run undrift bench first", again)
+    return read_record(Manifest, path, "plan", "the manifest of a plan")

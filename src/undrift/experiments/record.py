@@ -22,7 +22,15 @@ class Record(BaseModel):
 R = TypeVar("R", bound=BaseModel)
 
 
-def read_record(kind: type[R], path: str | Path, name: str, what: str, first: str, again: str) -> R:
+def read_record(
+    kind: type[R],
+    path: str | Path,
+    name: str,
+    what: str,
+    *,
+    first: str = "run undrift bench first",
+    again: str = "run undrift bench again",
+) -> R:
     """Read a record; what is wrong is an `InputError`.
 
     `name` and `what` say what it is, `first` what to do where there is no file and `again` what

@@ -181,7 +181,7 @@ def load_result(path: str | Path) -> Result:
     """Read a `result.json` of this format or an older one; anything else is an `InputError`."""
     first, again = "give the path of a result.json", "run again"
     try:
-        result = read_record(Result, path, "result", "a result of a run", first, again)
+        result = read_record(Result, path, "result", "a result of a run", first=first, again=again)
     except InputError as error:
         written = _written_format(Path(path))
         if written > FORMAT:

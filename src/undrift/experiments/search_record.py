@@ -75,6 +75,4 @@ def save_search(search: Search, out: str | Path) -> Path:
 
 def load_search(path: str | Path) -> Search:
     """Read what a search found; a damaged or foreign file is an `InputError`."""
-    again = "run undrift bench again"
-    what = "the outcome of a search"
-    return read_record(Search, path, "search", what, "run undrift bench first", again)
+    return read_record(Search, path, "search", "the outcome of a search")
