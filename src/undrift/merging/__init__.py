@@ -39,7 +39,7 @@ def merging_rule(name: str) -> type[Merger]:
     missing = [part for part in wanted if not hasattr(found, part)]
     if missing:
         raise InputError(
-            f"merging rule {name!r} has no {missing[0]}; see undrift.merging.merger.Merger for what "
-            "a rule must have"
+            f"merging rule {name!r} has no {missing[0]}; see undrift.merging.merger.Merger for "
+            "what a rule must have"
         )
     return found

@@ -79,9 +79,9 @@ class Adapted:
 class Merger(Protocol):
     """The running memory of a merging rule: frozen, packable, of a size that tasks do not grow.
 
-    Every rule is a dataclass with a `name`, a `display` name for tables, and two ways in. `add(...)` takes the evidence that the rule
-    needs, whatever it is: weights only, weights and layer inputs, weights and Fishers.
-    `observe` takes the evidence from an encoder of the package and calls `add`. Each rule's
+    Every rule is a dataclass with a `name`, a `display` name for tables, and two ways in.
+    `add(...)` takes the evidence that the rule needs: weights only, or with layer inputs or
+    Fishers. `observe` takes it from an encoder of the package and calls `add`. Each rule's
     module has a pure function beside it (`merge_average`, ...) that merges plain mappings of
     names to tensors from their whole history; the memory must equal it.
     """
