@@ -14,9 +14,9 @@ from undrift.experiments.result import Graded, Metrics, Result
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
-from undrift.reporting.compare import compare
 from undrift.reporting.html.page import render
 from undrift.reporting.html.parts import Page, PageFigure, PlanTable
+from undrift.reporting.tables.compare import compare
 
 EVIL = '<script>alert("x")</script>&\'"</script><!--'
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><g id="a"/></svg>'

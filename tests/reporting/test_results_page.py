@@ -9,9 +9,9 @@ import pytest
 from undrift.experiments.claims import claims_of
 from undrift.experiments.compact import is_compact, read_compact, write_compact
 from undrift.experiments.store import Records
-from undrift.reporting.compare import compare
 from undrift.reporting.results_page import main, results_page
 from undrift.reporting.results_words import Words
+from undrift.reporting.tables.compare import compare
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "paper" / "recorded"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from undrift.reporting.markdown_text import grid
 from undrift.reporting.names import stream_title
 from undrift.reporting.results_tables import DASH
-from undrift.reporting.table_markdown import escape_markdown
+from undrift.reporting.tables.markdown import escape_markdown
 
 if TYPE_CHECKING:
     from undrift.experiments.claims import Claim

@@ -17,7 +17,6 @@ from undrift.errors import InputError
 from undrift.experiments.claims import claims_of
 from undrift.experiments.compact import read_compact
 from undrift.experiments.plans import PLANS
-from undrift.reporting.compare import compare
 from undrift.reporting.markdown_text import bullets, prose
 from undrift.reporting.names import stream_title
 from undrift.reporting.results_claims import claims_table, contradictions, evidence_of
@@ -29,15 +28,16 @@ from undrift.reporting.results_tables import (
     large_differences,
 )
 from undrift.reporting.results_words import Words, read_words
-from undrift.reporting.table_layout import legend
-from undrift.reporting.table_markdown import escape_markdown
+from undrift.reporting.tables.compare import compare
+from undrift.reporting.tables.layout import legend
+from undrift.reporting.tables.markdown import escape_markdown
 from undrift.storage.files import write_atomically
 from undrift.streams.benchmarks import STREAMS
 
 if TYPE_CHECKING:
     from undrift.experiments.manifest import Manifest
     from undrift.experiments.store import Records
-    from undrift.reporting.comparison import Comparison
+    from undrift.reporting.tables.comparison import Comparison
 
 __all__ = ["LARGE", "main", "results_page"]
 
@@ -219,7 +219,7 @@ def _figures(records: Records, names: Iterable[str]) -> list[str]:
     there = set(names)
     if not there:
         return []
-    from undrift.reporting.figure_set import all_figures
+    from undrift.reporting.figures.figure_set import all_figures
 
     # the picture of drift needs embeddings, which are not in the tables: it has no caption here
     drift = sorted(name for name in there if name == "drift" or name.startswith("drift-"))
