@@ -158,7 +158,7 @@ def test_the_table_has_means_ranks_and_costs() -> None:
     page = page_of(some())
     assert re.search(r'best" data-value="90"[^>]*>.*?<span class="mean">90.00</span>', page)
     assert re.search(r'second" data-value="70"', page)
-    for text in ("3.0 s", "100 MB", "2.0 MB", "paired t-test", "Chosen on validation nodes."):
+    for text in ("3.0 s", "100.0 MB", "2.0 MB", "paired t-test", "Chosen on validation nodes."):
         assert text in page
     assert '<tbody data-grading="class">' in page
     assert '<tbody data-grading="node" hidden>' in page

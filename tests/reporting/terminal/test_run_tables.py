@@ -108,8 +108,8 @@ def test_validation_metrics_stand_below() -> None:
 def test_the_cost_names_phases_memory_state_and_drift() -> None:
     text = "\n".join(shown(cost_table(result())))
     assert "12.50 (train 12.00, evaluate 0.50)" in text  # a phase of no length is not named
-    assert "1,234 MB" in text
-    assert "3.14 MB" in text
+    assert "1.2 GB" in text
+    assert "3.1 MB" in text
     assert "12.50 % at the end, 25.00 % at most" in text
 
 

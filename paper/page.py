@@ -1,6 +1,6 @@
 """`docs/results.md`, made from the tables in `results/`: `make results`.
 
-    python -m undrift.reporting.results_page results docs/results.md [--check]
+    python -m paper page results docs/results.md [--check]
 
 makes the page and exits with 1 if it was another before; with `--check` it is only compared.
 """
@@ -13,21 +13,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from undrift.errors import InputError
-from undrift.experiments.claims import claims_of
-from undrift.experiments.compact import read_compact
-from undrift.experiments.plans import PLANS
-from undrift.reporting.markdown_text import bullets, prose
-from undrift.reporting.names import stream_title
-from undrift.reporting.results_claims import claims_table, contradictions, evidence_of
-from undrift.reporting.results_tables import (
+from paper.claims import claims_of
+from paper.compact import read_compact
+from paper.markdown_text import bullets, prose
+from paper.page_claims import claims_table, contradictions, evidence_of
+from paper.page_tables import (
     EDGE,
     accuracy_table,
     chosen_table,
     cost_table,
     large_differences,
 )
-from undrift.reporting.results_words import Words, read_words
+from paper.words import Words, read_words
+from undrift.errors import InputError
+from undrift.experiments.plans import PLANS
+from undrift.formatting import duration
+from undrift.reporting.names import stream_title
 from undrift.reporting.tables.compare import compare
 from undrift.reporting.tables.layout import legend
 from undrift.reporting.tables.markdown import escape_markdown
@@ -202,17 +203,13 @@ def _time(records: Records) -> str:
     searched = sum(search.seconds / (1 + len(search.shared_with)) for search in records.searches)
     torch = sorted({result.versions.get("torch", "unknown") for result in records.results.values()})
     return (
-        f"All runs together took {_hours(runs)} and all searches {_hours(searched)} of one "
+        f"All runs together took {duration(runs)} and all searches {duration(searched)} of one "
         f"process each (device {', '.join(devices)}; torch {', '.join(torch)})."
     )
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def _hours(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.1f} minutes"
 
 
 def _figures(records: Records, names: Iterable[str]) -> list[str]:
@@ -257,7 +254,7 @@ def _streams(tables: Tables) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Make the page, or with `--check` only compare: 1 where it is not what the tables give."""
-    parser = argparse.ArgumentParser(prog="python -m undrift.reporting.results_page")
+    parser = argparse.ArgumentParser(prog="python -m paper page")
     parser.add_argument("tables", type=Path, help="the folder with runs.csv, such as results")
     parser.add_argument("page", type=Path, help="the page to make, such as docs/results.md")
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
@@ -288,7 +285,3 @@ def _made(tables: Path, page: Path) -> str:
     words = read_words(tables, streams, rows)
     figures = sorted(path.stem for path in (page.parent / "figures").glob("*.svg"))
     return results_page(records, words, figures)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

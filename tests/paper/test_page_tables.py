@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from undrift.reporting.results_tables import (
+from paper.page_tables import (
     accuracy_table,
     chosen_table,
     cost_table,
