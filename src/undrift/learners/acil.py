@@ -16,9 +16,14 @@ from undrift.analytic.expansion import Expansion
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.balance import balanced_rows, class_share
-from undrift.learners.parts.frozen import base_encoder, embedded, targets_of, training_labels
+from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
+from undrift.learners.parts.analytic.frozen_encoder import (
+    base_encoder,
+    embedded,
+    targets_of,
+    training_labels,
+)
+from undrift.learners.parts.training.backbone import Backbone
 from undrift.sharing import once
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -51,6 +56,10 @@ class Acil(Learner):
     """
 
     name: ClassVar[str] = "acil"
+    display: ClassVar[str] = "ACIL"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
+    keeps: ClassVar[str] = "R and Q of the classifier, one encoder"
     learned_type: ClassVar[type] = AcilLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
