@@ -102,20 +102,9 @@ def bench(
             "interrupted; finished runs and finished tasks are kept: the same command goes on"
         )
         raise SystemExit(130) from None
-    _write_table(out)
     _close(console, console_err, progress, out, traceback)
     if progress.failed:
         raise SystemExit(1)
-
-
-def _write_table(out: Path) -> None:
-    """Bring results.parquet up to date, where the extra that writes it is installed."""
-    from importlib.util import find_spec
-
-    if find_spec("pyarrow"):
-        from undrift.experiments.table import write_table
-
-        write_table(out)
 
 
 def _workers(workers: int | None, threads: int) -> int:
