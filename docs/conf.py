@@ -16,7 +16,9 @@ project = "undrift"
 author = "The undrift authors"
 release = version = __version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "equations"]
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
 exclude_patterns = ["site/**"]
 myst_heading_anchors = 3
 nitpicky = True

@@ -1,0 +1,53 @@
+"""Equations as MathML, made when the site is built: a browser sets them, no script does.
+
+TeX that the converter does not know ends up in its output as text; that is a warning here, and so
+an error of the build.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+from latex2mathml.converter import convert
+from sphinx.util import logging
+
+
+def mathml(tex: str, *, display: bool) -> str:
+    r"""One equation.
+
+    >>> mathml("x", display=False)
+    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
+    >>> mathml(r"\nonsense{x}", display=False)
+    Traceback (most recent call last):
+    ValueError: no MathML for \nonsense{x}
+    """
+    try:
+        made = convert(" ".join(tex.split()), display="block" if display else "inline")
+        ElementTree.fromstring(made)  # noqa: S314  # made here, and "&" or "<" within would show
+    except Exception as error:
+        raise ValueError(f"no MathML for {tex}") from error
+    if "\\" in made:
+        raise ValueError(f"no MathML for {tex}")
+    return made
+
+
+def _visit(display: bool) -> Any:
+    def visit(self: Any, node: Any) -> None:
+        from docutils.nodes import SkipNode
+
+        try:
+            made = mathml(node.astext(), display=display)
+        except ValueError as error:
+            logging.getLogger(__name__).warning("%s", error, location=node)
+            made = ""
+        self.body.append(f'<div class="equation">{made}</div>\n' if display else made)
+        raise SkipNode
+
+    return visit
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (_visit(False), None), (_visit(True), None))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
