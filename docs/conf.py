@@ -92,14 +92,21 @@ def setup(app: Any) -> None:
 
 
 def add_what_the_code_knows(app: Any, page: str, source: list[str]) -> None:
-    """Put the table of methods, the menu and the Python reference into their pages."""
+    """Put what is made from the code and the recorded runs between a page's marks."""
     from api_reference import reference
+    from drawings import drawing
     from methods_table import methods_table
+    from scores import picture, scores
 
     if page == "index":
-        source[0] = _put(source[0], methods_table()) + _MENU
+        source[0] = _put(source[0], "picture", _html(picture()))
+        source[0] = _put(source[0], "methods", methods_table()) + _MENU
     if page == "api":
-        source[0] = _put(source[0], reference())
+        source[0] = _put(source[0], "reference", reference())
+    if page.startswith("methods/"):
+        method = page.removeprefix("methods/")
+        source[0] = _put(source[0], "drawing", _html(drawing(method)))
+        source[0] = _put(source[0], "scores", scores(method))
 
 
 def refuse_what_is_fetched(app: Any, error: Exception | None) -> None:
@@ -113,10 +120,14 @@ def refuse_what_is_fetched(app: Any, error: Exception | None) -> None:
                     logging.getLogger(__name__).warning("%s fetches: %s", path.name, found)
 
 
-def _put(text: str, what: str) -> str:
-    """The page with `what` between its two marks, in place of what readers of the source see."""
-    before, _, rest = text.partition("<!-- made by the build -->")
+def _html(made: str) -> str:
+    return f"```{{raw}} html\n{made}\n```"
+
+
+def _put(text: str, what: str, made: str) -> str:
+    """The page with `made` between its two marks, in place of what readers of the source see."""
+    before, _, rest = text.partition(f"<!-- {what}: made by the build -->")
     _, found, after = rest.partition("<!-- end -->")
     if not found:
-        raise ValueError("a page has lost its marks of what is made by the build")
-    return before + what + after
+        raise ValueError(f"a page has lost its marks of the {what}, which the build makes")
+    return before + made + after
