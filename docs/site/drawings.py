@@ -240,7 +240,7 @@ def drawing(method: str) -> str:
 
 def _place(number: int, boxes: int) -> tuple[float, float]:
     """Left edge and width of a box."""
-    width = (WIDTH - LEFT - 1 - GAP * (boxes - 1)) / boxes
+    width = (WIDTH - LEFT - 2 - GAP * (boxes - 1)) / boxes
     return LEFT + number * (width + GAP), width
 
 

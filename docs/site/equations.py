@@ -6,11 +6,17 @@ an error of the build.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
 from sphinx.util import logging
+
+_FUNCTION = re.compile(r"\\(log|exp|tanh|cos) (?=[a-zA-Z]|\\operatorname)")  # "log p" needs a gap
+_NAME = re.compile("<mo>([A-Za-z]{2,})</mo>")  # softmax is a name; an operator has gaps around it
+_HAT = "<mo>&#x0005E;</mo>", "<mo>&#x002C6;</mo>"  # as an accent, these sit on their letter
+_TILDE = "<mo stretchy=\"false\">&#x0007E;</mo>", "<mo>&#x002DC;</mo>"
 
 
 def mathml(tex: str, *, display: bool) -> str:
@@ -23,13 +29,14 @@ def mathml(tex: str, *, display: bool) -> str:
     ValueError: no MathML for \nonsense{x}
     """
     try:
-        made = convert(" ".join(tex.split()), display="block" if display else "inline")
+        spaced = _FUNCTION.sub(r"\\\1\\,", " ".join(tex.split()))
+        made = convert(spaced, display="block" if display else "inline")
         ElementTree.fromstring(made)  # noqa: S314  # made here, and "&" or "<" within would show
     except Exception as error:
         raise ValueError(f"no MathML for {tex}") from error
     if "\\" in made:
         raise ValueError(f"no MathML for {tex}")
-    return made
+    return _NAME.sub(r"<mi>\1</mi>", made.replace(*_HAT).replace(*_TILDE))
 
 
 def _visit(display: bool) -> Any:
