@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -46,6 +47,10 @@ class Learner(ABC):
     """
 
     name: ClassVar[str]
+    display: ClassVar[str]  # in tables and figures; the name without it
+    family: ClassVar[str] = "other"
+    paper: ClassVar[str] = "-"
+    keeps: ClassVar[str] = "-"  # what is kept, in a few words
     keeps_examples: ClassVar[bool] = False
     learned_type: ClassVar[type]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
@@ -53,6 +58,11 @@ class Learner(ABC):
     seed: int = 0
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "name" in vars(cls) and "display" not in vars(cls):
+            cls.display = cls.name
 
     # what a method implements ------------------------------------------------------------
 
@@ -68,6 +78,10 @@ class Learner(ABC):
         """The same for some nodes; for a method that can spare the others' work."""
         scores = self._scores(learned, graph)
         return scores[nodes.to(scores.device)]
+
+    def _kinds(self) -> Mapping[Any, type]:
+        """Which class a protocol stands for in `learned_type`, such as a rule chosen by name."""
+        return {}
 
     # the four verbs ----------------------------------------------------------------------
 
@@ -122,7 +136,7 @@ class Learner(ABC):
         learned = None
         if state.tensors or state.values:
             tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
-            learned = unpack(self.learned_type, tensors, state.values)
+            learned = unpack(self.learned_type, tensors, state.values, kinds=self._kinds())
         self.learned_ = learned
         return self
 
