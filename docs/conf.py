@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "site"))
+# notebooks call `undrift` as a reader would: the one beside this Python
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 from undrift import __version__  # noqa: E402  # after the path, as are those within functions
 
@@ -16,9 +19,14 @@ project = "undrift"
 author = "The undrift authors"
 release = version = __version__
 
-extensions = ["myst_parser", "equations"]
+extensions = ["myst_nb", "equations"]
 myst_enable_extensions = ["dollarmath"]
 html_math_renderer = "mathml"
+nb_execution_mode = "force"  # a page with a kernelspec is run, in a folder of its own
+nb_execution_in_temp = True
+nb_execution_show_tb = True  # a failure is a warning, and so an error
+nb_execution_timeout = 120
+nb_merge_streams = True
 exclude_patterns = ["site/**"]
 myst_heading_anchors = 3
 nitpicky = True
@@ -48,6 +56,14 @@ your-own-graph
 experiments
 protocols
 adding-a-method
+```
+
+```{toctree}
+:hidden:
+:caption: Notebooks
+
+notebooks/researcher
+notebooks/engineer
 ```
 
 ```{toctree}
