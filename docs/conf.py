@@ -123,7 +123,9 @@ def add_what_the_code_knows(app: Any, page: str, source: list[str]) -> None:
         method = page.removeprefix("methods/")
         source[0] = _put(source[0], "drawing", _html(drawing(method)))
         source[0] = _put(source[0], "scores", scores(method))
-    source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")  # a number and its deviation stay together
+    source[0] = source[0].replace(
+        " ± ", "\u00a0±\u00a0"
+    )  # a number and its deviation stay together
 
 
 def refuse_what_is_fetched(app: Any, error: Exception | None) -> None:

@@ -85,11 +85,7 @@ DRAWINGS = {
             _box("trained", _MODEL, "cross-entropy", "+ F (p − a)²"),
             _box("solved", "Fisher information", "squared gradients,", "one per node"),
         ),
-        (
-            Store(
-                "importance F, anchor a", "three models, any number of tasks", 0, 1, (1,), (0,)
-            ),
-        ),
+        (Store("importance F, anchor a", "three models, any number of tasks", 0, 1, (1,), (0,)),),
     ),
     "mas": Drawing(
         "The model is trained with a pull to the last one, then importances are averaged in.",
@@ -249,9 +245,7 @@ def _task() -> Iterator[str]:
     nodes = ((14, 34), (36, 26), (24, 54))
     lines = ((0, 1), (0, 2), (1, 2))
     for a, b in lines:
-        yield (
-            f'<path class="edge" d="M{nodes[a][0]} {nodes[a][1]} {nodes[b][0]} {nodes[b][1]}"/>'
-        )
+        yield (f'<path class="edge" d="M{nodes[a][0]} {nodes[a][1]} {nodes[b][0]} {nodes[b][1]}"/>')
     for x, y in nodes:
         yield f'<circle class="node" cx="{x}" cy="{y}" r="5"/>'
     yield '<text x="24" y="78">task t</text>'
@@ -261,7 +255,7 @@ def _task() -> Iterator[str]:
 def _boxes(boxes: tuple[Box, ...]) -> Iterator[str]:
     for number, box in enumerate(boxes):
         x, width = _place(number, len(boxes))
-        yield from _panel(box.kind, x, TOP, width, HIGH, box.title, box.lines)
+        yield from _panel(box.kind, (x, TOP, width, HIGH), box.title, box.lines)
         if number:
             yield _arrow(x - GAP + 3, TOP + HIGH / 2, x - 3, TOP + HIGH / 2)
 
@@ -272,7 +266,7 @@ def _stores(stores: tuple[Store, ...], boxes: int) -> Iterator[str]:
         last, width = _place(store.last, boxes)
         wide = min(last + width - x, 300 if boxes > 1 else 240)
         x += (last + width - x - wide) / 2
-        yield from _panel(store.kind, x, STORE_TOP, wide, STORE_HIGH, store.title, (store.line,))
+        yield from _panel(store.kind, (x, STORE_TOP, wide, STORE_HIGH), store.title, (store.line,))
         for number in sorted({*store.fed, *store.used}):
             left, width = _place(number, boxes)
             middle = min(max(left + width / 2, x + 24), x + wide - 24)
@@ -286,11 +280,14 @@ def _stores(stores: tuple[Store, ...], boxes: int) -> Iterator[str]:
 
 
 def _panel(
-    kind: str, x: float, y: float, width: float, high: float, title: str, lines: tuple[str, ...]
+    kind: str,
+    place: tuple[float, float, float, float],
+    title: str,
+    lines: tuple[str, ...],
 ) -> Iterator[str]:
-    yield (
-        f'<rect class="{kind}" x="{x:.0f}" y="{y}" width="{width:.0f}" height="{high}" rx="6"/>'
-    )
+    """A rectangle with text in its middle; its place is left, top, width and height."""
+    x, y, width, high = place
+    yield (f'<rect class="{kind}" x="{x:.0f}" y="{y}" width="{width:.0f}" height="{high}" rx="6"/>')
     middle = x + width / 2
     first = y + high / 2 + 4.5 - 7.5 * len(lines)
     yield f'<text class="title" x="{middle:.0f}" y="{first:.0f}">{_marked(title)}</text>'
@@ -299,9 +296,7 @@ def _panel(
 
 
 def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
-    return (
-        f'<path class="arrow" d="M{x1:.0f} {y1:.0f} {x2:.0f} {y2:.0f}" marker-end="url(#tip)"/>'
-    )
+    return f'<path class="arrow" d="M{x1:.0f} {y1:.0f} {x2:.0f} {y2:.0f}" marker-end="url(#tip)"/>'
 
 
 def _legend(what: Drawing) -> Iterator[str]:

@@ -16,18 +16,11 @@ from sphinx.util import logging
 _FUNCTION = re.compile(r"\\(log|exp|tanh|cos) (?=[a-zA-Z]|\\operatorname)")  # "log p" needs a gap
 _NAME = re.compile("<mo>([A-Za-z]{2,})</mo>")  # softmax is a name; an operator has gaps around it
 _HAT = "<mo>&#x0005E;</mo>", "<mo>&#x002C6;</mo>"  # as an accent, these sit on their letter
-_TILDE = "<mo stretchy=\"false\">&#x0007E;</mo>", "<mo>&#x002DC;</mo>"
+_TILDE = '<mo stretchy="false">&#x0007E;</mo>', "<mo>&#x002DC;</mo>"
 
 
 def mathml(tex: str, *, display: bool) -> str:
-    r"""One equation.
-
-    >>> mathml("x", display=False)
-    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
-    >>> mathml(r"\nonsense{x}", display=False)
-    Traceback (most recent call last):
-    ValueError: no MathML for \nonsense{x}
-    """
+    """One equation; a `ValueError` where the converter does not know the TeX."""
     try:
         spaced = _FUNCTION.sub(r"\\\1\\,", " ".join(tex.split()))
         made = convert(spaced, display="block" if display else "inline")

@@ -61,7 +61,13 @@ def _plan(method: str) -> str:
 
 
 def _row(
-    name: str, plan: str, row: str, value: Callable[[Run], float], form: str, spread: bool = True
+    name: str,
+    plan: str,
+    row: str,
+    value: Callable[[Run], float],
+    *,
+    form: str = ".1f",
+    spread: bool = True,
 ) -> str:
     """A line of a table: mean and deviation over seeds, a cell per stream."""
     cells = []
@@ -81,17 +87,17 @@ def scores(method: str) -> str:
         return _merging()
     plan = _plan(method)
     rows = [
-        _row(metric.symbol.replace("_", "\\_"), plan, method, _of(key), ".1f")
+        _row(metric.symbol.replace("_", "\\_"), plan, method, _of(key))
         for key, metric in METRICS.items()
         if key in _runs()[plan, method, "cs-cl"][0]  # a metric may be younger than the runs
     ]
     if all(json.loads(run["drift"]) for run in _runs()[plan, method, "cs-cl"]):
-        rows.append(_row("drift, %", plan, method, _drift, ".1f", spread=False))
-    rows.append(_row("kept, MB", plan, method, _of("state_mb"), ",.1f", spread=False))
+        rows.append(_row("drift, %", plan, method, _drift, spread=False))
+    rows.append(_row("kept, MB", plan, method, _of("state_mb"), form=",.1f", spread=False))
     for other in ("bare", "joint", DEFAULT):
         if other != method:
             name = f"A\\_f of [{METHODS[other].display}]({other}.md)"
-            rows.append(_row(name, _plan(other), other, _of("a_f"), ".1f", spread=False))
+            rows.append(_row(name, _plan(other), other, _of("a_f"), spread=False))
     return (
         f"Class accuracy in percent, global testing, mean ± deviation over seeds 0-4; {RULES[plan]}"
         f" ([how it was run](../results.md#how-it-was-run)).\n\n{_table(rows)}"
@@ -99,10 +105,11 @@ def scores(method: str) -> str:
 
 
 def _merging() -> str:
-    rows = [_row(f"A\\_f, {ABLATION[key]}", "paper-ablation", key, _of("a_f"), ".1f")
-            for key in ABLATION]
-    rows += [_row(f"drift, {ABLATION[key]}", "paper-ablation", key, _drift, ".1f", spread=False)
-             for key in ABLATION]
+    rows = [_row(f"A\\_f, {ABLATION[key]}", "paper-ablation", key, _of("a_f")) for key in ABLATION]
+    rows += [
+        _row(f"drift, {ABLATION[key]}", "paper-ablation", key, _drift, spread=False)
+        for key in ABLATION
+    ]
     return (
         "ADR with each rule: class accuracy and drift of the base task's embeddings in percent, "
         "global testing, mean ± deviation over seeds 0-4; γ and α as the search of plain ADR chose "

@@ -13,9 +13,11 @@ nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 
 NOTEBOOKS = Path(__file__).parents[2] / "docs" / "notebooks"
-_CELL = re.compile(r"^```\{code-cell\} ipython3\n(?::[^\n]*\n)*(.*?)^```$", re.DOTALL | re.MULTILINE)
+_CELL = re.compile(
+    r"^```\{code-cell\} ipython3\n(?::[^\n]*\n)*(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 SAYS = {
-    "engineer": ("keeps examples: False", "'warranty', 'fraud']", "fraud      ", "was observed before"),
+    "engineer": ("keeps examples: False", "'warranty', 'fraud']", "was observed before"),
     "researcher": ("propagation  A_avg", "nearest_mean:NearestMean", "index.html"),
 }
 
