@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import check_choice, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.arrival import Arrival
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.exemplars import SAMPLERS, Sampler, select
+from undrift.learners.parts.exemplars import Sampler, select
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.randomness import generator_for
@@ -72,7 +72,6 @@ class ErGnn(ModelLearner):
 
     def __post_init__(self) -> None:
         check_positive(budget=self.budget, distance=self.distance)
-        check_choice("sampler", self.sampler, SAMPLERS)
 
     def _learn(self, task: Task, progress: Progress) -> ErGnnLearned:
         before: ErGnnLearned | None = self.learned_

@@ -7,8 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from undrift.errors import unknown_name
 from undrift.graphs import Graph
-from undrift.learners.base import check_choice
 from undrift.sparse import Csr, sparse_product
 
 __all__ = ["SAMPLERS", "Sampler", "conflicts", "distance_to_mean", "select"]
@@ -36,7 +36,8 @@ def select(
     `random` any. Ties fall at random. A class with fewer nodes than `budget` is taken whole.
     Cost: `mf` one pass over the rows; `cm` all pairs of nodes of different classes, in chunks.
     """
-    check_choice("sampler", sampler, SAMPLERS)
+    if sampler not in SAMPLERS:
+        raise unknown_name("sampler", sampler, SAMPLERS)
     assert graph.labels is not None  # noqa: S101  # a task has labels
     labels = graph.labels[train]
     chosen = []
