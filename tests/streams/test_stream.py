@@ -265,7 +265,10 @@ def test_a_bad_mask_is_named(bad):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"order": [0.5, 1]}, r"order must be one of label, random or whole numbers, not \[0\.5, 1"),
+        (
+            {"order": [0.5, 1]},
+            r"order must be one of label, random or whole numbers, not \[0\.5, 1",
+        ),
         ({"order": 3.5}, "order must be one of label, random or whole numbers, not 3.5"),
         ({"base": "2"}, "base must be a whole number, not '2'"),
         ({"increment": 1.5}, "increment must be a whole number, not 1.5"),
