@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from undrift.graphs import Graph
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
+from undrift.learners.registry import make_learner
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -114,3 +117,26 @@ def test_generators_depend_on_seed_and_task_only() -> None:
 def test_bad_parameters(bad: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Adr.from_params(**bad)
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "new"),
+    [
+        (
+            "propagation",
+            {"words": 9.0, "trust": 0.5},
+            {"evidence_threshold": 9.0, "homophily": 0.5},
+        ),
+        ("propagation", {"mix": "apart"}, {"mix": "separate"}),
+        ("hybrid", {"words": 9.0, "trust": 0.5}, {"evidence_threshold": 9.0, "homophily": 0.5}),
+        (
+            "adr-plus",
+            {"cure": "map", "cure_gamma": 0.5, "pull": "previous"},
+            {"compensation": "map", "compensation_gamma": 0.5, "ridge_prior": "previous"},
+        ),
+    ],
+)
+def test_parameters_recorded_under_an_old_name_still_make_a_learner(
+    method: str, old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert make_learner(method, **old) == make_learner(method, **new)

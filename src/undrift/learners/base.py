@@ -54,6 +54,7 @@ class Learner(ABC):
     keeps_examples: ClassVar[bool] = False
     learned_type: ClassVar[type]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
+    renamed: ClassVar[dict[str, str]] = {}  # parameters (or `name=value`) by what they were called
 
     seed: int = 0
     device: str = "cpu"
@@ -160,6 +161,7 @@ class Learner(ABC):
     def from_params(cls, **params: Any) -> Self:
         """The learner with these hyperparameters, parts' among them; an unknown one is named."""
         known = cls.defaults()
+        params = cls._as_named_today(params)
         for key in params:
             if key not in known:
                 raise unknown_name(f"parameter of {cls.name}", key, known)
@@ -172,6 +174,12 @@ class Learner(ABC):
             elif f.init and f.name in params:
                 given[f.name] = params[f.name]
         return cls(**given)
+
+    @classmethod
+    def _as_named_today(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """The same parameters, with those that were recorded under an old name under the new."""
+        named = {cls.renamed.get(key, key): value for key, value in params.items()}
+        return {key: cls.renamed.get(f"{key}={value}", value) for key, value in named.items()}
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
