@@ -108,9 +108,10 @@ class Hybrid(Learner):
     weighs half at most (`TaskSums`). Without the encoder, scores are those of propagation, bit
     for bit; so they are without validation nodes.
 
-    `evidence_threshold`, `homophily`, `sketch`, `fourier`: as in `Propagation`. Cost:
-    propagation's, one training, and for a bank of d columns and k of the encoder 16 d k bytes
-    and a second factorisation per task. See docs/methods/hybrid.md.
+    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`; the
+    encoder's hops (SGC) are `backbone__hops`. Cost: propagation's, one training, and for a bank
+    of d columns and k of the encoder 16 d k bytes and a second factorisation per task. See
+    docs/methods/hybrid.md.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> stream, learner = tiny_stream(), Hybrid(backbone=Backbone(hidden=(8, 8), epochs=5))
@@ -134,6 +135,7 @@ class Hybrid(Learner):
     evidence_threshold: float = 1e4
     homophily: float | None = None
     fourier: int | None = None
+    hops: int = 8
     sketch: int = 3072
     backbone: Backbone = field(default_factory=Backbone)
 
@@ -202,6 +204,7 @@ class Hybrid(Learner):
             evidence_threshold=self.evidence_threshold,
             homophily=self.homophily,
             fourier=self.fourier,
+            hops=self.hops,
             sketch=self.sketch,
             seed=self.seed,
             device=self.device,

@@ -160,11 +160,7 @@ class Propagation(Learner):
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes"
     learned_type: ClassVar[type] = PropagationLearned
-    renamed: ClassVar[dict[str, str]] = {
-        "words": "evidence_threshold",
-        "trust": "homophily",
-        "mix=apart": "separate",
-    }
+    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
 
     gamma: float | None = None
