@@ -165,9 +165,12 @@ def _estimator(out: Path) -> Estimator:
 def _announce(
     console: Console, plans: Sequence[Plan], found: Progress, estimator: Estimator, workers: int
 ) -> None:
+    from undrift.streams.benchmarks import stream_info
+    from undrift.streams.file import is_stream_file
+
     for plan in plans:
         runs = len(plan.rows) * len(plan.streams) * len(plan.seeds)
-        stand_ins = [name for name in plan.streams if "stand-in" in name]
+        stand_ins = [n for n in plan.streams if not is_stream_file(n) and stream_info(n).stand_in]
         console.print(
             f"{plan.name}: {len(plan.rows)} rows x {len(plan.streams)} streams x "
             f"{len(plan.seeds)} seeds = {runs} runs",
