@@ -15,7 +15,7 @@ from undrift.datasets.folder import VARIABLE, data_folder, may_write
 from undrift.datasets.unpack import check_zip, unpack_zip
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder
-from undrift.storage.lock import alone
+from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
 
 __all__ = ["fetch", "is_whole"]
@@ -54,7 +54,7 @@ def fetch(
                     f"{place} is read-only, so {file.name} cannot be fetched into it; set "
                     f"{VARIABLE} to another folder"
                 )
-            with alone(place / f".{file.name}.lock", f"fetching {file.name}"):
+            with exclusive(place / f".{file.name}.lock", f"fetching {file.name}"):
                 part = place / f"{file.name}.part"
                 download(
                     file.url,
