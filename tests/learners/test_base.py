@@ -21,7 +21,7 @@ from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.hybrid import Hybrid
 from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
-from undrift.learners.registry import METHODS
+from undrift.learners.registry import METHODS, make_learner
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -243,3 +243,25 @@ def test_every_method_is_imported_from_one_place() -> None:
     assert {getattr(learners, name).name for name in learners.__all__} == set(METHODS)
     with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
         learners.Nobody  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "new"),
+    [
+        (
+            "propagation",
+            {"words": 9.0, "trust": 0.5},
+            {"evidence_threshold": 9.0, "homophily": 0.5},
+        ),
+        ("hybrid", {"words": 9.0, "trust": 0.5}, {"evidence_threshold": 9.0, "homophily": 0.5}),
+        (
+            "adr-plus",
+            {"cure": "map", "cure_gamma": 0.5, "pull": "previous"},
+            {"compensation": "map", "compensation_gamma": 0.5, "ridge_prior": "previous"},
+        ),
+    ],
+)
+def test_parameters_recorded_under_an_old_name_still_make_a_learner(
+    method: str, old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert make_learner(method, **old) == make_learner(method, **new)
