@@ -84,11 +84,10 @@ class AdrPlus(Learner):
     ACR's sums. Reference: Song, Guan and Kong, "Analytic Drift Resister", and this package.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> stream, learner = tiny_stream(), AdrPlus(backbone=Backbone(hidden=(8, 8), epochs=5))
-    >>> for task in stream:
-    ...     learner = learner.observe(task)
-    >>> learner.scores(stream.graph).shape
-    torch.Size([60, 6])
+    >>> first, second, _ = tiny_stream()
+    >>> learner = AdrPlus(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "adr-plus"

@@ -114,11 +114,10 @@ class Hybrid(Learner):
     docs/methods/hybrid.md.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> stream, learner = tiny_stream(), Hybrid(backbone=Backbone(hidden=(8, 8), epochs=5))
-    >>> for task in stream:
-    ...     learner = learner.observe(task)
-    >>> learner.scores(stream.graph).shape
-    torch.Size([60, 6])
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Hybrid(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "hybrid"

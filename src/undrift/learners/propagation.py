@@ -147,11 +147,10 @@ class Propagation(Learner):
     features are right up to a positive factor per node. See docs/methods/propagation.md.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> stream, learner = tiny_stream(), Propagation()
-    >>> for task in stream:
-    ...     learner = learner.observe(task)
-    >>> learner.predict(stream.graph)[:6].tolist()
-    [0, 1, 2, 3, 4, 5]
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Propagation().observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "propagation"
