@@ -88,8 +88,8 @@ def load_study(path: str | Path) -> LeakageStudy:
         ) from error
     except ValidationError as error:
         raise InputError(
-            f"{path} is damaged or not a leakage study ({validation_message(error)}); run undrift leakage "
-            "again"
+            f"{path} is damaged or not a leakage study ({validation_message(error)}); run undrift "
+            "leakage again"
         ) from error
 
 
