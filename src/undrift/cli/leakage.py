@@ -10,6 +10,7 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from undrift.evaluation.leakage import Attack
     from undrift.experiments.spec import RunSpec
     from undrift.reporting.figures.leakage import LeakageStudy
 
@@ -133,7 +134,7 @@ def _show(console: Console, study: LeakageStudy) -> None:
     table = plain_table(f"Test nodes whose task is named, percent ({found.hops} hops)")
     for name in ("attack", "local", "global", "how"):
         table.add_column(name, justify="right" if name in study.lift else "left")
-    how = {"graph": "one task per test graph", "node": "one task per node"}
+    how: dict[Attack, str] = {"graph": "one task per test graph", "node": "one task per node"}
     for attack, words in how.items():
         shares = (found.accuracy[p][attack].by_node[-1] for p in ("local", "global"))
         table.add_row(attack, *(f"{share:.2f}" for share in shares), words)

@@ -222,10 +222,11 @@ def oracle_lift(
         asked = exam.masks["test"]
         scores = learner.scores(exam.graph)[asked]
         truth, task = exam.truth[asked], exam.task[asked]
-        named = {attack: profiles.infer(attack, exam.graph, asked) for attack in ATTACKS}
+        tasks: dict[str, Tensor] = {"plain": columns, "oracle": task.unsqueeze(1)}
+        for attack in ATTACKS:
+            tasks[attack] = profiles.infer(attack, exam.graph, asked).unsqueeze(1)
         for how, row in marks.items():
-            ids = task if how == "oracle" else named.get(how)
-            outside = torch.tensor(False) if ids is None else columns != ids.unsqueeze(1)
+            outside = columns != tasks[how]
             predicted = classes[scores.masked_fill(outside, -torch.inf).argmax(dim=1)]
             row += [
                 class_accuracy(predicted[task == i], truth[task == i], stream.classes[i])
