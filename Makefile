@@ -54,8 +54,8 @@ bench: $(READY)
 # docs/results.md from the tables in results/, then the paper's claims on them; fails if the page
 # was not what the tables give. With RUNS=folder the tables are made from those runs first.
 results: $(READY)
-	$(if $(RUNS),$(BIN)/python -m undrift.experiments.compact $(RUNS) results)
-	$(BIN)/python -m undrift.reporting.results_page results docs/results.md $(if $(RUNS),|| [ $$? = 1 ])
+	$(if $(RUNS),$(BIN)/python -m paper compact $(RUNS) results)
+	$(BIN)/python -m paper page results docs/results.md $(if $(RUNS),|| [ $$? = 1 ])
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/paper/test_claims.py
 
 clean:

@@ -42,6 +42,10 @@ class Door:
         entry = None if name in self.own else _outside(self.group).get(name)
         return "undrift" if entry is None else _distribution(entry)
 
+    def where(self, name: str) -> str:
+        """`module:attribute` of a name that is in the list."""
+        return self.own[name] if name in self.own else _outside(self.group)[name].value
+
     def load(self, name: str) -> Any:
         """The thing behind a name; an unknown name prints the list, a broken one says why."""
         outside = _outside(self.group)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from undrift import doors
 from undrift.learners.registry import METHODS, make_learner
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-method.md"
@@ -18,12 +20,17 @@ def test_the_page_from_file_to_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     method, *rest = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(rest) == 3
-    module = ModuleType("undrift.learners.nearest_mean")
+    (entry,) = re.findall(r'(nearest-mean) = "(.*)"', PAGE.read_text())
+    assert len(rest) == 2
+    module = ModuleType(entry[1].partition(":")[0])
+    monkeypatch.setitem(sys.modules, "my_package", ModuleType("my_package"))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(method, "nearest_mean.py", "exec"), vars(module))
-    monkeypatch.setattr("undrift.learners.registry.METHODS", dict(METHODS))
+    monkeypatch.setattr(
+        doors, "_outside", lambda group: {"nearest-mean": EntryPoint(*entry, group)}
+    )
     for block in rest:
         exec(compile(block, str(PAGE), "exec"), vars(module))
+    assert METHODS["nearest-mean"].display == "Nearest mean"
     assert float(capsys.readouterr().out) > 60
     assert make_learner("nearest-mean", hops=3).params()["hops"] == 3

@@ -45,10 +45,13 @@ def test_conformance(variant: str, check: Callable[[Learner], None]) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_registry_tells_the_truth(name: str) -> None:
+def test_a_class_says_what_tables_need(name: str) -> None:
     kind, entry = method_class(name), METHODS[name]
     assert kind.name == name == entry.name
-    assert kind.keeps_examples == entry.keeps_examples
+    assert entry.family != "other"
+    assert entry.keeps != "-"
+    for fact in ("display", "family", "paper", "keeps", "keeps_examples"):
+        assert getattr(entry, fact) == getattr(kind, fact)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from undrift.experiments.claim import Claim
-from undrift.experiments.claims import claims_of
-from undrift.experiments.compact import is_compact, read_compact
+from paper.claim import Claim
+from paper.claims import claims_of
+from paper.compact import is_compact, read_compact
 from undrift.experiments.store import Records
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from undrift.learners.registry import METHODS
+from undrift.learners import registry
+from undrift.learners.registry import DOOR, METHODS
 from undrift.reporting.figure_style import (
     display,
     drawn_title,
@@ -84,9 +86,8 @@ def test_a_method_that_keeps_examples_has_a_hollow_marker() -> None:
 
 def test_a_style_does_not_depend_on_who_else_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {name: style_of(name) for name in METHODS}
-    adr = METHODS["adr"]
-    for name, method in [("first", adr), *METHODS.items()]:
-        monkeypatch.setitem(METHODS, name, method)
+    own = {"first": "undrift.learners.adr:Adr", **DOOR.own}
+    monkeypatch.setattr(registry, "DOOR", replace(DOOR, own=own))
     assert {name: style_of(name) for name in before} == before
     assert style_of("first") not in before.values()
     assert style_of("first") != style_of("stranger", 0)

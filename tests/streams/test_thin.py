@@ -91,7 +91,7 @@ def test_the_paper_s_extremes_are_those_of_the_real_labels() -> None:
     if not STREAMS["arxiv-cl-stand-in"].on_disk():
         pytest.skip("needs arxiv_labels_split.npz in the folder that UNDRIFT_DATA names")
     from undrift.datasets.folder import data_folder
-    from undrift.datasets.stand_in_arxiv import read_labels
+    from undrift.datasets.stand_ins.arxiv import read_labels
 
     labels = read_labels(data_folder() / "arxiv_labels_split.npz")
     counts = [int((labels == c).sum()) for c in range(40)]

@@ -62,15 +62,14 @@ def leakage(
     from undrift.cli.console import output
     from undrift.cli.run import check_stream_name, set_threads
     from undrift.cli.values import parse_settings
-    from undrift.errors import InputError, unknown_name
+    from undrift.errors import InputError
     from undrift.experiments.spec import RunSpec
-    from undrift.learners.registry import METHODS
+    from undrift.learners.registry import known_method
     from undrift.storage.files import make_folder
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
     check_stream_name(stream)
-    if method not in METHODS:
-        raise unknown_name("method", method, METHODS)
+    method = known_method(method)
     if hops < 0:
         raise InputError(f"--hops must be 0 or more, not {hops}")
     texts = parse_settings(settings)

@@ -46,7 +46,7 @@ def run(
     stream
         What to learn from: a name ("undrift streams" lists them) or the path of a stream.toml.
     method
-        What to learn with; "undrift methods" lists them.
+        What to learn with: a name ("undrift methods" lists them) or package.module:Class.
     seed
         Decides the split of the nodes and the learner's randomness.
     settings
@@ -67,17 +67,15 @@ def run(
     from undrift.cli.console import output, progress_console
     from undrift.cli.progress import run_progress
     from undrift.cli.values import parse_settings
-    from undrift.errors import unknown_name
     from undrift.experiments.result import result_path
     from undrift.experiments.spec import RunSpec
     from undrift.experiments.tracking import check_trackers
-    from undrift.learners.registry import METHODS
+    from undrift.learners.registry import known_method
     from undrift.storage.files import make_folder
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
     check_stream_name(stream)
-    if method not in METHODS:
-        raise unknown_name("method", method, METHODS)
+    method = known_method(method)
     texts = parse_settings(settings)
     check_trackers(track)
     set_threads(threads)

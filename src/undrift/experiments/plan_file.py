@@ -12,7 +12,7 @@ from typing import Any
 from undrift.errors import InputError, unknown_name
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.search import check_grid, settings_of
-from undrift.learners.registry import METHODS, method_class
+from undrift.learners.registry import known_method, method_class, recorded_name
 from undrift.streams.benchmarks import stream_info
 from undrift.streams.file import is_stream_file, read_stream_file
 
@@ -52,8 +52,7 @@ def read_plan(path: str | Path) -> Plan:
     for name in streams:
         reader.check(name, partial(_check_stream, name, file.parent))
     for name in methods:
-        if name not in METHODS:
-            raise reader.wrong(name, unknown_name("method", name, METHODS))
+        reader.check(name, partial(known_method, name))
     for part in ("params", "grid"):
         reader.check_table(given, part, methods)
     rows = tuple(row for method in methods for row in _rows(method, given, reader))
@@ -91,9 +90,9 @@ def _rows(method: str, given: Mapping[str, Any], reader: _Reader) -> list[PlanRo
     tables |= dict.fromkeys(grid, f"[grid.{method}]")
     reader.check_in(tables, lambda: check_grid(method, params, grid))
     if search or not grid:
-        return [PlanRow(method, method, params, grid if search else {})]
+        return [PlanRow(method, recorded_name(method), params, grid if search else {})]
     return [
-        PlanRow(f"{method} {_written(setting)}", method, {**params, **setting})
+        PlanRow(f"{method} {_written(setting)}", recorded_name(method), {**params, **setting})
         for setting in settings_of(grid)
     ]
 
@@ -119,7 +118,7 @@ class _Reader:
         where = f"{self.path}, line {found[0] + 1}" if found else str(self.path)
         return InputError(f"{where}: {error}")
 
-    def check(self, word: str, test: Callable[[], None]) -> None:
+    def check(self, word: str, test: Callable[[], object]) -> None:
         try:
             test()
         except InputError as error:
@@ -140,8 +139,7 @@ class _Reader:
         if not isinstance(table, dict) or not all(isinstance(v, dict) for v in table.values()):
             raise self.wrong(part, InputError(f"{part} must be tables such as [{part}.adr]"))
         for name in table:
-            if name not in METHODS:
-                raise self.wrong(f"{part}.{name}", unknown_name("method", name, METHODS))
+            self.check(f"{part}.{name}", partial(known_method, name))
             if name not in methods:
                 raise self.wrong(
                     f"{part}.{name}",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from undrift.errors import InputError, unknown_name
 from undrift.experiments.manifest import Skipped
 from undrift.experiments.plan import Plan, PlanRow
-from undrift.learners.registry import METHODS, method_class
+from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
 __all__ = ["ABLATION", "PARTS", "PLANS", "TABLE1", "named_plan", "named_plans", "restricted"]
@@ -152,7 +152,7 @@ def _smoke(_: bool) -> Plan:
 
 
 def _searched(method: str) -> PlanRow:
-    return PlanRow(METHODS[method].name, method, {}, method_class(method).grid)
+    return PlanRow(method, method, {}, method_class(method).grid)
 
 
 def _over(streams: Sequence[str], stand_ins: bool, plan: Plan) -> Plan:

@@ -51,6 +51,10 @@ class Acil(Learner):
     """
 
     name: ClassVar[str] = "acil"
+    display: ClassVar[str] = "ACIL"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
+    keeps: ClassVar[str] = "R and Q of the classifier, one encoder"
     learned_type: ClassVar[type] = AcilLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),

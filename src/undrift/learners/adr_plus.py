@@ -80,6 +80,10 @@ class AdrPlus(Learner):
     """
 
     name: ClassVar[str] = "adr-plus"
+    display: ClassVar[str] = "ADR+"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "-"
+    keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
     learned_type: ClassVar[type] = AdrPlusLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-2, 1e-1, 1.0),

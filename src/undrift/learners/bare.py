@@ -34,6 +34,10 @@ class Bare(ModelLearner):
     """
 
     name: ClassVar[str] = "bare"
+    display: ClassVar[str] = "Bare"
+    family: ClassVar[str] = "bound"
+    paper: ClassVar[str] = "-"
+    keeps: ClassVar[str] = "one encoder and head"
     learned_type: ClassVar[type] = BareLearned
 
     backbone: Backbone = field(default_factory=Backbone)

@@ -46,6 +46,10 @@ class Learner(ABC):
     """
 
     name: ClassVar[str]
+    display: ClassVar[str]  # in tables and figures; the name without it
+    family: ClassVar[str] = "other"
+    paper: ClassVar[str] = "-"
+    keeps: ClassVar[str] = "-"  # what is kept, in a few words
     keeps_examples: ClassVar[bool] = False
     learned_type: ClassVar[type]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
@@ -53,6 +57,11 @@ class Learner(ABC):
     seed: int = 0
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "name" in vars(cls) and "display" not in vars(cls):
+            cls.display = cls.name
 
     # what a method implements ------------------------------------------------------------
 

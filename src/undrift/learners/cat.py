@@ -49,6 +49,10 @@ class Cat(ModelLearner):
     """
 
     name: ClassVar[str] = "cat"
+    display: ClassVar[str] = "CaT"
+    family: ClassVar[str] = "rehearsal"
+    paper: ClassVar[str] = "Liu, Qiu and Huang, ICDM 2023"
+    keeps: ClassVar[str] = "a condensed graph per task, one encoder and head"
     keeps_examples: ClassVar[bool] = True
     learned_type: ClassVar[type] = CatLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {

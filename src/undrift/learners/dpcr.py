@@ -120,6 +120,10 @@ class Dpcr(ModelLearner):
     """
 
     name: ClassVar[str] = "dpcr"
+    display: ClassVar[str] = "DPCR"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "He et al., ICML 2025"
+    keeps: ClassVar[str] = "mean and second moment per class, one model"
     learned_type: ClassVar[type] = DpcrLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1.0, 10.0, 100.0),

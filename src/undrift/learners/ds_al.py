@@ -55,6 +55,10 @@ class DsAl(Learner):
     """
 
     name: ClassVar[str] = "ds-al"
+    display: ClassVar[str] = "DS-AL"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "Zhuang et al., AAAI 2024"
+    keeps: ClassVar[str] = "R and Q of two streams, one encoder"
     learned_type: ClassVar[type] = DsAlLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),

@@ -60,6 +60,10 @@ class Efc(ModelLearner):
     """
 
     name: ClassVar[str] = "efc"
+    display: ClassVar[str] = "EFC"
+    family: ClassVar[str] = "prototypes"
+    paper: ClassVar[str] = "Magistri et al., ICLR 2024"
+    keeps: ClassVar[str] = "one encoder and head, a mean and a covariance per class, E"
     learned_type: ClassVar[type] = EfcLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "elastic": (1.0, 10.0, 100.0),

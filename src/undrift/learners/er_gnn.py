@@ -54,6 +54,10 @@ class ErGnn(ModelLearner):
     """
 
     name: ClassVar[str] = "er-gnn"
+    display: ClassVar[str] = "ER-GNN"
+    family: ClassVar[str] = "rehearsal"
+    paper: ClassVar[str] = "Zhou and Cao, AAAI 2021"
+    keeps: ClassVar[str] = "nodes of every class, one encoder and head"
     keeps_examples: ClassVar[bool] = True
     learned_type: ClassVar[type] = ErGnnLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {

@@ -114,6 +114,10 @@ class Hybrid(Learner):
     """
 
     name: ClassVar[str] = "hybrid"
+    display: ClassVar[str] = "Hybrid"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "-"
+    keeps: ClassVar[str] = "R and Q of the training and of the validation nodes, one encoder"
     learned_type: ClassVar[type] = HybridLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
 

@@ -42,6 +42,10 @@ class Joint(ModelLearner):
     """
 
     name: ClassVar[str] = "joint"
+    display: ClassVar[str] = "Joint"
+    family: ClassVar[str] = "bound"
+    paper: ClassVar[str] = "-"
+    keeps: ClassVar[str] = "every task graph"
     keeps_examples: ClassVar[bool] = True
     learned_type: ClassVar[type] = JointLearned
 

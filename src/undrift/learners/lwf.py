@@ -63,6 +63,10 @@ class Lwf(ModelLearner):
     """
 
     name: ClassVar[str] = "lwf"
+    display: ClassVar[str] = "LwF"
+    family: ClassVar[str] = "regularisation"
+    paper: ClassVar[str] = "Li and Hoiem, ECCV 2016"
+    keeps: ClassVar[str] = "one encoder and head"
     learned_type: ClassVar[type] = LwfLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "strength": (1.0, 10.0),

@@ -60,6 +60,10 @@ class Mas(ModelLearner):
     """
 
     name: ClassVar[str] = "mas"
+    display: ClassVar[str] = "MAS"
+    family: ClassVar[str] = "regularisation"
+    paper: ClassVar[str] = "Aljundi et al., ECCV 2018"
+    keeps: ClassVar[str] = "one encoder and head, an importance per parameter"
     learned_type: ClassVar[type] = MasLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (0.1, 1.0, 5.0, 25.0, 1e2, 1e4)}
 

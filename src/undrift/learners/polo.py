@@ -59,6 +59,10 @@ class Polo(ModelLearner):
     """
 
     name: ClassVar[str] = "polo"
+    display: ClassVar[str] = "POLO"
+    family: ClassVar[str] = "prototypes"
+    paper: ClassVar[str] = "Wang et al., ACM MM 2023"
+    keeps: ClassVar[str] = "one encoder and head, a mean and a radius per class"
     learned_type: ClassVar[type] = PoloLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "kd": (0.01, 0.4, 10.0),

@@ -87,6 +87,10 @@ class Propagation(Learner):
     """
 
     name: ClassVar[str] = "propagation"
+    display: ClassVar[str] = "Propagation"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "-"
+    keeps: ClassVar[str] = "R and Q of the training and of the validation nodes"
     learned_type: ClassVar[type] = PropagationLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"words": (1e3, 1e4, 1e5)}
 

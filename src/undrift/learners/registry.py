@@ -1,187 +1,173 @@
-"""Every method there is, one entry each; nothing is imported until a learner is made."""
+"""Every method by its name, ours and other packages'; what tables say of it is on its class."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import import_module
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undrift.errors import unknown_name
+from undrift.doors import Door
+from undrift.errors import InputError
 
 if TYPE_CHECKING:
     from undrift.learners.base import Learner
 
-__all__ = ["DEFAULT", "METHODS", "Method", "default_learner", "make_learner", "method_class"]
+__all__ = [
+    "DEFAULT",
+    "DOOR",
+    "METHODS",
+    "Method",
+    "default_learner",
+    "known_method",
+    "make_learner",
+    "method_class",
+    "recorded_name",
+]
+
+_OURS = {
+    "bare": "bare:Bare",
+    "joint": "joint:Joint",
+    "lwf": "lwf:Lwf",
+    "ewc": "ewc:Ewc",
+    "mas": "mas:Mas",
+    "twp": "twp:Twp",
+    "er-gnn": "er_gnn:ErGnn",
+    "cat": "cat:Cat",
+    "polo": "polo:Polo",
+    "efc": "efc:Efc",
+    "acil": "acil:Acil",
+    "ds-al": "ds_al:DsAl",
+    "dpcr": "dpcr:Dpcr",
+    "adr": "adr:Adr",
+    "adr-plus": "adr_plus:AdrPlus",
+    "propagation": "propagation:Propagation",
+    "hybrid": "hybrid:Hybrid",
+}
+
+DOOR = Door(
+    "method",
+    "undrift.methods",
+    {name: f"undrift.learners.{where}" for name, where in _OURS.items()},
+)
+"""Where a method's class is; another package's entry points in `undrift.methods` come after."""
+
+DEFAULT = "propagation"
+"""The method for those who have not chosen one: see docs/choosing-a-method.md."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """What the tables say about a method, and where its class is."""
+    """What tables say about a method, read from its class; of a broken one, why in `keeps`."""
 
     name: str
     display: str
-    family: str
-    paper: str
-    keeps_examples: bool
-    keeps: str
-    where: str
+    family: str = "other"
+    paper: str = "-"
+    keeps_examples: bool = False
+    keeps: str = "-"
 
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method("bare", "Bare", "bound", "-", False, "one encoder and head", "bare:Bare"),
-        Method("joint", "Joint", "bound", "-", True, "every task graph", "joint:Joint"),
-        Method(
-            "lwf",
-            "LwF",
-            "regularisation",
-            "Li and Hoiem, ECCV 2016",
-            False,
-            "one encoder and head",
-            "lwf:Lwf",
-        ),
-        Method(
-            "ewc",
-            "EWC",
-            "regularisation",
-            "Kirkpatrick et al., PNAS 2017",
-            False,
-            "one encoder and head, an importance and an anchor per parameter",
-            "ewc:Ewc",
-        ),
-        Method(
-            "mas",
-            "MAS",
-            "regularisation",
-            "Aljundi et al., ECCV 2018",
-            False,
-            "one encoder and head, an importance per parameter",
-            "mas:Mas",
-        ),
-        Method(
-            "twp",
-            "TWP",
-            "regularisation",
-            "Liu, Yang and Wang, AAAI 2021",
-            False,
-            "one encoder and head, an importance and an anchor per parameter",
-            "twp:Twp",
-        ),
-        Method(
-            "er-gnn",
-            "ER-GNN",
-            "rehearsal",
-            "Zhou and Cao, AAAI 2021",
-            True,
-            "nodes of every class, one encoder and head",
-            "er_gnn:ErGnn",
-        ),
-        Method(
-            "cat",
-            "CaT",
-            "rehearsal",
-            "Liu, Qiu and Huang, ICDM 2023",
-            True,
-            "a condensed graph per task, one encoder and head",
-            "cat:Cat",
-        ),
-        Method(
-            "polo",
-            "POLO",
-            "prototypes",
-            "Wang et al., ACM MM 2023",
-            False,
-            "one encoder and head, a mean and a radius per class",
-            "polo:Polo",
-        ),
-        Method(
-            "efc",
-            "EFC",
-            "prototypes",
-            "Magistri et al., ICLR 2024",
-            False,
-            "one encoder and head, a mean and a covariance per class, E",
-            "efc:Efc",
-        ),
-        Method(
-            "acil",
-            "ACIL",
-            "analytic",
-            "Zhuang et al., NeurIPS 2022",
-            False,
-            "R and Q of the classifier, one encoder",
-            "acil:Acil",
-        ),
-        Method(
-            "ds-al",
-            "DS-AL",
-            "analytic",
-            "Zhuang et al., AAAI 2024",
-            False,
-            "R and Q of two streams, one encoder",
-            "ds_al:DsAl",
-        ),
-        Method(
-            "dpcr",
-            "DPCR",
-            "analytic",
-            "He et al., ICML 2025",
-            False,
-            "mean and second moment per class, one model",
-            "dpcr:Dpcr",
-        ),
-        Method(
-            "adr",
-            "ADR",
-            "analytic",
-            "Song, Guan and Kong, Analytic Drift Resister",
-            False,
-            "R and Q per layer and of the classifier, two encoders",
-            "adr:Adr",
-        ),
-        Method(
-            "adr-plus",
-            "ADR+",
-            "analytic",
-            "-",
-            False,
-            "R and Q per layer and of the classifier, two encoders",
-            "adr_plus:AdrPlus",
-        ),
-        Method(
-            "propagation",
-            "Propagation",
-            "analytic",
-            "-",
-            False,
-            "R and Q of the training and of the validation nodes",
-            "propagation:Propagation",
-        ),
-        Method(
-            "hybrid",
-            "Hybrid",
-            "analytic",
-            "-",
-            False,
-            "R and Q of the training and of the validation nodes, one encoder",
-            "hybrid:Hybrid",
-        ),
-    )
-}
+_FACTS = tuple(f.name for f in fields(Method))
+
+
+class _Methods(Mapping[str, Method]):
+    """Every method by name, in order, read from its class when asked for.
+
+    A method spelled out as `module:Class` is not listed, but is known if it can be loaded.
+    """
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(DOOR.names())
+
+    def __len__(self) -> int:
+        return len(DOOR.names())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in DOOR or (":" in name and _loads(name)))
+
+    def __getitem__(self, name: str) -> Method:
+        if name not in self:
+            raise KeyError(name)
+        try:
+            facts = _written(DOOR.own[name]) if name in DOOR.own else _said(method_class(name))
+        except InputError as error:
+            return Method(name, name, family="broken", keeps=str(error))
+        return Method(**{**facts, "name": name})
+
+
+METHODS: Mapping[str, Method] = _Methods()
+
+
+@lru_cache(maxsize=64)
+def _written(where: str) -> dict[str, Any]:
+    """What one of our classes says of itself, read and not run: that would import torch."""
+    module, _, name = where.partition(":")
+    found = find_spec(module)
+    assert found is not None and found.origin is not None  # noqa: S101, PT018  # it is our own
+    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+    kind = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+    lines = [line for line in kind.body if isinstance(line, ast.AnnAssign)]
+    told = {
+        ast.unparse(n.target): n.value.value for n in lines if isinstance(n.value, ast.Constant)
+    }
+    return {fact: told[fact] for fact in _FACTS if fact in told}
+
+
+def _said(kind: type[Learner]) -> dict[str, Any]:
+    return {fact: getattr(kind, fact) for fact in _FACTS}
 
 
 def method_class(name: str) -> type[Learner]:
-    """The class behind a method's name; an unknown name prints the list."""
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
-    module, _, attribute = METHODS[name].where.partition(":")
-    found: type[Learner] = getattr(import_module(f"undrift.learners.{module}"), attribute)
+    """The class behind a method's name; an unknown name prints the list, a broken one says why.
+
+    >>> method_class("undrift.learners.adr:Adr") is method_class("adr")
+    True
+    """
+    from undrift.learners.base import Learner
+
+    found = DOOR.load(name)
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise InputError(
+            f"method {name!r} is {found!r}, which is no learner; name a subclass of undrift.Learner"
+        )
+    if ":" not in name and found.name != name:
+        raise InputError(
+            f"method {name!r} of the package {DOOR.origin(name)} is called {found.name!r} by its "
+            "class; give the entry point the name of the class"
+        )
     return found
 
 
-DEFAULT = "propagation"
-"""The method for those who have not chosen one: see docs/choosing-a-method.md."""
+@lru_cache(maxsize=64)
+def _loads(name: str) -> bool:
+    try:
+        return bool(method_class(name))
+    except InputError:
+        return False
+
+
+def known_method(name: str) -> str:
+    """The name of a method to record; one that is not there is an `InputError`.
+
+    A listed name imports nothing; `module:Class` is loaded.
+    """
+    if name not in DOOR:
+        method_class(name)
+    return recorded_name(name)
+
+
+def recorded_name(method: str | type[Learner]) -> str:
+    """The name under which a method can be found again: short where it has one.
+
+    >>> recorded_name("undrift.learners.adr:Adr"), recorded_name("my.package:Mine")
+    ('adr', 'my.package:Mine')
+    """
+    where = method if isinstance(method, str) else f"{method.__module__}:{method.__qualname__}"
+    return next((name for name in DOOR.names() if DOOR.where(name) == where), where)
 
 
 def default_learner(seed: int = 0, device: str = "cpu") -> Learner:

@@ -66,6 +66,10 @@ class Twp(ModelLearner):
     """
 
     name: ClassVar[str] = "twp"
+    display: ClassVar[str] = "TWP"
+    family: ClassVar[str] = "regularisation"
+    paper: ClassVar[str] = "Liu, Yang and Wang, AAAI 2021"
+    keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
     learned_type: ClassVar[type] = TwpLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "loss_strength": (1e2, 1e4, 1e6, 1e7),

@@ -110,4 +110,5 @@ def seeds_of(groups: Iterable[Sequence[Result]]) -> str:
 def strangers_of(groups: Groups) -> dict[str, int]:
     """The place of every method that is not registered, for `style_of`."""
     names = dict.fromkeys(method for by_method in groups.values() for method in by_method)
-    return {name: k for k, name in enumerate(name for name in names if name not in METHODS)}
+    listed = set(METHODS)
+    return {name: k for k, name in enumerate(name for name in names if name not in listed)}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paper.compact import is_compact, main, read_compact, rounded, write_compact
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.compact import is_compact, main, read_compact, rounded, write_compact
 from undrift.experiments.manifest import Cell, Manifest, Skipped, save_manifest
 from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
 from undrift.experiments.search_record import Search, SearchSpec, Trial
@@ -20,6 +20,8 @@ from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records
 
 ROWS = [[100 / 3], [70.0, 200 / 3]]
+
+ROOT = Path(__file__).parents[2]
 
 
 def graded(rows: list[list[float]]) -> Graded[Metrics]:
@@ -234,9 +236,8 @@ def test_the_command(some: Records, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_torch_is_not_imported() -> None:
-    code = (
-        "import sys, undrift.experiments.compact, undrift.experiments.claims\n"
-        "print('torch' in sys.modules)"
+    code = "import sys, paper.compact, paper.claims\nprint('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

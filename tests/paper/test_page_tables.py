@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from undrift.reporting.compare import compare
-from undrift.reporting.comparison import Comparison
-from undrift.reporting.results_tables import (
+from paper.page_tables import (
     accuracy_table,
     chosen_table,
     cost_table,
     large_differences,
 )
+from undrift.reporting.compare import compare
+from undrift.reporting.comparison import Comparison
 
 
 def cells(line: str) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from paper.csv_lines import Line, grades, lines_of, packed
 from undrift.errors import InputError
-from undrift.experiments.csv_lines import Line, grades, lines_of, packed
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec
 

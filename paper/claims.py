@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from undrift.experiments.claim import Claim
-from undrift.experiments.claim_checks import RUN_CHECKS, SEARCH_CHECKS
-from undrift.experiments.claim_runs import adr_searches, claimed_runs
+from paper.claim import Claim
+from paper.claim_checks import RUN_CHECKS, SEARCH_CHECKS
+from paper.claim_runs import adr_searches, claimed_runs
 from undrift.experiments.store import Records
 
 __all__ = ["Claim", "claims_of"]

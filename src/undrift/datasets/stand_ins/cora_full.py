@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.npz import read_topology
-from undrift.datasets.stand_in_cache import cached_matrix
+from undrift.datasets.stand_ins.cache import cached_matrix
 from undrift.datasets.synthetic import draw_words, word_chances
 from undrift.graphs import Graph
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from undrift.experiments.claims import claims_of
-from undrift.experiments.compact import is_compact, read_compact, write_compact
+from paper.claims import claims_of
+from paper.compact import is_compact, read_compact, write_compact
+from paper.page import main, results_page
+from paper.words import Words
 from undrift.experiments.store import Records
 from undrift.reporting.compare import compare
-from undrift.reporting.results_page import main, results_page
-from undrift.reporting.results_words import Words
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "paper" / "recorded"

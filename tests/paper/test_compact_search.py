@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from undrift.experiments.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
-from undrift.experiments.csv_lines import write_lines
+from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
+from paper.csv_lines import write_lines
 from undrift.experiments.search import settings_of
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec

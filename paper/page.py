@@ -1,6 +1,6 @@
 """`docs/results.md`, made from the tables in `results/`: `make results`.
 
-    python -m undrift.reporting.results_page results docs/results.md [--check]
+    python -m paper page results docs/results.md [--check]
 
 makes the page and exits with 1 if it was another before; with `--check` it is only compared.
 """
@@ -13,22 +13,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from undrift.errors import InputError
-from undrift.experiments.claims import claims_of
-from undrift.experiments.compact import read_compact
-from undrift.experiments.plans import PLANS
-from undrift.reporting.compare import compare
-from undrift.reporting.markdown_text import bullets, prose
-from undrift.reporting.names import stream_title
-from undrift.reporting.results_claims import claims_table, contradictions, evidence_of
-from undrift.reporting.results_tables import (
+from paper.claims import claims_of
+from paper.compact import read_compact
+from paper.markdown_text import bullets, prose
+from paper.page_claims import claims_table, contradictions, evidence_of
+from paper.page_tables import (
     EDGE,
     accuracy_table,
     chosen_table,
     cost_table,
     large_differences,
 )
-from undrift.reporting.results_words import Words, read_words
+from paper.words import Words, read_words
+from undrift.errors import InputError
+from undrift.experiments.plans import PLANS
+from undrift.reporting.compare import compare
+from undrift.reporting.names import stream_title
 from undrift.reporting.table_layout import legend
 from undrift.reporting.table_markdown import escape_markdown
 from undrift.storage.files import write_atomically
@@ -257,7 +257,7 @@ def _streams(tables: Tables) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Make the page, or with `--check` only compare: 1 where it is not what the tables give."""
-    parser = argparse.ArgumentParser(prog="python -m undrift.reporting.results_page")
+    parser = argparse.ArgumentParser(prog="python -m paper page")
     parser.add_argument("tables", type=Path, help="the folder with runs.csv, such as results")
     parser.add_argument("page", type=Path, help="the page to make, such as docs/results.md")
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
@@ -288,7 +288,3 @@ def _made(tables: Path, page: Path) -> str:
     words = read_words(tables, streams, rows)
     figures = sorted(path.stem for path in (page.parent / "figures").glob("*.svg"))
     return results_page(records, words, figures)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

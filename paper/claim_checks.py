@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from undrift.experiments.claim import Claim
-from undrift.experiments.claim_runs import Runs
+from paper.claim import Claim
+from paper.claim_runs import Runs
 from undrift.experiments.published import Table, published, published_rows
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
+from paper.csv_lines import Line, lines_of, number, packed, write_lines
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
-from undrift.experiments.csv_lines import Line, lines_of, number, packed, write_lines
 from undrift.experiments.manifest import Cell, Manifest, Skipped
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.spec import RunSpec
@@ -74,7 +74,7 @@ def read_compact(folder: str | Path) -> Records:
     if not is_compact(source):
         raise InputError(
             f"there is no {source / 'runs.csv'}; make one with python -m "
-            f"undrift.experiments.compact RUNS {source}"
+            f"paper.compact RUNS {source}"
         )
     results: dict[str, Result] = {}
     for line in lines_of(source / "runs.csv", RUN_COLUMNS):
@@ -267,9 +267,9 @@ def _cell(line: Line, results: dict[str, Result]) -> Cell:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m undrift.experiments.compact RUNS FOLDER`: make the tables of a results folder."""
+    """`python -m paper compact RUNS FOLDER`: make the tables of a results folder."""
     if len(arguments) != 2:
-        sys.stderr.write("usage: python -m undrift.experiments.compact RUNS FOLDER\n")
+        sys.stderr.write("usage: python -m paper compact RUNS FOLDER\n")
         return 2
     try:
         records = load_records(arguments[0])
@@ -281,7 +281,3 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"left out: {sentence}\n")
     sys.stdout.write(f"{len(records.results)} runs: {', '.join(map(str, written))}\n")
     return 1 if records.damaged else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

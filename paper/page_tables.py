@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from paper.markdown_text import grid
 from undrift.learners.registry import METHODS
-from undrift.reporting.markdown_text import grid
 from undrift.reporting.names import METRICS, row_label, stream_title
 from undrift.reporting.table_layout import COSTS, cost_text
 from undrift.reporting.table_markdown import escape_markdown

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from undrift.reporting.markdown_text import bullets, grid, prose
+from paper.markdown_text import bullets, grid, prose
 
 
 def test_prose_keeps_paragraphs_and_breaks_no_word() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from paper.csv_lines import Line, lines_of, write_lines
 from undrift.errors import InputError
-from undrift.experiments.csv_lines import Line, lines_of, write_lines
 
 
 def write(tmp_path: Path, text: str) -> Path:

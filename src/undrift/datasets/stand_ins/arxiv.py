@@ -10,8 +10,8 @@ import torch
 
 from undrift.datasets.arrays import Array, open_npz
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.stand_in_cache import cached_matrix
-from undrift.datasets.stand_in_draws import attainable, features_of, generator
+from undrift.datasets.stand_ins.cache import cached_matrix
+from undrift.datasets.stand_ins.draws import attainable, features_of, generator
 from undrift.datasets.synthetic import draw_pairs
 from undrift.graphs import Graph
 from undrift.sparse import Csr

@@ -49,13 +49,9 @@ class StandIn:
 STAND_INS: dict[str, StandIn] = {
     stand_in.dataset: stand_in
     for stand_in in (
-        StandIn(
-            "cora-full", "cora_full_topology.npz", "real links and labels", "stand_in_cora_full"
-        ),
-        StandIn(
-            "ogbn-arxiv", "arxiv_labels_split.npz", "real labels", "stand_in_arxiv", directed=True
-        ),
-        StandIn("reddit", None, "all generated", "stand_in_reddit", scalable=True),
+        StandIn("cora-full", "cora_full_topology.npz", "real links and labels", "cora_full"),
+        StandIn("ogbn-arxiv", "arxiv_labels_split.npz", "real labels", "arxiv", directed=True),
+        StandIn("reddit", None, "all generated", "reddit", scalable=True),
     )
 }
 
@@ -79,7 +75,7 @@ def load_stand_in(
     options = {"scale": scale} if stand_in.scalable else {}
     options |= {"directed": directed} if stand_in.directed else {}
     call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
-    provenance = {"generator": f"undrift.datasets.{stand_in.maker}.make({call})"}
+    provenance = {"generator": f"undrift.datasets.stand_ins.{stand_in.maker}.make({call})"}
     graph, edges = _maker(stand_in)(_real_part(stand_in, provenance), scale, directed, seed)
     _check_statistics(graph, edges, stand_in, scale)
     return graph, provenance
@@ -98,7 +94,7 @@ def _real_part(stand_in: StandIn, provenance: dict[str, str]) -> Path | None:
 
 def _maker(stand_in: StandIn) -> Callable[..., tuple[Graph, int]]:
     make: Callable[..., tuple[Graph, int]] = import_module(
-        f"undrift.datasets.{stand_in.maker}"
+        f"undrift.datasets.stand_ins.{stand_in.maker}"
     ).make
     return make
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from undrift.experiments.claim import Claim
-from undrift.reporting.results_claims import claims_table, contradictions, evidence_of
+from paper.claim import Claim
+from paper.page_claims import claims_table, contradictions, evidence_of
 
 CLAIMS = [
     Claim("first", "ADR is first in A_f", "cs-cl", True, "91 and 90.", 5, True, partial=True),

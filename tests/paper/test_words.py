@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from paper.words import Words, read_words
 from undrift.errors import InputError
-from undrift.reporting.results_words import Words, read_words
 
 STREAMS, ROWS = ["cs-cl", "photo-cl"], ["adr", "cat"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from undrift.reporting.markdown_text import grid
+from paper.markdown_text import grid
+from paper.page_tables import DASH
 from undrift.reporting.names import stream_title
-from undrift.reporting.results_tables import DASH
 from undrift.reporting.table_markdown import escape_markdown
 
 if TYPE_CHECKING:
-    from undrift.experiments.claims import Claim
+    from paper.claims import Claim
 
 __all__ = ["claims_table", "contradictions", "evidence_of"]
 

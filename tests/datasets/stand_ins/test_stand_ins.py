@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from undrift.datasets import catalogue, stand_in_arxiv, stand_in_cora_full, stand_ins
+from undrift.datasets import catalogue, stand_ins
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.stand_in_draws import features_of, generator
-from undrift.datasets.stand_ins import STAND_INS, load_stand_in, scaled_classes, scaled_links
+from undrift.datasets.stand_ins import (
+    STAND_INS,
+    arxiv,
+    cora_full,
+    load_stand_in,
+    scaled_classes,
+    scaled_links,
+)
+from undrift.datasets.stand_ins.draws import features_of, generator
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
@@ -111,7 +118,7 @@ def test_generating_leaves_the_global_generators_alone():
 
 def test_the_provenance_is_the_call():
     _, provenance = load_stand_in("reddit", scale=0.01, seed=4)
-    assert provenance == {"generator": "undrift.datasets.stand_in_reddit.make(scale=0.01, seed=4)"}
+    assert provenance == {"generator": "undrift.datasets.stand_ins.reddit.make(scale=0.01, seed=4)"}
 
 
 # arxiv and corafull, on small files of the same layout ---------------------------------------
@@ -125,7 +132,7 @@ def arxiv_file(monkeypatch, tmp_path):
     np.savez(tmp_path / "arxiv_labels_split.npz", label=labels.astype(np.int16))
     changed = dataclasses.replace(DATASETS["ogbn-arxiv"], nodes=4000, edges=28_000, classes=5)
     monkeypatch.setitem(catalogue.DATASETS, "ogbn-arxiv", changed)
-    monkeypatch.setattr(stand_in_arxiv, "PAIRS", 27_800)
+    monkeypatch.setattr(arxiv, "PAIRS", 27_800)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     return labels
 
@@ -269,7 +276,7 @@ def test_every_stand_in_has_its_dataset_and_its_module():
 def test_features_are_class_means_plus_noise_in_pieces(monkeypatch):
     labels = np.arange(1000) % 2
     whole = features_of(labels, 50, 2.0, generator(0, "features"))
-    monkeypatch.setattr("undrift.datasets.stand_in_draws._ROWS", 64)
+    monkeypatch.setattr("undrift.datasets.stand_ins.draws._ROWS", 64)
     pieces = features_of(labels, 50, 2.0, generator(0, "features"))
     assert torch.equal(whole, pieces)
     apart = (whole[labels == 0].mean(dim=0) - whole[labels == 1].mean(dim=0)).norm()
@@ -278,6 +285,6 @@ def test_features_are_class_means_plus_noise_in_pieces(monkeypatch):
 
 
 def test_another_seed_draws_other_words_of_corafull(cora_file):
-    first, _ = stand_in_cora_full.make(cora_file, 1.0, False, 0)
-    second, _ = stand_in_cora_full.make(cora_file, 1.0, False, 1)
+    first, _ = cora_full.make(cora_file, 1.0, False, 0)
+    second, _ = cora_full.make(cora_file, 1.0, False, 1)
     assert not torch.equal(first.features.indices, second.features.indices)

@@ -8,9 +8,9 @@ import torch
 
 from undrift.datasets.arrays import Array
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.stand_in_cache import cached_matrix
-from undrift.datasets.stand_in_draws import attainable, features_of, generator
 from undrift.datasets.stand_ins import scaled_classes, scaled_links
+from undrift.datasets.stand_ins.cache import cached_matrix
+from undrift.datasets.stand_ins.draws import attainable, features_of, generator
 from undrift.datasets.synthetic import draw_pairs
 from undrift.graphs import Graph
 from undrift.sparse import Csr

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from paper.claim_runs import adr_searches, claimed_runs
+from paper.claims import claims_of
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.claim_runs import adr_searches, claimed_runs
-from undrift.experiments.claims import claims_of
 from undrift.experiments.manifest import Cell, Manifest
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.search_record import Search, SearchSpec

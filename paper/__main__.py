@@ -1,0 +1,22 @@
+"""`python -m paper compact RUNS FOLDER` and `python -m paper page TABLES PAGE [--check]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from paper import compact, page
+
+_COMMANDS = {"compact": compact.main, "page": page.main}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the tables of a results folder, or the page of those tables."""
+    if not arguments or arguments[0] not in _COMMANDS:
+        sys.stderr.write(f"usage: python -m paper {' | '.join(_COMMANDS)} ...\n")
+        return 2
+    return _COMMANDS[arguments[0]](list(arguments[1:]))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
