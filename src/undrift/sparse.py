@@ -204,7 +204,8 @@ class Csr:
             return (self @ ones).flatten()
         # on the CPU: a GPU adds in any order, and the same seed must give the same bits
         columns, values = self.indices.long().cpu(), self.values.cpu()
-        return torch.bincount(columns, weights=values, minlength=self.shape[1]).to(self.device)
+        sums = torch.bincount(columns, weights=values, minlength=self.shape[1])
+        return sums.to(self.values)
 
     def t(self) -> Csr:
         """The transpose, in one pass over the entries; a symmetric matrix is its own."""

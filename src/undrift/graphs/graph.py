@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ class Graph:
     labels: Tensor | None = None
     # no fields of the constructor: neither is part of a saved state
     operator: Operators = field(init=False, repr=False)
-    masks: Mapping[str, Tensor] = field(default=MappingProxyType({}), init=False, repr=False)
+    masks: Mapping[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         shape = tuple(self.features.shape)
@@ -244,7 +243,7 @@ class Graph:
                 )
         same = replace(self)
         there = {name: mask.to(self.device) for name, mask in columns.items()}
-        object.__setattr__(same, "masks", MappingProxyType(there))
+        object.__setattr__(same, "masks", there)
         return same
 
     def subgraph(self, nodes: Any) -> Graph:
