@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
 from paper.csv_lines import Line, lines_of, number, packed, write_lines
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Cell, Manifest, Skipped
-from undrift.experiments.result import Cost, Graded, Metrics, Result
+from undrift.experiments.result import Cost, Graded, Metrics, Result, graded_metrics
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records, load_records
 from undrift.experiments.table import flat_row
@@ -24,7 +26,7 @@ from undrift.experiments.table import flat_row
 __all__ = ["is_compact", "read_compact", "rounded", "write_compact"]
 
 DECIMALS = 6
-_GRADES = ("a_avg", "a_f", "a_l", "forgetting")
+_GRADES = tuple(METRICS)
 _CLOSE = 2e-6  # half a digit of every accuracy, added up
 
 RUN_COLUMNS = (
@@ -32,7 +34,7 @@ RUN_COLUMNS = (
     *(prefix + name for prefix in ("", "node_", "val_", "val_node_") for name in _GRADES),
     *("drift", "seconds_total", "seconds", "peak_memory_mb", "state_mb", "state_bytes"),
     *("threads", "torch", "matrix", "node_matrix"),
-    *("data_sha256", "split_sha256", "stream_sha256"),
+    *("data_sha256", "split_sha256", "stream_sha256", "imbalance"),
 )
 PLAN_COLUMNS = ("plan", "title", "rule", "rows", "streams", "skipped")
 CELL_COLUMNS = ("plan", "row", "method", "stream", "seed", "run", "search", "failed")
@@ -73,8 +75,8 @@ def read_compact(folder: str | Path) -> Records:
     source = Path(folder)
     if not is_compact(source):
         raise InputError(
-            f"there is no {source / 'runs.csv'}; make one with python -m "
-            f"paper.compact RUNS {source}"
+            f"there is no {source / 'runs.csv'}; make one with python -m paper compact RUNS "
+            f"{source}"
         )
     results: dict[str, Result] = {}
     for line in lines_of(source / "runs.csv", RUN_COLUMNS):
@@ -120,17 +122,13 @@ def rounded(result: Result) -> Result:
     return result.model_copy(
         update={
             "matrix": matrix,
-            "metrics": _metrics(matrix),
+            "metrics": graded_metrics(
+                AccuracyMatrix(matrix.by_class), AccuracyMatrix(matrix.by_node)
+            ),
             "drift": _round(result.drift),
+            "imbalance": _round(result.imbalance),
             "cost": cost,
         }
-    )
-
-
-def _metrics(matrix: Graded[list[list[float]]]) -> Graded[Metrics]:
-    return Graded[Metrics](
-        by_class=Metrics.of(AccuracyMatrix(matrix.by_class)),
-        by_node=Metrics.of(AccuracyMatrix(matrix.by_node)),
     )
 
 
@@ -157,7 +155,15 @@ def _run_line(result: Result) -> dict[str, Any]:
         "matrix": packed(result.matrix.by_class),
         "node_matrix": packed(result.matrix.by_node),
         "stream_sha256": result.spec.stream_sha256,
+        "imbalance": _ratios(result.imbalance),
     }
+
+
+def _ratios(imbalance: list[float] | None) -> str | None:
+    """JSON has no infinity: it is written as null."""
+    if imbalance is None:
+        return None
+    return packed([number(rho, DECIMALS) if isfinite(rho) else None for rho in imbalance])
 
 
 def _run(line: Line) -> Result:
@@ -175,7 +181,7 @@ def _run(line: Line) -> Result:
     matrix = Graded[list[list[float]]](
         by_class=line.json("matrix"), by_node=line.json("node_matrix")
     )
-    metrics = _metrics(matrix)
+    metrics = graded_metrics(AccuracyMatrix(matrix.by_class), AccuracyMatrix(matrix.by_node))
     _check_metrics(line, metrics)
     memory = line["peak_memory_mb"]
     hashes = {"sha256": line["data_sha256"], "split_sha256": line["split_sha256"]}
@@ -197,12 +203,15 @@ def _run(line: Line) -> Result:
             **{name: text for name, text in hashes.items() if text},
             "stand_in": line.flag("stand_in"),
         },
+        imbalance=line.json("imbalance") if line["imbalance"] else None,
     )
 
 
 def _check_metrics(line: Line, metrics: Graded[Metrics]) -> None:
     for prefix, graded in (("", metrics.by_class), ("node_", metrics.by_node)):
         for name in _GRADES:
+            if not line[prefix + name]:  # recorded before there was this metric
+                continue
             written, found = line.real(prefix + name), getattr(graded, name)
             if not abs(written - found) <= _CLOSE:
                 raise InputError(f"{prefix}{name} is {written}, but its matrix gives {found:.6f}")

@@ -8,16 +8,15 @@ from typing import Any
 
 from paper.csv_lines import Line, grades, lines_of, packed
 from undrift.errors import InputError
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec
 
 __all__ = ["SEARCH_COLUMNS", "searches_from", "trial_lines"]
 
-_GRADES = ("a_avg", "a_f", "a_l", "forgetting")
-
 SEARCH_COLUMNS = (
     *("search", "stream", "method", "seed", "protocol", "device", "fixed", "setting", "chosen"),
-    *(prefix + name for prefix in ("val_", "val_node_") for name in _GRADES),
+    *(prefix + name for prefix in ("val_", "val_node_") for name in METRICS),
     *("failed", "seconds", "shared_with", "threads", "stream_sha256"),
 )
 

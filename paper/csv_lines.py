@@ -13,11 +13,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from undrift.errors import InputError
+from undrift.evaluation.metrics import METRICS
+from undrift.experiments.record import complaint
 from undrift.experiments.result import Graded, Metrics
-from undrift.experiments.spec import complaint
 from undrift.storage.files import write_atomically
 
-__all__ = ["Line", "grades", "lines_of", "number", "packed", "write_lines"]
+__all__ = ["LATER", "Line", "grades", "lines_of", "number", "packed", "write_lines"]
+
+LATER = {"imbalance"}.union(
+    prefix + key for prefix in ("", "node_", "val_", "val_node_") for key in METRICS
+)
+"""Columns that a table which was written before they were recorded has not."""
 
 
 def number(value: float, decimals: int) -> float:
@@ -71,7 +77,10 @@ def _cell(value: object) -> str:
 
 
 def lines_of(path: Path, columns: Sequence[str]) -> Iterator[Line]:
-    """Every line after the header, which must be these columns."""
+    """Every line after the header, which must be these columns.
+
+    Only what was recorded later (`LATER`, a new metric) may be absent.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -80,14 +89,14 @@ def lines_of(path: Path, columns: Sequence[str]) -> Iterator[Line]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(reader, [])
-        if header != list(columns):
+        if header != [name for name in columns if name in header or name not in LATER]:
             odd = sorted(set(header) ^ set(columns)) or ["their order"]
             raise InputError(
                 f"{path}, line 1: these are not the columns of this version (differ: "
                 f"{', '.join(odd)}); make the file again"
             )
         for cells in reader:
-            yield Line(path, reader.line_num, columns, cells)
+            yield Line(path, reader.line_num, header, cells)
     except csv.Error as error:
         raise InputError(
             f"{path}, line {reader.line_num}: {error}; restore the file from the repository"
@@ -128,7 +137,7 @@ class Line:
             raise self._wrong(str(error)) from error
 
     def __getitem__(self, column: str) -> str:
-        return self._cells[column]
+        return self._cells.get(column, "") if column in LATER else self._cells[column]
 
     def whole(self, column: str) -> int:
         """The whole number of a column."""
@@ -161,11 +170,13 @@ class Line:
         """What `grades` wrote; None where the cells are empty."""
         if not self[f"{prefix}a_avg"]:
             return None
-        names = Metrics.model_fields
         return Graded[Metrics](
-            by_class=Metrics(**{name: self.real(prefix + name) for name in names}),
-            by_node=Metrics(**{name: self.real(f"{prefix}node_{name}") for name in names}),
+            by_class=self._metrics(prefix), by_node=self._metrics(f"{prefix}node_")
         )
+
+    def _metrics(self, prefix: str) -> Metrics:
+        there = {key: prefix + key for key in METRICS if self[prefix + key]}
+        return Metrics.model_validate({key: self.real(column) for key, column in there.items()})
 
     def _wrong(self, why: str) -> InputError:
         return InputError(

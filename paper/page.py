@@ -26,6 +26,7 @@ from paper.page_tables import (
 )
 from paper.words import Words, read_words
 from undrift.errors import InputError
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.plans import PLANS
 from undrift.reporting.compare import compare
 from undrift.reporting.names import stream_title
@@ -44,7 +45,6 @@ __all__ = ["LARGE", "main", "results_page"]
 LARGE = 5.0
 """Points: a difference to the paper beyond this is listed and asks for a reason."""
 
-_METRICS = ("a_avg", "a_f", "a_l", "forgetting")
 _TABLES = ("paper-table1", "paper-ablation")
 
 Tables = list[tuple["Comparison", "Comparison"]]
@@ -59,7 +59,7 @@ def results_page(records: Records, words: Words, figures: Iterable[str] = ()) ->
     manifests = _on_the_page(records.manifests)
     tables: Tables = [
         (
-            compare(records.results, manifest, metrics=_METRICS),
+            compare(records.results, manifest, metrics=tuple(METRICS)),
             compare(records.results, manifest, metrics=("a_f",), grading="node"),
         )
         for manifest in manifests

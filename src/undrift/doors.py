@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from undrift.errors import InputError, unknown_name
@@ -64,6 +67,34 @@ class Door:
         if ":" in name:
             return _imported(name, f"{self.what} {name!r}")
         raise unknown_name(self.what, name, self.names())
+
+    def facts(self, name: str, wanted: Collection[str]) -> dict[str, Any]:
+        """Constants of the class behind a name, those it has; of our own without importing it.
+
+        >>> Door("method", "none", {"adr": "undrift.learners.adr:Adr"}).facts("adr", ["display"])
+        {'display': 'ADR'}
+        """
+        if name in self.own:
+            told = _written(self.own[name])
+            return {fact: told[fact] for fact in wanted if fact in told}
+        found = self.load(name)
+        return {fact: getattr(found, fact) for fact in wanted if hasattr(found, fact)}
+
+
+@lru_cache(maxsize=64)
+def _written(where: str) -> dict[str, Any]:
+    """What a class says of itself in its source, read and not run: that would import torch."""
+    module, _, name = where.partition(":")
+    found = find_spec(module)
+    assert found is not None and found.origin is not None  # noqa: S101, PT018  # it is our own
+    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+    kind = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    lines = [line for line in kind.body if isinstance(line, ast.AnnAssign)]
+    return {
+        ast.unparse(line.target): line.value.value
+        for line in lines
+        if isinstance(line.value, ast.Constant)
+    }
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -18,7 +18,7 @@ from undrift.experiments.jobs import Job
 from undrift.experiments.manifest import load_manifest, manifest_path
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.result import load_result, result_path
-from undrift.experiments.run import run
+from undrift.experiments.run import prepare
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, Settings, perform
 from undrift.storage.lock import alone
@@ -41,6 +41,11 @@ def stream(tmp_path: Path) -> str:
     path = tmp_path / "stream.toml"
     path.write_text('name = "tiny"\n[graph]\nnpz = "graph.npz"\n[tasks]\nbase = 2\nincrement = 2\n')
     return str(path)
+
+
+def matrix_of(spec: RunSpec) -> object:
+    ready = prepare(spec)
+    return ready.result(ready.evaluate()).matrix
 
 
 def plan(stream: str, **changes: Any) -> Plan:
@@ -71,7 +76,7 @@ def test_what_is_missing_is_made_and_nothing_twice(tmp_path: Path, stream: str) 
             seed=cell.seed,
             params=cell.params,
         )
-        assert load_result(out / cell.run / "result.json").matrix == run(spec).matrix
+        assert load_result(out / cell.run / "result.json").matrix == matrix_of(spec)
     assert not list(out.rglob("*.safetensors"))
     before = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
     again = bench([mine], out, workers=2)
@@ -92,7 +97,7 @@ def test_a_damaged_result_is_made_again(tmp_path: Path, stream: str) -> None:
     path.write_text(whole[:100])
     assert len(survey([mine], out).pending) == 1
     bench([mine], out)
-    assert load_result(path).matrix == run(next(iter(mine.cells())).run).matrix
+    assert load_result(path).matrix == matrix_of(next(iter(mine.cells())).run)
 
 
 def test_a_failed_run_stands_alone(tmp_path: Path, stream: str) -> None:
@@ -160,7 +165,7 @@ def test_an_error_is_said_with_its_trace(
 def test_checkpoints_are_written_only_if_wanted(
     tmp_path: Path, stream: str, heard: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from undrift.experiments import execute as module
+    from undrift.experiments import run as module
 
     written: list[Path] = []
     monkeypatch.setattr(module, "save_checkpoint", lambda folder, *_: written.append(folder))

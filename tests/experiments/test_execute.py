@@ -11,9 +11,8 @@ import pytest
 from undrift.evaluation.loop import Evaluation
 from undrift.experiments import run as module
 from undrift.experiments.checkpoint import checkpoint_path
-from undrift.experiments.execute import embedding_path, execute
-from undrift.experiments.result import load_result, result_path
-from undrift.experiments.run import prepare, run
+from undrift.experiments.result import embedding_path, load_result, result_path
+from undrift.experiments.run import execute, prepare
 from undrift.experiments.spec import RunSpec
 from undrift.testing.graphs import tiny_stream
 
@@ -59,7 +58,8 @@ def test_a_run_that_was_cut_goes_on_and_ends_the_same(tmp_path: Path, cut: int) 
         prepare(SPEC), tmp_path, after_task=lambda t, _: tasks.append(t), checkpoints=True
     )
     assert tasks == list(range(cut + 1, 3))
-    whole = run(SPEC)
+    ready = prepare(SPEC)
+    whole = ready.result(ready.evaluate())
     assert found.matrix == whole.matrix
     assert found.drift == whole.drift
     assert not checkpoint_path(folder).exists()

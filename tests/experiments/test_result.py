@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def record() -> dict[str, Any]:
         },
         "versions": {"undrift": "0.1.0", "torch": "2", "python": "3.11"},
         "provenance": {"sha256": "ab", "stand_in": False},
+        "imbalance": [1.5, None],
     }
 
 
@@ -139,13 +141,60 @@ def test_a_wrong_part_is_named(tmp_path: Path, where: str, value: Any) -> None:
 
 def test_a_result_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) -> None:
     old = record()
-    del old["format"], old["cost"]["state_bytes"]
+    del old["format"], old["imbalance"], old["cost"]["state_bytes"]
     path = tmp_path / "result.json"
     path.write_text(json.dumps(old))
     migrated = load_result(path)
     assert migrated.cost.state_bytes == []
     written = json.loads(save_result(migrated, tmp_path).read_text())
-    assert written == record() | {"cost": record()["cost"] | {"state_bytes": []}}
+    old["cost"]["state_bytes"] = []
+    assert written == old | {"format": FORMAT, "imbalance": None}
+
+
+def test_a_result_of_the_second_format_has_no_imbalance(tmp_path: Path) -> None:
+    old = record() | {"format": 2}
+    del old["imbalance"]
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(old))
+    assert load_result(path).imbalance is None
+    assert load_result(path).format == FORMAT
+
+
+def test_a_metric_that_is_younger_than_the_file_is_computed_from_the_matrix(
+    tmp_path: Path,
+) -> None:
+    old = record()
+    for part, grading in product(("metrics", "validation"), ("class", "node")):
+        old[part][grading] = {key: v for key, v in METRICS.items() if key != "a_l"}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(old))
+    read = load_result(path)
+    assert read.metrics.by_class.a_l == read.metrics.by_node.a_l == METRICS["a_l"]
+    assert read.validation is not None
+    assert read.validation.by_class.a_l is None  # there is no matrix of the validation nodes
+    assert read.validation.by_class.a_f == METRICS["a_f"]
+    with pytest.raises(AttributeError):
+        _ = read.metrics.by_class.no_such_metric
+
+
+def test_a_metric_of_a_package_that_is_not_installed_is_kept(tmp_path: Path) -> None:
+    old = record()
+    old["metrics"]["class"] = METRICS | {"of_another_package": 3.5}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(old))
+    read = load_result(path)
+    assert read.metrics.by_class.of_another_package == 3.5
+    again = json.loads(save_result(read, tmp_path).read_text())
+    assert again["metrics"]["class"]["of_another_package"] == 3.5
+
+
+def test_a_metric_must_be_a_number(tmp_path: Path) -> None:
+    old = record()
+    old["metrics"]["class"] = METRICS | {"a_f": "high"}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(old))
+    with pytest.raises(InputError, match=r"metrics.class.a_f"):
+        load_result(path)
 
 
 def test_a_newer_format_is_refused_and_says_what_to_do(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,10 +10,12 @@ import torch
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.experiments import run as module
-from undrift.experiments.run import prepare, run
+from undrift.experiments.result import Result, load_result, save_result
+from undrift.experiments.run import prepare
 from undrift.experiments.spec import RunSpec, pinned
 from undrift.learners.registry import make_learner
 from undrift.streams.stream import TaskStream
+from undrift.streams.summary import summarise
 from undrift.testing.graphs import tiny_stream
 
 QUICK = {"epochs": 3, "hidden": (4, 4)}
@@ -27,6 +30,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(tiny_stream(seed), name=name, stand_in=True, provenance=provenance)
 
     monkeypatch.setattr(module, "load_stream", load)
+
+
+def run(spec: RunSpec, **how: Any) -> Result:
+    """A run of which nothing is written."""
+    ready = prepare(spec)
+    return ready.result(ready.evaluate(**how))
 
 
 def spec(**fields: object) -> RunSpec:
@@ -46,6 +55,13 @@ def test_a_result_says_what_evaluate_found() -> None:
     assert found.drift == pytest.approx(list(wanted.drift))
     assert found.cost.state_mb == wanted.state_bytes[-1] / 1e6
     assert found.cost.state_bytes == list(wanted.state_bytes)
+
+
+def test_the_imbalance_of_every_task_is_recorded(tmp_path: Path) -> None:
+    found = run(spec())
+    assert found.imbalance == [task.imbalance for task in summarise(tiny_stream())]
+    endless = found.model_copy(update={"imbalance": [1.0, float("inf")]})  # a class without nodes
+    assert load_result(save_result(endless, tmp_path)).imbalance == [1.0, float("inf")]
 
 
 def test_the_same_spec_gives_the_same_numbers() -> None:
@@ -158,6 +174,6 @@ def test_a_prepared_run_knows_its_tasks_and_its_split_before_it_starts(stream_fi
     ready = prepare(spec(stream=str(stream_file), seed=2))
     assert len(ready.stream) == 3
     assert ready.stream.seed == 2
-    found = ready.run()
+    found = ready.result(ready.evaluate())
     assert found.provenance["split_sha256"] == ready.stream.saved_split().sha256
     assert found.matrix == run(spec(stream=str(stream_file), seed=2)).matrix

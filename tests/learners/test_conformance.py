@@ -10,21 +10,19 @@ import pytest
 from undrift.errors import InputError
 from undrift.learners.base import Learner
 from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.merging import RULES
 from undrift.testing.check_learner import LEARNER_CHECKS
 
 QUICK: dict[str, Any] = {"epochs": 4, "hidden": (8, 8)}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in METHODS},
     **{f"{name} mini-batch": (name, {"batch_size": 7}) for name in METHODS},
+    **{f"adr {rule}": ("adr", {"merge": rule}) for rule in RULES.names() if rule != "ham"},
+    "adr rule spelled out": ("adr", {"merge": "undrift.merging.ties:Ties"}),
     "adr expanded": ("adr", {"alpha": 3}),
     "adr without merge": ("adr", {"merge": "none"}),
-    "adr average": ("adr", {"merge": "average"}),
-    "adr fisher": ("adr", {"merge": "fisher"}),
     "adr fisher mini-batch": ("adr", {"merge": "fisher", "batch_size": 7, "nodes": "all"}),
-    "adr magmax": ("adr", {"merge": "magmax"}),
     "adr magmax from initial": ("adr", {"merge": "magmax", "origin": "initial"}),
-    "adr regmean": ("adr", {"merge": "regmean"}),
-    "adr ties": ("adr", {"merge": "ties"}),
     "adr ties sage": ("adr", {"merge": "ties", "encoder": "sage"}),
     "adr seen logits": ("adr", {"logits": "seen", "start": "base"}),
     "adr from merged": ("adr", {"start": "merged", "nodes": "all"}),

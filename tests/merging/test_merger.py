@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,17 +12,17 @@ from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import InputError
-from undrift.merging.average import Average
-from undrift.merging.fisher import Fisher
-from undrift.merging.ham import Ham
-from undrift.merging.magmax import MagMax
-from undrift.merging.merger import Adapted, Merger, check_layers, check_models, named
-from undrift.merging.regmean import RegMean
-from undrift.merging.ties import Ties
+from undrift.merging import RULES, merging_rule
+from undrift.merging.merger import (
+    Adapted,
+    Merger,
+    Settings,
+    check_layers,
+    check_models,
+    named,
+)
 from undrift.storage.state import pack, unpack
 from undrift.testing.graphs import tiny_graph
-
-RULES = (Ham, Average, Fisher, MagMax, RegMean, Ties)
 
 
 def adapted(seed: int, kind: Any = "gcn", sparse: bool = False) -> Adapted:
@@ -32,23 +32,42 @@ def adapted(seed: int, kind: Any = "gcn", sparse: bool = False) -> Adapted:
     return Adapted(encoder, Head.create(5, 3, noise), graph, torch.arange(0, 60, 2), noise)
 
 
-def empty(rule: type) -> Merger:
-    made: Merger = Ham.empty(adapted(0).encoder, 0.5) if rule is Ham else rule()
-    return made
+def empty(rule: str, like: Adapted | None = None) -> Merger:
+    encoder = (like or adapted(0)).encoder
+    return merging_rule(rule).empty(encoder, Settings(gamma=0.5))
 
 
 @dataclass(frozen=True)
 class Keeps:
-    memory: Ham | Average | Fisher | MagMax | RegMean | Ties | None
+    memory: Merger | None
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_every_rule_is_a_merger(rule: type) -> None:
+@pytest.mark.parametrize("rule", RULES.names())
+def test_every_rule_is_a_merger(rule: str) -> None:
     assert isinstance(empty(rule), Merger)
+    assert merging_rule(rule).name == rule
+    assert RULES.facts(rule, ["display"]) == {"display": merging_rule(rule).display}
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_size_of_a_memory_does_not_grow_and_the_old_one_stays(rule: type) -> None:
+def test_a_rule_is_found_by_its_name_or_spelled_out() -> None:
+    assert merging_rule("undrift.merging.ham:Ham") is merging_rule("ham")
+    with pytest.raises(InputError, match=r"unknown merging rule 'hum' \(did you mean 'ham'"):
+        merging_rule("hum")
+    with pytest.raises(InputError, match=r"merging rule 'math:pi' has no name; see"):
+        merging_rule("math:pi")
+
+
+@pytest.mark.parametrize("rule", RULES.names())
+def test_row_weights_of_one_change_nothing(rule: str) -> None:
+    one = adapted(1)
+    weighed = replace(adapted(1), row_weights=torch.ones(30, dtype=torch.float64))
+    pairs = (empty(rule).observe(each).observe(adapted(2)).merge() for each in (one, weighed))
+    for a, b in zip(*pairs, strict=True):
+        assert torch.allclose(a, b, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("rule", RULES.names())
+def test_the_size_of_a_memory_does_not_grow_and_the_old_one_stays(rule: str) -> None:
     once = empty(rule).observe(adapted(1))
     before = {k: t.clone() for k, t in pack(once)[0].items()}
     merged = [w.clone() for w in once.merge()]
@@ -61,48 +80,49 @@ def test_the_size_of_a_memory_does_not_grow_and_the_old_one_stays(rule: type) ->
     assert not torch.allclose(once.merge()[0], thrice.merge()[0])
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_memory_survives_a_state_bit_for_bit(rule: type) -> None:
+@pytest.mark.parametrize("rule", RULES.names())
+def test_a_memory_survives_a_state_bit_for_bit(rule: str) -> None:
     memory: Any = empty(rule).observe(adapted(1)).observe(adapted(2))
     tensors, values = pack(Keeps(memory))
     copies = {k: t.clone(memory_format=torch.contiguous_format) for k, t in tensors.items()}
-    again: Any = unpack(Keeps, copies, values).memory
-    assert type(again).__name__ == rule.__name__
+    kind = merging_rule(rule)
+    again: Any = unpack(Keeps, copies, values, kinds={Merger: kind}).memory
+    assert type(again) is kind
     for one, other in zip(
         memory.observe(adapted(3)).merge(), again.observe(adapted(3)).merge(), strict=True
     ):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if r is not Ham])
+@pytest.mark.parametrize("rule", RULES.names())
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_rule_takes_every_encoder(rule: type, kind: str) -> None:
+def test_every_rule_takes_every_encoder(rule: str, kind: str) -> None:
     first, second = adapted(1, kind), adapted(2, kind, sparse=True)
-    merged = rule().observe(first).observe(second).merge()
+    merged = empty(rule, first).observe(first).observe(second).merge()
     unified = first.encoder.with_weights(merged)
     assert [w.shape for w in unified.weights] == [w.shape for w in first.encoder.weights]
     assert all(bool(torch.isfinite(w).all()) for w in merged)
     assert all(w.dtype == torch.float64 and not w.requires_grad for w in merged)
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if r is not Ham])
-def test_training_on_after_adding_changes_nothing(rule: type) -> None:
+@pytest.mark.parametrize("rule", RULES.names())
+def test_training_on_after_adding_changes_nothing(rule: str) -> None:
     first, second = adapted(1), adapted(2)
-    memory = rule().observe(first).observe(second)
+    memory = empty(rule, first).observe(first).observe(second)
     before = [w.clone() for w in memory.merge()]
     for weight in (*first.encoder.weights, *second.encoder.weights):
         weight.add_(1.0)
     assert all(torch.equal(a, b) for a, b in zip(before, memory.merge(), strict=True))
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if r is not Ham])
-def test_an_empty_memory_has_nothing_to_merge(rule: type) -> None:
+@pytest.mark.parametrize("rule", RULES.names())
+def test_an_empty_memory_has_nothing_to_merge(rule: str) -> None:
     with pytest.raises(InputError, match="nothing to merge yet"):
-        rule().merge()
+        empty(rule).merge()
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_another_shape_is_refused(rule: type) -> None:
+@pytest.mark.parametrize("rule", RULES.names())
+def test_another_shape_is_refused(rule: str) -> None:
     memory = empty(rule).observe(adapted(1))
     with pytest.raises(InputError):
         memory.observe(adapted(1, "gin"))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from paper.compact import is_compact, main, read_compact, rounded, write_compact
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Cell, Manifest, Skipped, save_manifest
 from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
 from undrift.experiments.search_record import Search, SearchSpec, Trial
@@ -152,7 +153,7 @@ def test_rounding_moves_no_metric_by_a_printed_digit(numbers: list[float]) -> No
     exact = result(rows)
     short = rounded(exact)
     assert rounded(short) == short
-    for name in Metrics.model_fields:
+    for name in METRICS:
         assert getattr(short.metrics.by_class, name) == pytest.approx(
             getattr(exact.metrics.by_class, name), abs=2e-6
         )

@@ -82,7 +82,6 @@ def run(
     make_folder(out)
 
     from undrift.experiments import run as experiment
-    from undrift.experiments.execute import execute
     from undrift.experiments.params import choose_readings
     from undrift.experiments.tracking import each_of
 
@@ -100,7 +99,7 @@ def run(
     with tracked(track, out, prepared.spec, console) as tracker:
         with run_progress(console, len(prepared.stream)) as shown:
             told = each_of(shown.after_task, tracker.after_task)
-            result = execute(prepared, out, progress=shown.report, after_task=told)
+            result = experiment.execute(prepared, out, progress=shown.report, after_task=told)
         tracker.finish(result)
     _show(output(), result, result_path(prepared.spec, out))
 

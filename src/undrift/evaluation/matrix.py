@@ -1,4 +1,4 @@
-"""The accuracy matrix M of a run, and the paper's metrics of it (eqs. 12 and 13).
+"""The accuracy matrix M of a run; what it comes to is in `metrics` (eqs. 12 and 13).
 
 Importing this module does not import torch, so that tables of results are quick to make.
 """
@@ -22,7 +22,8 @@ __all__ = ["AccuracyMatrix", "class_accuracy", "node_accuracy"]
 class AccuracyMatrix:
     """`rows[t][i]` is the accuracy on task i after learning task t, in percent; i <= t.
 
-    A matrix of a run that is still going has the rows so far, and N is their number.
+    A matrix of a run that is still going has the rows so far, and N is their number. Every
+    metric of `undrift.evaluation.metrics` is an attribute.
 
     >>> m = AccuracyMatrix([[90.0], [70.0, 80.0]])
     >>> m.a_t, m.a_avg, m.a_f, m.a_l, m.forgetting
@@ -59,36 +60,12 @@ class AccuracyMatrix:
         """A_t = sum_{i<=t} M[t,i] / (t+1): the mean over the tasks seen, after each task."""
         return tuple(fmean(row) for row in self.rows)
 
-    @property
-    def a_avg(self) -> float:
-        """A_avg = sum_t A_t / N: average incremental accuracy (eq. 12)."""
-        return fmean(self._graded().a_t)
+    def __getattr__(self, key: str) -> float:
+        from undrift.evaluation.metrics import METRICS, metric_of
 
-    @property
-    def a_f(self) -> float:
-        """A_f = sum_t M[N-1,t] / N: final accuracy (eq. 12)."""
-        return self._graded().a_t[-1]
-
-    @property
-    def a_l(self) -> float:
-        """A_l = sum_t M[t,t] / N: learning accuracy, each task just after it was learned (13)."""
-        return fmean(row[-1] for row in self._graded().rows)
-
-    @property
-    def forgetting(self) -> float:
-        """Mean over i < N-1 of M[i,i] - M[N-1,i], in points; negative where tasks got better.
-
-        Zero for a single task, which leaves nothing to forget.
-        """
-        rows = self._graded().rows
-        if len(rows) == 1:
-            return 0.0
-        return fmean(rows[i][i] - rows[-1][i] for i in range(len(rows) - 1))
-
-    def _graded(self) -> AccuracyMatrix:
-        if not self.rows:
-            raise InputError("an accuracy matrix without rows has no metrics; grade a task first")
-        return self
+        if key.startswith("_") or key not in METRICS:
+            raise AttributeError(f"{type(self).__name__!r} has no metric {key!r}")
+        return metric_of(self, key)
 
 
 def class_accuracy(predicted: Tensor, truth: Tensor, classes: Sequence[int]) -> float:

@@ -14,7 +14,7 @@ from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 
-__all__ = ["METRICS", "Metric", "metrics_of"]
+__all__ = ["METRICS", "Metric", "metric_of", "metrics_of"]
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,23 @@ METRICS: Mapping[str, Metric] = _Metrics()
 """Every metric by its key. To add one: an entry above, or an entry point `undrift.metrics`."""
 
 
+def metric_of(matrix: AccuracyMatrix, key: str) -> float:
+    """One metric of a matrix with at least one row."""
+    if not matrix.rows:
+        raise InputError("an accuracy matrix without rows has no metrics; grade a task first")
+    try:
+        return float(METRICS[key].of(matrix))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of another package
+        raise InputError(
+            f"metric {key!r} cannot be computed from a matrix of {len(matrix)} tasks "
+            f"({type(error).__name__}: {error}); mend or uninstall the package that brings it"
+        ) from error
+
+
 def metrics_of(matrix: AccuracyMatrix) -> dict[str, float]:
     """Every metric of a matrix with at least one row.
 
     >>> metrics_of(AccuracyMatrix([[90.0], [70.0, 80.0]]))
     {'a_avg': 82.5, 'a_f': 75.0, 'a_l': 85.0, 'forgetting': 20.0}
     """
-    if not matrix.rows:
-        raise InputError("an accuracy matrix without rows has no metrics; grade a task first")
-    return {key: metric.of(matrix) for key, metric in METRICS.items()}
+    return {key: metric_of(matrix, key) for key in METRICS}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
 from undrift.errors import InputError
-from undrift.experiments.spec import complaint
-from undrift.storage.files import make_folder, write_atomically
+from undrift.experiments.record import Record, read_record, write_record
+from undrift.storage.files import make_folder
 from undrift.storage.lock import waiting_alone
 
 __all__ = [
@@ -24,11 +24,7 @@ __all__ = [
 ]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Cell(_Record):
+class Cell(Record):
     """One run of a table: its row, its stream, its seed, and the id of its result.
 
     `search` is the id of the search that chose the settings, where there was one. `run` is None
@@ -39,20 +35,20 @@ class Cell(_Record):
     method: str
     stream: str
     seed: int
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field(default_factory=dict)
     run: str | None = None
     search: str | None = None
     failed: str | None = None
 
 
-class Skipped(_Record):
+class Skipped(Record):
     """A stream that the plan names and that could not be run, and why."""
 
     stream: str
     why: str
 
 
-class Manifest(_Record):
+class Manifest(Record):
     """What a plan asked for: `rows` and `streams` in the order of its table, and every cell.
 
     `row_methods` gives the method of a row; several rows may have the same (an ablation).
@@ -65,7 +61,7 @@ class Manifest(_Record):
     rows: list[str]
     streams: list[str]
     cells: list[Cell]
-    skipped: list[Skipped] = []
+    skipped: list[Skipped] = Field(default_factory=list)
 
     @property
     def row_methods(self) -> dict[str, str]:
@@ -80,9 +76,7 @@ def manifest_path(plan: str, out: str | Path) -> Path:
 
 def save_manifest(manifest: Manifest, out: str | Path) -> Path:
     """Write a manifest, whole or not at all, and return its path."""
-    path = manifest_path(manifest.plan, out)
-    write_atomically(path, (manifest.model_dump_json(indent=1) + "\n").encode())
-    return path
+    return write_record(manifest, manifest_path(manifest.plan, out))
 
 
 def update_manifest(manifest: Manifest, out: str | Path) -> Path:
@@ -118,14 +112,4 @@ def merged(old: Manifest, new: Manifest) -> Manifest:
 
 def load_manifest(path: str | Path) -> Manifest:
     """Read a manifest; a damaged or foreign file is an `InputError`."""
-    try:
-        return Manifest.model_validate_json(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(
-            f"cannot read the plan {path} ({error.strerror or error}); run undrift bench first"
-        ) from error
-    except ValidationError as error:
-        raise InputError(
-            f"{path} is not the manifest of a plan ({complaint(error)}); delete it and run "
-            "undrift bench again"
-        ) from error
+    return read_record(Manifest, path, "plan", "the manifest of a plan")

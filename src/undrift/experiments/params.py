@@ -9,7 +9,7 @@ from typing import Any, get_origin, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from undrift.errors import InputError
-from undrift.experiments.spec import complaint
+from undrift.experiments.record import complaint
 from undrift.learners.registry import method_class
 
 __all__ = ["check_params", "choose_readings"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.spec import RunSpec, complaint
-from undrift.storage.files import write_atomically
+from undrift.evaluation.metrics import METRICS, metrics_of
+from undrift.experiments.record import Record, read_record, write_record
+from undrift.experiments.spec import RunSpec
 
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
@@ -22,45 +24,72 @@ __all__ = [
     "Graded",
     "Metrics",
     "Result",
+    "embedding_path",
+    "graded_metrics",
     "load_result",
     "result_path",
     "save_result",
     "split_path",
 ]
 
-FORMAT = 2
-"""The format of `result.json` that is written; 1 had no `format` and no `cost.state_bytes`."""
+FORMAT = 3
+"""The format of `result.json` that is written.
+
+1 had no `format` and no `cost.state_bytes`, 2 no `imbalance` and our four metrics alone.
+"""
 
 T = TypeVar("T")
+_Format = Annotated[int, Field(ge=2, le=FORMAT, strict=True), AfterValidator(lambda _: FORMAT)]
+# JSON has no infinity: it is written as null
+_Ratio = Annotated[float, BeforeValidator(lambda value: inf if value is None else value)]
 
 
-class _Record(BaseModel):
-    # by name or alias: `class` is a keyword of Python but the right word in the file
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Graded(_Record, Generic[T]):
+class Graded(Record, Generic[T]):
     """The same thing by class (the headline) and by node."""
 
     by_class: T = Field(validation_alias="class", serialization_alias="class")
     by_node: T = Field(validation_alias="node", serialization_alias="node")
 
 
-class Metrics(_Record):
-    """The metrics of an accuracy matrix, in percent (see `AccuracyMatrix`)."""
+class Metrics(BaseModel):
+    """The metrics of an accuracy matrix as attributes, each by its key (see `METRICS`).
 
-    a_avg: float
-    a_f: float
-    a_l: float
-    forgetting: float
+    One that the file has not, and that no matrix is there to compute from, is None; one of a
+    package that is not installed here is kept.
+
+    >>> Metrics.of(AccuracyMatrix([[90.0], [70.0, 80.0]])).a_f
+    75.0
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, float]
 
     @classmethod
     def of(cls, matrix: AccuracyMatrix) -> Metrics:
-        """The metrics of a matrix."""
-        return cls(a_avg=matrix.a_avg, a_f=matrix.a_f, a_l=matrix.a_l, forgetting=matrix.forgetting)
+        """The metrics of a matrix; one that is not a finite number is left out."""
+        return cls.model_validate({key: v for key, v in metrics_of(matrix).items() if isfinite(v)})
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, key: str) -> float: ...
+
+    else:
+
+        def __getattr__(self, key: str) -> Any:
+            found = self.__pydantic_extra__
+            if key in found or key.startswith("_") or key not in METRICS:
+                return super().__getattr__(key)
+            return None
+
+    def completed(self, matrix: list[list[float]]) -> Metrics:
+        """Itself, with what it lacks computed from the matrix."""
+        if all(key in self.__pydantic_extra__ for key in METRICS):
+            return self
+        known = Metrics.of(AccuracyMatrix(matrix)).model_dump()
+        return Metrics.model_validate(known | self.model_dump())
 
 
-class Cost(_Record):
+class Cost(Record):
     """Seconds per phase with their `total`; peak memory and kept state in MB (10^6 bytes).
 
     `state_bytes` is the size of the state after every task, `state_mb` after the last.
@@ -70,10 +99,10 @@ class Cost(_Record):
     peak_memory_mb: float | None
     state_mb: float
     threads: int
-    state_bytes: list[int] = []
+    state_bytes: list[int] = Field(default_factory=list)
 
 
-class Result(_Record):
+class Result(Record):
     """A finished run.
 
     `matrix` and `metrics` are of the test nodes, `validation` holds the metrics of the
@@ -81,12 +110,14 @@ class Result(_Record):
     task's embeddings after task t: empty for a learner without embeddings, None where it is not
     a finite number. `provenance` says where the data came from, `split_sha256` in it names the
     split (see `SavedSplit`), and `stand_in` says whether the data only imitates the benchmark.
+    `imbalance[t]` is rho_t, the nodes of the largest class of task t over those of its smallest,
+    infinite where a class has none; None in a result that was written before it was recorded.
 
     An older format is read as if it were written today, what it lacks takes its default; a newer
     one is refused. So in memory `format` is always `FORMAT`.
     """
 
-    format: int = Field(default=FORMAT, ge=FORMAT, le=FORMAT, strict=True)
+    format: _Format = FORMAT
     spec: RunSpec
     matrix: Graded[list[list[float]]]
     metrics: Graded[Metrics]
@@ -95,6 +126,7 @@ class Result(_Record):
     cost: Cost
     versions: dict[str, str]
     provenance: dict[str, bool | str]
+    imbalance: list[_Ratio] | None = None
 
     @property
     def by_class(self) -> AccuracyMatrix:
@@ -112,6 +144,11 @@ class Result(_Record):
         return bool(self.provenance.get("stand_in", False))
 
 
+def graded_metrics(by_class: AccuracyMatrix, by_node: AccuracyMatrix) -> Graded[Metrics]:
+    """The metrics of both matrices."""
+    return Graded[Metrics](by_class=Metrics.of(by_class), by_node=Metrics.of(by_node))
+
+
 def result_path(spec: RunSpec, out: str | Path) -> Path:
     """Where the result of a run lies: `<out>/<id>/result.json`."""
     return Path(out) / spec.id / "result.json"
@@ -120,6 +157,11 @@ def result_path(spec: RunSpec, out: str | Path) -> Path:
 def split_path(result: str | Path) -> Path:
     """Where the split of a result lies: `split.npz` beside the `result.json`."""
     return Path(result).with_name("split.npz")
+
+
+def embedding_path(result: str | Path) -> Path:
+    """Where the picture of the base task's embeddings lies: `embedding.npz` beside the result."""
+    return Path(result).with_name("embedding.npz")
 
 
 def save_result(result: Result, out: str | Path, *, split: SavedSplit | None = None) -> Path:
@@ -132,37 +174,38 @@ def save_result(result: Result, out: str | Path, *, split: SavedSplit | None = N
         from undrift.storage.splits import save_split
 
         save_split(split_path(path), split)
-    write_atomically(path, (result.model_dump_json(by_alias=True, indent=2) + "\n").encode())
-    return path
+    return write_record(result, path, indent=2)
 
 
 def load_result(path: str | Path) -> Result:
     """Read a `result.json` of this format or an older one; anything else is an `InputError`."""
-    data = b""
+    first, again = "give the path of a result.json", "run again"
     try:
-        data = Path(path).read_bytes()
-        return Result.model_validate_json(data)
-    except OSError as error:
-        raise InputError(
-            f"cannot read the result {path} ({error.strerror or error}); give the path of a "
-            "result.json"
-        ) from error
-    except ValidationError as error:
-        written = _written_format(data)
+        result = read_record(Result, path, "result", "a result of a run", first=first, again=again)
+    except InputError as error:
+        written = _written_format(Path(path))
         if written > FORMAT:
             raise InputError(
                 f"{path} was written by a newer undrift (result format {written}, this one reads "
                 f"up to {FORMAT}); upgrade undrift"
             ) from error
-        raise InputError(
-            f"{path} is not a result of a run ({complaint(error)}); delete it and run again"
-        ) from error
+        raise
+    old, matrix = result.metrics, result.matrix
+    try:
+        by_class = old.by_class.completed(matrix.by_class)
+        by_node = old.by_node.completed(matrix.by_node)
+    except InputError as error:
+        raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
+    if by_class is old.by_class and by_node is old.by_node:
+        return result
+    whole = Graded[Metrics](by_class=by_class, by_node=by_node)
+    return result.model_copy(update={"metrics": whole})
 
 
-def _written_format(data: bytes) -> int:
+def _written_format(path: Path) -> int:
     """The format that a file claims to have, 0 where it claims none."""
     try:
-        claimed = json.loads(data)["format"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        claimed = json.loads(path.read_bytes())["format"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return 0
     return claimed if isinstance(claimed, int) else 0

@@ -1,35 +1,52 @@
-"""From a spec to its result."""
+"""From a spec to its result, and all that a run leaves on disk."""
 
 from __future__ import annotations
 
+import io
 import math
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
+import numpy as np
 import torch
 
 import undrift
 from undrift.errors import InputError
 from undrift.evaluation.cost import MEGABYTE, threads
-from undrift.evaluation.loop import AfterTask, Evaluation, Grades, evaluate
-from undrift.evaluation.protocols import Split, check_gradable
+from undrift.evaluation.drift import principal_plane
+from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
+from undrift.evaluation.protocols import check_gradable
+from undrift.experiments.checkpoint import drop_checkpoint, load_checkpoint, save_checkpoint
 from undrift.experiments.params import check_params
-from undrift.experiments.result import Cost, Graded, Metrics, Result
+from undrift.experiments.result import (
+    Cost,
+    Graded,
+    Result,
+    embedding_path,
+    graded_metrics,
+    result_path,
+    save_result,
+)
 from undrift.experiments.spec import RunSpec
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
+from undrift.storage.files import write_atomically
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.file import is_stream_file, load_stream_file
 from undrift.streams.stream import TaskStream
+from undrift.streams.summary import imbalance_of
 from undrift.typing import Progress, silent
 
-__all__ = ["PreparedRun", "prepare", "run"]
+__all__ = ["PreparedRun", "execute", "prepare"]
+
+_SHOWN = 1000  # points of a picture: more cannot be told apart
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that can start: all its input was found good and its stream is loaded.
+    """A run that can start, once: all its input was found good and its stream is loaded.
 
     `spec` is pinned to the content of its stream (see `RunSpec`).
     """
@@ -38,10 +55,6 @@ class PreparedRun:
     learner: Learner
     stream: TaskStream
 
-    def run(self, *, progress: Progress = silent, after_task: AfterTask | None = None) -> Result:
-        """Evaluate the learner and say what it cost; it can be done once."""
-        return self.result(self.evaluate(progress=progress, after_task=after_task))
-
     def evaluate(
         self,
         *,
@@ -49,14 +62,15 @@ class PreparedRun:
         after_task: AfterTask | None = None,
         so_far: Evaluation | None = None,
     ) -> Evaluation:
-        """Evaluate the learner, from the start or from where it was cut off."""
-        blind = not _has_validation(self.stream)
-        splits: tuple[Split, ...] = ("test",) if blind else ("test", "val")
+        """Evaluate the learner, from the start or from where it was cut off.
+
+        Test and, where every task has some, validation nodes are graded in the same pass.
+        """
         return evaluate(
             self.learner,
             self.stream,
             protocol=self.spec.protocol,
-            splits=splits,
+            splits=("test", "val") if _has_validation(self.stream) else ("test",),
             progress=progress,
             after_task=after_task,
             so_far=so_far,
@@ -64,33 +78,93 @@ class PreparedRun:
 
     def result(self, evaluation: Evaluation) -> Result:
         """What is written about an evaluation of the whole stream."""
-        return _result(self.spec, self.stream, evaluation)
+        test, val = evaluation.grades["test"], evaluation.grades.get("val")
+        seconds = dict(evaluation.seconds)
+        return Result(
+            spec=self.spec,
+            matrix=Graded[list[list[float]]](
+                by_class=[list(row) for row in test.by_class.rows],
+                by_node=[list(row) for row in test.by_node.rows],
+            ),
+            metrics=graded_metrics(test.by_class, test.by_node),
+            validation=graded_metrics(val.by_class, val.by_node) if val else None,
+            drift=[value if math.isfinite(value) else None for value in evaluation.drift],
+            cost=Cost(
+                seconds=seconds | {"total": sum(seconds.values())},
+                peak_memory_mb=evaluation.peak_memory_mb,
+                state_mb=evaluation.state_bytes[-1] / MEGABYTE,
+                threads=threads(),
+                state_bytes=list(evaluation.state_bytes),
+            ),
+            versions=_versions(),
+            provenance={
+                **self.stream.provenance,
+                "split_sha256": self.stream.saved_split().sha256,
+                "stand_in": self.stream.stand_in,
+            },
+            imbalance=imbalance_of(self.stream),
+        )
 
 
 def prepare(spec: RunSpec) -> PreparedRun:
-    """Make the learner and load the stream, by its name or from its file."""
-    learner = _learner(spec)  # first: a wrong parameter should not wait for the data
+    """Make the learner and load the stream, by its name or from its file.
+
+    The seed decides both the stream's split and the learner.
+    """
+    _check_device(spec.device)  # first: a wrong parameter should not wait for the data
+    check_params(spec.method, spec.params)
+    learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
     if not is_stream_file(spec.stream):
         return PreparedRun(spec, learner, load_stream(spec.stream, seed=spec.seed))
     stream = load_stream_file(spec.stream, seed=spec.seed)
     return PreparedRun(spec.pin(stream.provenance["content_sha256"]), learner, stream)
 
 
-def run(
-    spec: RunSpec, *, progress: Progress = silent, after_task: AfterTask | None = None
+def execute(
+    prepared: PreparedRun,
+    out: str | Path,
+    *,
+    progress: Progress = silent,
+    after_task: AfterTask | None = None,
+    checkpoints: bool = False,
 ) -> Result:
-    """Load the stream, make the learner, evaluate it, and say what it cost.
+    """Run and write `<out>/<id>/`: `split.npz`, `embedding.npz`, and `result.json` last.
 
-    The seed decides both the stream's split and the learner. Test and, where every task has
-    some, validation nodes are graded in the same pass. Nothing is written.
+    `embedding.npz` holds `first` and `last`, the base task's embeddings after the first and the
+    last task in one plane (PCA, at most 1,000 nodes), and `labels`; only for learners with
+    embeddings. With `checkpoints`, the state is written after every task but the last, and a run
+    that was cut off goes on from there; the file is removed once the result is there.
     """
-    return prepare(spec).run(progress=progress, after_task=after_task)
+    path = result_path(prepared.spec, out)
+    folder = path.parent
+    so_far = load_checkpoint(folder, prepared.learner) if checkpoints else None
+
+    def each(t: int, evaluation: Evaluation) -> None:
+        if checkpoints and t + 1 < len(prepared.stream):
+            save_checkpoint(folder, prepared.learner, evaluation)
+        if after_task is not None:
+            after_task(t, evaluation)
+
+    evaluation = prepared.evaluate(progress=progress, after_task=each, so_far=so_far)
+    result = prepared.result(evaluation)
+    if evaluation.embeddings:
+        write_atomically(embedding_path(path), _picture(prepared.stream, evaluation))
+    save_result(result, out, split=prepared.stream.saved_split())
+    drop_checkpoint(folder)
+    return result
 
 
-def _learner(spec: RunSpec) -> Learner:
-    _check_device(spec.device)
-    check_params(spec.method, spec.params)
-    return make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
+def _picture(stream: TaskStream, evaluation: Evaluation) -> bytes:
+    first, last = evaluation.embeddings
+    assert stream.graph.labels is not None  # noqa: S101  # a stream has labels
+    labels = stream.graph.labels[stream.nodes([0])].cpu()
+    step = -(-first.shape[0] // _SHOWN)
+    before, after = (
+        x.numpy().astype(np.float32) for x in principal_plane(first[::step], last[::step])
+    )
+    file = io.BytesIO()
+    np.savez_compressed(file, first=before, last=after, labels=labels[::step].numpy())
+    return file.getvalue()
 
 
 def _check_device(device: str) -> None:
@@ -108,38 +182,6 @@ def _has_validation(stream: TaskStream) -> bool:
     except InputError:
         return False
     return True
-
-
-def _result(spec: RunSpec, stream: TaskStream, evaluation: Evaluation) -> Result:
-    test, validation = evaluation.grades["test"], evaluation.grades.get("val")
-    seconds = dict(evaluation.seconds)
-    return Result(
-        spec=spec,
-        matrix=Graded[list[list[float]]](
-            by_class=[list(row) for row in test.by_class.rows],
-            by_node=[list(row) for row in test.by_node.rows],
-        ),
-        metrics=_metrics(test),
-        validation=None if validation is None else _metrics(validation),
-        drift=[value if math.isfinite(value) else None for value in evaluation.drift],
-        cost=Cost(
-            seconds=seconds | {"total": sum(seconds.values())},
-            peak_memory_mb=evaluation.peak_memory_mb,
-            state_mb=evaluation.state_bytes[-1] / MEGABYTE,
-            threads=threads(),
-            state_bytes=list(evaluation.state_bytes),
-        ),
-        versions=_versions(),
-        provenance={
-            **stream.provenance,
-            "split_sha256": stream.saved_split().sha256,
-            "stand_in": stream.stand_in,
-        },
-    )
-
-
-def _metrics(grades: Grades) -> Graded[Metrics]:
-    return Graded[Metrics](by_class=Metrics.of(grades.by_class), by_node=Metrics.of(grades.by_node))
 
 
 def _versions() -> dict[str, str]:

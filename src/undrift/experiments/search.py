@@ -11,7 +11,7 @@ from undrift.errors import InputError
 from undrift.evaluation.cost import threads
 from undrift.evaluation.together import Outcome, evaluate_together
 from undrift.experiments.params import check_params
-from undrift.experiments.result import Graded, Metrics
+from undrift.experiments.result import graded_metrics
 from undrift.experiments.run import prepare
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec
@@ -91,10 +91,7 @@ def _trial(params: dict[str, Any], outcome: Outcome) -> Trial:
         error = outcome.error
         return Trial(params=params, validation=None, failed=f"{type(error).__name__}: {error}")
     grades = outcome.grades["val"]
-    metrics = Graded[Metrics](
-        by_class=Metrics.of(grades.by_class), by_node=Metrics.of(grades.by_node)
-    )
-    return Trial(params=params, validation=metrics)
+    return Trial(params=params, validation=graded_metrics(grades.by_class, grades.by_node))
 
 
 def _search(spec: SearchSpec, trials: list[Trial], seconds: float, others: list[str]) -> Search:

@@ -7,31 +7,19 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, Field
 
-from undrift.errors import InputError
+from undrift.experiments.record import Record, read_record, tuples, write_record
 from undrift.experiments.result import Graded, Metrics
-from undrift.experiments.spec import RunSpec, complaint
-from undrift.storage.files import write_atomically
+from undrift.experiments.spec import RunSpec
 
 __all__ = ["Search", "SearchSpec", "Trial", "load_search", "save_search", "search_path"]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+Settings = Annotated[dict[str, Any], AfterValidator(tuples)]
 
 
-def _tuples(value: Any) -> Any:
-    """JSON knows no tuples: settings that were read equal those that were written."""
-    if isinstance(value, dict):
-        return {name: _tuples(part) for name, part in value.items()}
-    return tuple(_tuples(part) for part in value) if isinstance(value, list | tuple) else value
-
-
-Settings = Annotated[dict[str, Any], AfterValidator(_tuples)]
-
-
-class SearchSpec(_Record):
+class SearchSpec(Record):
     """Everything that decides what a search finds: one method's grid on one stream and seed.
 
     `base` is the spec that every trial starts from, `grid` the values of each parameter; the
@@ -39,7 +27,7 @@ class SearchSpec(_Record):
     """
 
     base: RunSpec
-    grid: Annotated[dict[str, tuple[Any, ...]], AfterValidator(_tuples)]
+    grid: Annotated[dict[str, tuple[Any, ...]], AfterValidator(tuples)]
 
     @property
     def id(self) -> str:
@@ -48,7 +36,7 @@ class SearchSpec(_Record):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-class Trial(_Record):
+class Trial(Record):
     """One setting and what it scored on the validation nodes; the test nodes were not looked at.
 
     `failed` is the error of a setting that could not be computed; it cannot be chosen.
@@ -59,7 +47,7 @@ class Trial(_Record):
     failed: str | None = None
 
 
-class Search(_Record):
+class Search(Record):
     """A finished search: every trial, and the one with the best validation a_avg by class.
 
     `seconds` is what the whole search took, with training that several trials share done once;
@@ -71,7 +59,7 @@ class Search(_Record):
     trials: list[Trial]
     chosen: Settings
     seconds: float
-    shared_with: list[str] = []
+    shared_with: list[str] = Field(default_factory=list)
     threads: int = 1
 
 
@@ -82,21 +70,9 @@ def search_path(spec: SearchSpec, out: str | Path) -> Path:
 
 def save_search(search: Search, out: str | Path) -> Path:
     """Write what a search found, whole or not at all, and return its path."""
-    path = search_path(search.spec, out)
-    write_atomically(path, (search.model_dump_json(by_alias=True, indent=1) + "\n").encode())
-    return path
+    return write_record(search, search_path(search.spec, out))
 
 
 def load_search(path: str | Path) -> Search:
     """Read what a search found; a damaged or foreign file is an `InputError`."""
-    try:
-        return Search.model_validate_json(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(
-            f"cannot read the search {path} ({error.strerror or error}); run undrift bench first"
-        ) from error
-    except ValidationError as error:
-        raise InputError(
-            f"{path} is not the outcome of a search ({complaint(error)}); delete it and run "
-            "undrift bench again"
-        ) from error
+    return read_record(Search, path, "search", "the outcome of a search")

@@ -20,9 +20,10 @@ from pydantic import (
 )
 
 from undrift.errors import InputError
+from undrift.experiments.record import complaint
 from undrift.streams.file import is_stream_file, read_stream_file
 
-__all__ = ["RunSpec", "complaint", "pinned"]
+__all__ = ["RunSpec", "pinned"]
 
 
 class RunSpec(BaseModel):
@@ -119,14 +120,6 @@ def pinned(spec: RunSpec) -> RunSpec:
     if not is_stream_file(spec.stream):
         return spec
     return spec.pin(read_stream_file(spec.stream).content_sha256())
-
-
-def complaint(error: ValidationError) -> str:
-    """The first thing pydantic found wrong, as the end of a sentence."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    what = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {what[:1].lower()}{what[1:]}" if where else what
 
 
 def _plain(name: str, value: Any) -> Any:

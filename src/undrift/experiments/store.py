@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from undrift.errors import InputError
 from undrift.experiments.manifest import Manifest, load_manifest
-from undrift.experiments.result import Graded, Metrics, Result, load_result
+from undrift.experiments.result import Graded, Metrics, Result, graded_metrics, load_result
 from undrift.experiments.search_record import Search, load_search
 from undrift.typing import Progress, silent
 
@@ -108,11 +108,11 @@ def read_run(path: Path) -> Result:
     result = load_result(path)
     try:
         expected = result.spec.id
-        by_class, by_node = Metrics.of(result.by_class), Metrics.of(result.by_node)
+        metrics = graded_metrics(result.by_class, result.by_node)
     except InputError as error:
         raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
     _check_name(path, path.parent.name, expected)
-    if not _close(result.metrics, Graded[Metrics](by_class=by_class, by_node=by_node)):
+    if not _close(result.metrics, metrics):
         raise InputError(
             f"{path} was edited (its metrics are not those of its accuracy matrix); delete it "
             "and run again"
@@ -150,7 +150,7 @@ def _check_name(path: Path, name: str, expected: str) -> None:
 
 def _close(some: Graded[Metrics], others: Graded[Metrics]) -> bool:
     return all(
-        isclose(getattr(one, name), getattr(other, name), abs_tol=1e-6)
+        isclose(getattr(one, key), value, abs_tol=1e-6)
         for one, other in ((some.by_class, others.by_class), (some.by_node, others.by_node))
-        for name in Metrics.model_fields
+        for key, value in other.model_dump().items()
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from undrift.errors import InputError
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.store import check_folder, read_run, run_files
 from undrift.learners.registry import METHODS
@@ -30,9 +31,7 @@ _STAMP = ("file_mtime_ns", "file_size")
 _LARGEST = 2**63
 
 _GRADES = tuple(
-    f"{prefix}{name}"
-    for prefix in ("", "node_", "val_", "val_node_")
-    for name in Metrics.model_fields
+    f"{prefix}{name}" for prefix in ("", "node_", "val_", "val_node_") for name in METRICS
 )
 # every column in its order; a name that ends in _ stands for all that begin with it
 _COLUMNS = (
@@ -205,7 +204,7 @@ def _grades(prefix: str, graded: Graded[Metrics] | None) -> Row:
         (prefix, graded and graded.by_class),
         (f"{prefix}node_", graded and graded.by_node),
     ):
-        row |= {before + name: getattr(metrics, name, None) for name in Metrics.model_fields}
+        row |= {before + name: getattr(metrics, name, None) for name in METRICS}
     return row
 
 

@@ -81,8 +81,7 @@ def _do(job: Job, out: Path, report: _Reporter, settings: Settings) -> None:
         for found in search(job.searches, progress=report.searching):
             save_search(found, out)
         return
-    from undrift.experiments.execute import execute
-    from undrift.experiments.run import prepare
+    from undrift.experiments.run import execute, prepare
     from undrift.experiments.tracking import each_of, trackers
 
     report.show("loading the stream", 0.0)

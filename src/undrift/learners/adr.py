@@ -6,7 +6,7 @@ Song, Guan and Kong, "Analytic Drift Resister for Non-Exemplar Continual Graph L
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.expansion import Expansion
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
+from undrift.errors import unknown_name
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_choice, check_positive
 from undrift.learners.parts.adaptation import Logits, Start, adapt, next_start
@@ -24,22 +25,13 @@ from undrift.learners.parts.frozen import embedded, targets_of, training_labels
 from undrift.learners.parts.model import Model
 from undrift.learners.parts.nodes import Nodes, nodes_that_count
 from undrift.learners.parts.randomness import generator_for
-from undrift.merging.average import Average
-from undrift.merging.fisher import Fisher
-from undrift.merging.ham import Ham
-from undrift.merging.magmax import MagMax
-from undrift.merging.merger import Adapted
-from undrift.merging.regmean import RegMean
-from undrift.merging.ties import Ties
+from undrift.merging import RULES, merging_rule
+from undrift.merging.merger import Adapted, Merger, Origin, Settings
 from undrift.sharing import trained_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 __all__ = ["Adr", "AdrLearned"]
-
-Merge = Literal["ham", "none", "average", "fisher", "magmax", "regmean", "ties"]
-Memory = Ham | Average | Fisher | MagMax | RegMean | Ties
-Origin = Literal["base", "initial"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +42,7 @@ class AdrLearned:
     num_features: int
     tasks: int
     merged: Encoder
-    memory: Memory | None
+    memory: Merger | None
     bank: RidgeBank
     classifier: Tensor
     start: Encoder | None
@@ -69,8 +61,8 @@ class Adr(Learner):
 
     `gamma` and `alpha`: ridge weight and expansion factor of the paper. `relative_gamma`
     scales gamma by the mean diagonal of each system. `merge`: `ham`; `none` (the ablation
-    "w/o HAM"); or another rule in its place: `average`, `fisher`, `magmax`, `regmean`, `ties`,
-    with their authors' constants. `origin`: what MagMax and TIES measure changes from, the
+    "w/o HAM"); or another rule in its place (`undrift.merging.RULES`, or `module:Class`), with
+    its authors' constants. `origin`: what MagMax and TIES measure changes from, the
     `base` encoder theta_0 or the `initial` random weights. `start`: where theta_t begins: the
     `previous` theta, the `merged` encoder, the `base` encoder, or from `scratch`. `nodes`:
     which of the task's nodes enter the sums of HAM, RegMean and Fisher merging, `train` or
@@ -98,7 +90,7 @@ class Adr(Learner):
     gamma: float = 1.0
     alpha: int = 1
     relative_gamma: bool = False
-    merge: Merge = "ham"
+    merge: str = "ham"
     origin: Origin = "base"
     start: Start = "previous"
     nodes: Nodes = "train"
@@ -109,7 +101,10 @@ class Adr(Learner):
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
-        check_choice("merge", self.merge, get_args(Merge))
+        if self.merge not in ("none", *RULES.names()) and ":" not in self.merge:
+            raise unknown_name("merge", self.merge, ("none", *RULES.names()))
+        if self.merge != "none":
+            merging_rule(self.merge)
         check_choice("origin", self.origin, get_args(Origin))
         check_choice("start", self.start, get_args(Start))
         check_choice("nodes", self.nodes, get_args(Nodes))
@@ -147,19 +142,15 @@ class Adr(Learner):
 
     # stage 2: Hierarchical Analytic Merging ----------------------------------------------
 
-    def _empty_memory(self, initial: Encoder) -> Memory | None:
+    def _kinds(self) -> dict[Any, type]:
+        return {} if self.merge == "none" else {Merger: merging_rule(self.merge)}
+
+    def _empty_memory(self, initial: Encoder) -> Merger | None:
         """The memory of the merging rule before the first task; None keeps the last encoder."""
-        if self.merge == "ham":
-            return Ham.empty(initial, self.gamma, relative=self.relative_gamma, solver=self.solver)
-        origin = initial.weights if self.origin == "initial" else ()
-        rules: dict[Merge, Memory] = {
-            "average": Average(),
-            "fisher": Fisher(),
-            "magmax": MagMax(origin),
-            "regmean": RegMean(),
-            "ties": Ties(origin),
-        }
-        return rules.get(self.merge)
+        if self.merge == "none":
+            return None
+        settings = Settings(self.gamma, self.relative_gamma, self.solver, self.origin)
+        return merging_rule(self.merge).empty(initial, settings)
 
     def _merge(
         self,
@@ -168,20 +159,18 @@ class Adr(Learner):
         task: Task,
         graph: Graph,
         generator: torch.Generator,
-    ) -> tuple[Memory | None, Encoder]:
+    ) -> tuple[Merger | None, Encoder]:
         """What the rule remembers with this task's encoder, and all encoders so far as one."""
         begun, model = trained
 
-        def merge() -> tuple[Memory | None, Encoder]:
+        def merge() -> tuple[Merger | None, Encoder]:
             memory = before.memory if before else self._empty_memory(begun.encoder)
             if memory is None:
                 return None, model.encoder
             chosen = nodes_that_count(task, graph, self.nodes)
-            adapted = Adapted(model.encoder, model.head, graph, chosen, generator)
-            if isinstance(memory, Ham):
-                memory = memory.observe(adapted, self._row_weights(before, task, graph, self.nodes))
-            else:
-                memory = memory.observe(adapted)
+            weights = self._row_weights(before, task, graph, self.nodes)
+            adapted = Adapted(model.encoder, model.head, graph, chosen, generator, weights)
+            memory = memory.observe(adapted)
             return memory, model.encoder.with_weights(memory.merge())
 
         rule = (self.merge, self.gamma, self.relative_gamma, self.solver, self.origin, self.nodes)

@@ -27,7 +27,7 @@ from undrift.learners.parts.model import Model
 from undrift.learners.parts.nodes import Nodes, nodes_that_count
 from undrift.learners.parts.randomness import generator_for
 from undrift.merging.ham import Ham
-from undrift.merging.merger import Adapted
+from undrift.merging.merger import Adapted, Settings
 from undrift.sharing import once
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -167,9 +167,8 @@ class AdrPlus(Learner):
         def merge() -> tuple[Ham, Encoder]:
             chosen = nodes_that_count(task, graph, self.nodes)
             return merge_layers(
-                memory or Ham.empty(begun.encoder, self.gamma, solver=self.solver),
-                Adapted(model.encoder, model.head, graph, chosen, generator),
-                row_weights=weights,
+                memory or Ham.empty(begun.encoder, Settings(self.gamma, solver=self.solver)),
+                Adapted(model.encoder, model.head, graph, chosen, generator, weights),
                 inputs=self.inputs,
                 toward=toward,
             )

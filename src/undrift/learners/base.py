@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -78,6 +79,10 @@ class Learner(ABC):
         scores = self._scores(learned, graph)
         return scores[nodes.to(scores.device)]
 
+    def _kinds(self) -> Mapping[Any, type]:
+        """Which class a protocol stands for in `learned_type`, such as a rule chosen by name."""
+        return {}
+
     # the four verbs ----------------------------------------------------------------------
 
     def observe(self, task: Task, *, progress: Progress = silent) -> Self:
@@ -131,7 +136,7 @@ class Learner(ABC):
         learned = None
         if state.tensors or state.values:
             tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
-            learned = unpack(self.learned_type, tensors, state.values)
+            learned = unpack(self.learned_type, tensors, state.values, kinds=self._kinds())
         self.learned_ = learned
         return self
 

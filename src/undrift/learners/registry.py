@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undrift.doors import Door
@@ -93,32 +90,14 @@ class _Methods(Mapping[str, Method]):
         if name not in self:
             raise KeyError(name)
         try:
-            facts = _written(DOOR.own[name]) if name in DOOR.own else _said(method_class(name))
+            if name not in DOOR.own:
+                method_class(name)  # for its checks
+            return Method(**{**DOOR.facts(name, _FACTS), "name": name})
         except InputError as error:
             return Method(name, name, family="broken", keeps=str(error))
-        return Method(**{**facts, "name": name})
 
 
 METHODS: Mapping[str, Method] = _Methods()
-
-
-@lru_cache(maxsize=64)
-def _written(where: str) -> dict[str, Any]:
-    """What one of our classes says of itself, read and not run: that would import torch."""
-    module, _, name = where.partition(":")
-    found = find_spec(module)
-    assert found is not None and found.origin is not None  # noqa: S101, PT018  # it is our own
-    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
-    kind = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-    lines = [line for line in kind.body if isinstance(line, ast.AnnAssign)]
-    told = {
-        ast.unparse(n.target): n.value.value for n in lines if isinstance(n.value, ast.Constant)
-    }
-    return {fact: told[fact] for fact in _FACTS if fact in told}
-
-
-def _said(kind: type[Learner]) -> dict[str, Any]:
-    return {fact: getattr(kind, fact) for fact in _FACTS}
 
 
 def method_class(name: str) -> type[Learner]:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.merging.merger import Adapted, check_layers, check_models, nothing_added, plus
+from undrift.encoders.encoder import Encoder
+from undrift.merging.merger import (
+    Adapted,
+    Settings,
+    check_layers,
+    check_models,
+    nothing_added,
+    plus,
+)
 
 __all__ = ["Average", "merge_average"]
 
@@ -32,8 +41,16 @@ class Average:
     Memory: 8 bytes per weight. Cost: one addition per weight and task.
     """
 
+    name: ClassVar[str] = "average"
+    display: ClassVar[str] = "averaging"
+
     total: tuple[Tensor, ...] = ()
     tasks: int = 0
+
+    @classmethod
+    def empty(cls, encoder: Encoder, settings: Settings) -> Average:
+        """The memory before the first task."""
+        return cls()
 
     def add(self, weights: Sequence[Tensor]) -> Average:
         """The memory after one more encoder."""
@@ -49,5 +66,5 @@ class Average:
     def merge(self) -> tuple[Tensor, ...]:
         """The mean of what was added, in float64."""
         if not self.tasks:
-            raise nothing_added("averaging")
+            raise nothing_added(self.display)
         return tuple(layer / self.tasks for layer in self.total)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
 from undrift.merging.merger import (
     Adapted,
+    Settings,
     check_alike,
     check_layers,
     check_models,
@@ -133,6 +135,9 @@ class Fisher:
     passes over the receptive field of the nodes that count.
     """
 
+    name: ClassVar[str] = "fisher"
+    display: ClassVar[str] = "Fisher merging"
+
     weighted: tuple[Tensor, ...] = ()
     total: tuple[Tensor, ...] = ()
     floor: float = FLOOR
@@ -141,6 +146,11 @@ class Fisher:
 
     def __post_init__(self) -> None:
         _check_floor(self.floor)
+
+    @classmethod
+    def empty(cls, encoder: Encoder, settings: Settings) -> Fisher:
+        """The memory before the first task."""
+        return cls()
 
     def add(self, weights: Sequence[Tensor], fisher: Sequence[Tensor]) -> Fisher:
         """The memory after an encoder with these weights and this diagonal Fisher."""
@@ -171,7 +181,7 @@ class Fisher:
     def merge(self) -> tuple[Tensor, ...]:
         """The weighted mean of what was added, in float64."""
         if not self.total:
-            raise nothing_added("Fisher merging")
+            raise nothing_added(self.display)
         return tuple(a / b for a, b in zip(self.weighted, self.total, strict=True))
 
 

@@ -7,18 +7,19 @@ their own tasks' inputs, before activation. Only two sums per layer are kept.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank, Solver
+from undrift.analytic.bank import RidgeBank
 from undrift.analytic.gram import Rows
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.merging.merger import Adapted
+from undrift.merging.merger import Adapted, Settings, nothing_added
 from undrift.sharing import once
 
-__all__ = ["Ham", "layer_residual", "regression"]
+__all__ = ["Ham", "regression"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,25 +35,21 @@ class Ham:
     layer have full row rank; beyond that it is the best compromise, and drift is measured.
     """
 
+    name: ClassVar[str] = "ham"
+    display: ClassVar[str] = "HAM"
+
     banks: tuple[RidgeBank, ...]
 
     @classmethod
-    def empty(
-        cls,
-        encoder: Encoder,
-        gamma: float,
-        *,
-        relative: bool = False,
-        solver: Solver = "direct",
-    ) -> Ham:
+    def empty(cls, encoder: Encoder, settings: Settings) -> Ham:
         """A bank for encoders of this shape that has seen no task."""
         return cls(
             tuple(
                 RidgeBank.empty(
                     weight.shape[0],
-                    gamma,
-                    relative=relative,
-                    solver=solver,
+                    settings.gamma,
+                    relative=settings.relative,
+                    solver=settings.solver,
                     device=str(weight.device),
                 )
                 for weight in encoder.weights
@@ -79,12 +76,14 @@ class Ham:
             banks.append(bank.add(*regression(rows, weight), row_weights))
         return Ham(tuple(banks))
 
-    def observe(self, adapted: Adapted, row_weights: Tensor | None = None) -> Ham:
+    def observe(self, adapted: Adapted) -> Ham:
         """The bank after the encoder of a task."""
-        return self.add(adapted.trace(), adapted.encoder.weights, row_weights)
+        return self.add(adapted.trace(), adapted.encoder.weights, adapted.row_weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """W_k^M of every layer (eq. 7), in float64."""
+        if not all(bank.statistics.count for bank in self.banks):
+            raise nothing_added(self.display)
         return tuple(bank.solve() for bank in self.banks)
 
 
@@ -96,10 +95,3 @@ def regression(rows: Rows, weight: Tensor) -> tuple[Rows, Tensor]:
         return exact, exact @ weight.double()
 
     return once(make, "ham", rows, weight)
-
-
-def layer_residual(rows: Rows, own: Tensor, merged: Tensor) -> float:
-    """`|H_hat (W^M - W)| / |H_hat W|`: how far a merged layer is from one it should reproduce."""
-    exact = rows.to(dtype=merged.double().dtype)
-    wanted = exact @ own.double()
-    return float((exact @ merged.double() - wanted).norm() / wanted.norm())

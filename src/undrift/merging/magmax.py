@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.merging.merger import Adapted, check_alike, check_layers, check_models, nothing_added
+from undrift.merging.merger import (
+    Adapted,
+    Settings,
+    check_alike,
+    check_layers,
+    check_models,
+    nothing_added,
+)
 
 __all__ = ["SCALE", "MagMax", "merge_magmax"]
 
@@ -58,6 +67,9 @@ class MagMax:
     type. Cost: a comparison per weight and task.
     """
 
+    name: ClassVar[str] = "magmax"
+    display: ClassVar[str] = "MagMax"
+
     pretrained: tuple[Tensor, ...] = ()
     farthest: tuple[Tensor, ...] = ()
     scale: float = SCALE
@@ -65,6 +77,11 @@ class MagMax:
     def __post_init__(self) -> None:
         if not self.scale > 0:
             raise InputError(f"the scale of MagMax must be greater than 0, not {self.scale}")
+
+    @classmethod
+    def empty(cls, encoder: Encoder, settings: Settings) -> MagMax:
+        """The memory before the first task."""
+        return cls(encoder.weights if settings.origin == "initial" else ())
 
     def add(self, weights: Sequence[Tensor]) -> MagMax:
         """The memory after one more encoder."""
@@ -82,7 +99,7 @@ class MagMax:
     def merge(self) -> tuple[Tensor, ...]:
         """theta_pre plus the scaled largest changes, in float64."""
         if not self.farthest:
-            raise nothing_added("MagMax")
+            raise nothing_added(self.display)
         pairs = zip(self.pretrained, self.farthest, strict=True)
         return tuple(a.double() + self.scale * (b.double() - a.double()) for a, b in pairs)
 

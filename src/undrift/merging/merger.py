@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from undrift.analytic.bank import Solver
 from undrift.analytic.gram import Rows
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
@@ -19,6 +20,8 @@ from undrift.sharing import once
 __all__ = [
     "Adapted",
     "Merger",
+    "Origin",
+    "Settings",
     "check_alike",
     "check_layers",
     "check_models",
@@ -28,12 +31,30 @@ __all__ = [
 ]
 
 
+Origin = Literal["base", "initial"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a learner tells its rule; a rule reads what it needs.
+
+    `gamma`, `relative`, `solver`: as in `RidgeBank`, for rules that regress. `origin`: what
+    changes are measured from, the `base` encoder theta_0 or the `initial` random weights.
+    """
+
+    gamma: float = 1.0
+    relative: bool = False
+    solver: Solver = "direct"
+    origin: Origin = "base"
+
+
 @dataclass(frozen=True, eq=False)
 class Adapted:
     """An encoder theta_i as it came out of task i, with the task's data while it is still there.
 
     `nodes` are the indices of the nodes that count; `generator` is where a rule's noise must
-    come from. A rule reads what it needs and keeps none of it.
+    come from; `row_weights` says how much each of the nodes counts in a sum, None counts each
+    once. A rule reads what it needs and keeps none of it.
     """
 
     encoder: Encoder
@@ -41,6 +62,7 @@ class Adapted:
     graph: Graph
     nodes: Tensor
     generator: torch.Generator
+    row_weights: Tensor | None = None
 
     def trace(self) -> tuple[Rows, ...]:
         """H_hat_k of every layer at the nodes that count: the inputs of its linear maps."""
@@ -57,12 +79,20 @@ class Adapted:
 class Merger(Protocol):
     """The running memory of a merging rule: frozen, packable, of a size that tasks do not grow.
 
-    Every rule is a dataclass with two ways in. `add(...)` takes the evidence that the rule
-    needs, whatever it is: weights only, weights and layer inputs, weights and Fishers.
-    `observe` takes the evidence from an encoder of the package and calls `add`. Each rule's
+    Every rule is a dataclass with a `name`, a `display` name for tables, and two ways in.
+    `add(...)` takes the evidence that the rule needs: weights only, or with layer inputs or
+    Fishers. `observe` takes it from an encoder of the package and calls `add`. Each rule's
     module has a pure function beside it (`merge_average`, ...) that merges plain mappings of
     names to tensors from their whole history; the memory must equal it.
     """
+
+    name: ClassVar[str]
+    display: ClassVar[str]
+
+    @classmethod
+    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
+        """The memory before the first task; `encoder` has the random weights it starts from."""
+        ...
 
     def observe(self, adapted: Adapted) -> Self:
         """The memory after this encoder; this one stays as it is."""

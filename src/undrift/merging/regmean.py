@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,9 +13,10 @@ from undrift.analytic.factor import factorise
 from undrift.analytic.gram import Rows
 from undrift.analytic.solve import solve_with
 from undrift.analytic.statistics import RidgeStatistics
+from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.average import merge_average
-from undrift.merging.merger import Adapted, check_layers, check_models, nothing_added
+from undrift.merging.merger import Adapted, Settings, check_layers, check_models, nothing_added
 from undrift.sparse import Csr
 
 __all__ = ["OFF_DIAGONAL", "RegMean", "merge_regmean"]
@@ -104,11 +106,19 @@ class RegMean:
     one Gram and one factorisation (d_in^3 / 3) per layer.
     """
 
+    name: ClassVar[str] = "regmean"
+    display: ClassVar[str] = "RegMean"
+
     layers: tuple[RidgeStatistics, ...] = ()
     off_diagonal: float = OFF_DIAGONAL
 
     def __post_init__(self) -> None:
         _check_off_diagonal(self.off_diagonal)
+
+    @classmethod
+    def empty(cls, encoder: Encoder, settings: Settings) -> RegMean:
+        """The memory before the first task."""
+        return cls()
 
     def add(self, trace: Sequence[Rows], weights: Sequence[Tensor]) -> RegMean:
         """The memory after a task: `trace` is H_hat_k of its encoder, `weights` its W_k."""
@@ -133,7 +143,7 @@ class RegMean:
     def merge(self) -> tuple[Tensor, ...]:
         """W of every layer, in float64."""
         if not self.layers:
-            raise nothing_added("RegMean")
+            raise nothing_added(self.display)
         return tuple(_solved(sums) for sums in self.layers)
 
 

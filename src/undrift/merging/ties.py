@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import (
     Adapted,
+    Settings,
     check_alike,
     check_layers,
     check_models,
@@ -89,6 +92,9 @@ class Ties:
     encoder. Cost: a selection over all weights per task.
     """
 
+    name: ClassVar[str] = "ties"
+    display: ClassVar[str] = "TIES"
+
     pretrained: tuple[Tensor, ...] = ()
     rises: tuple[Tensor, ...] = ()
     falls: tuple[Tensor, ...] = ()
@@ -103,6 +109,11 @@ class Ties:
                 "TIES needs a scale greater than 0 and a density over 0 and at most 1, not "
                 f"scale={self.scale}, density={self.density}"
             )
+
+    @classmethod
+    def empty(cls, encoder: Encoder, settings: Settings) -> Ties:
+        """The memory before the first task."""
+        return cls(encoder.weights if settings.origin == "initial" else ())
 
     def add(self, weights: Sequence[Tensor]) -> Ties:
         """The memory after one more encoder."""
@@ -127,7 +138,7 @@ class Ties:
     def merge(self) -> tuple[Tensor, ...]:
         """theta_pre plus the scaled mean of the changes that agree, in float64."""
         if not self.rises:
-            raise nothing_added("TIES")
+            raise nothing_added(self.display)
         merged = []
         parts = (self.pretrained, self.rises, self.falls, self.rising, self.falling)
         for start, rises, falls, rising, falling in zip(*parts, strict=True):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from undrift.errors import InputError
 from undrift.evaluation.leakage import Attack, Leakage, Lift
 from undrift.evaluation.protocols import Protocol
-from undrift.experiments.spec import complaint
+from undrift.experiments.record import complaint
 from undrift.learners.registry import METHODS
 from undrift.reporting.figures import canvas, write_figure
 from undrift.storage.files import write_atomically

@@ -7,9 +7,10 @@ keeping what it learned in one frozen dataclass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
@@ -91,32 +92,43 @@ def _take_apart(thing: Any, path: str, tensors: dict[str, Tensor], values: dict[
         _take_apart(part, _join(path, name), tensors, values)
 
 
-def unpack(kind: Any, tensors: dict[str, Tensor], values: dict[str, Any], prefix: str = "") -> Any:
+def unpack(
+    kind: Any,
+    tensors: dict[str, Tensor],
+    values: dict[str, Any],
+    prefix: str = "",
+    kinds: Mapping[Any, type] = MappingProxyType({}),
+) -> Any:
     """The thing of type `kind` that `pack` took apart.
 
-    A missing part, or a value of the wrong type, is a damaged state: an `InputError`.
+    `kinds` says which class is meant by a protocol among the hints. A missing part, or a value
+    of the wrong type, is a damaged state: an `InputError`.
     """
+    kind = kinds.get(kind, kind)
     _check_hint(kind)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return unpack(_member(arguments, tensors, values, prefix), tensors, values, prefix)
+        members = tuple(kinds.get(member, member) for member in arguments)
+        return unpack(_member(members, tensors, values, prefix), tensors, values, prefix, kinds)
     if kind is Tensor:
         return _get(tensors, prefix)
     if origin is tuple:
-        kinds = _part_kinds(arguments, _get(values, _join(prefix, _COUNT)), prefix)
+        inner = _part_kinds(arguments, _get(values, _join(prefix, _COUNT)), prefix)
         return tuple(
-            unpack(part, tensors, values, _join(prefix, str(i))) for i, part in enumerate(kinds)
+            unpack(part, tensors, values, _join(prefix, str(i)), kinds)
+            for i, part in enumerate(inner)
         )
     if origin is dict:
         keys = _get(values, _join(prefix, _COUNT))
         if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
             raise _damaged(_join(prefix, _COUNT), "is no list of keys")
         return {
-            key: unpack(arguments[1], tensors, values, _join(prefix, _escaped(key))) for key in keys
+            key: unpack(arguments[1], tensors, values, _join(prefix, _escaped(key)), kinds)
+            for key in keys
         }
     if isinstance(kind, type) and is_dataclass(kind):
         parts = {
-            name: unpack(hint, tensors, values, _join(prefix, name))
+            name: unpack(hint, tensors, values, _join(prefix, name), kinds)
             for name, hint in _hints(kind).items()
         }
         return kind(**parts)
@@ -180,6 +192,8 @@ def _check_hint(kind: Any) -> None:
     """Refuse a type whose parts could not be told from each other when they are read back."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in _PLAIN or kind is Tensor or origin is Literal or is_dataclass(kind):
+        return
+    if getattr(kind, "_is_protocol", False):  # whoever unpacks it says which class it stands for
         return
     if origin is tuple:
         inner = arguments[:1] if Ellipsis in arguments else arguments

@@ -12,7 +12,7 @@ from undrift.graphs import Graph
 if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
 
-__all__ = ["TaskSummary", "summarise"]
+__all__ = ["TaskSummary", "imbalance_of", "summarise"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _EDGES_AT_ONCE = 1 << 22
@@ -51,12 +51,9 @@ def summarise(stream: TaskStream) -> list[TaskSummary]:
         for inside in (known, *(known & mask for mask in masks))
     )
     kept, dropped = _count_edges(graph, task_of, tasks)
-    labels = np.empty(0) if graph.labels is None else graph.labels.cpu().numpy()
-    present, counts = np.unique(labels, return_counts=True)
-    size = dict(zip(present.tolist(), counts.tolist(), strict=True))
+    imbalance = imbalance_of(stream)
     rows = []
     for t, classes in enumerate(stream.classes):
-        sizes = [size.get(c, 0) for c in classes]
         rows.append(
             TaskSummary(
                 task=t,
@@ -67,10 +64,20 @@ def summarise(stream: TaskStream) -> list[TaskSummary]:
                 test=test[t],
                 edges=kept[t],
                 dropped=dropped[t],
-                imbalance=max(sizes) / min(sizes) if min(sizes) else float("inf"),
+                imbalance=imbalance[t],
             )
         )
     return rows
+
+
+def imbalance_of(stream: TaskStream) -> list[float]:
+    """rho_t of every task (see `TaskSummary`); infinite where a class has no node."""
+    given = stream.graph.labels
+    labels = np.empty(0) if given is None else given.cpu().numpy()
+    present, counts = np.unique(labels, return_counts=True)
+    size = dict(zip(present.tolist(), counts.tolist(), strict=True))
+    sizes = [[size.get(c, 0) for c in classes] for classes in stream.classes]
+    return [max(nodes) / min(nodes) if min(nodes) else float("inf") for nodes in sizes]
 
 
 def _count_edges(graph: Graph, task_of: Array, tasks: int) -> tuple[list[int], list[int]]:

@@ -21,7 +21,6 @@ def merge_layers(
     memory: Ham,
     adapted: Adapted,
     *,
-    row_weights: Tensor | None,
     inputs: Inputs,
     toward: Encoder | None,
 ) -> tuple[Ham, Encoder]:
@@ -39,7 +38,7 @@ def merge_layers(
         rows, targets = regression(adapted.trace()[k], weight)
         if inputs == "merged" and k > 0:
             rows = _under(own, tuple(merged), adapted)[k].to(dtype=targets.dtype)
-        grown = bank.add(rows, targets, row_weights)
+        grown = bank.add(rows, targets, adapted.row_weights)
         prior = None if toward is None else toward.weights[k].double()
         banks.append(grown)
         merged.append(grown.solve(prior=prior))
