@@ -51,11 +51,9 @@ class RidgeBank:
         relative: bool = False,
         solver: Solver = "direct",
         device: str = "cpu",
-        once: Once = alone,
     ) -> RidgeBank:
         """A bank that has seen no row."""
-        nothing = once(lambda: RidgeStatistics.zero(width, device=device), "zero", width, device)
-        return cls(nothing, gamma, relative, solver)
+        return cls(RidgeStatistics.zero(width, device=device), gamma, relative, solver)
 
     def add(
         self, rows: Rows, targets: Tensor, weights: Tensor | None = None, once: Once = alone
@@ -63,9 +61,8 @@ class RidgeBank:
         """The bank after these rows; this one stays as it is."""
         before = self.statistics
         # banks of several gammas that are given the same rows have the same sum
-        statistics = once(
-            lambda: before.add(rows, targets, weights), "sum", before, rows, targets, weights
-        )
+        inputs = (before if before.count else before.moment.shape, rows, targets, weights)
+        statistics = once(lambda: before.add(rows, targets, weights), "sum", *inputs)
         updated = None
         if self._kept is not None and self._may_update(rows.shape[0]):
             updated = self._kept.updated(scaled(rows, weights))

@@ -161,9 +161,9 @@ def task_prototype(
     weights = chosen / chosen.sum()
     if normalisation == "symmetric":
         weights = weights * _inverse_root_degrees(graph)
-    column = weights.unsqueeze(1)
+    column, back = weights.unsqueeze(1), operator.t()
     for _ in range(hops):
-        column = operator.transpose @ column
+        column = back @ column
     return _transposed_times(graph.features, column).flatten().cpu()
 
 
@@ -299,6 +299,6 @@ def _times(features: Tensor | Csr, right: Tensor) -> Tensor:
 def _transposed_times(features: Tensor | Csr, right: Tensor) -> Tensor:
     """X^T right in float64, without a float64 copy of a dense X."""
     if isinstance(features, Csr):
-        return features.to(dtype=torch.float64).transpose @ right
+        return features.double().t() @ right
     parts = zip(features.split(_ROWS), right.split(_ROWS), strict=True)
     return torch.stack([rows.double().T @ weights for rows, weights in parts]).sum(dim=0)

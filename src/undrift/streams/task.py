@@ -51,6 +51,19 @@ class Task:
             raise InputError("a task without training nodes cannot be learned; set its train mask")
         self._check_labels()
 
+    @property
+    def labels(self) -> Tensor:
+        """A class id per node, -1 where it is unknown."""
+        return self.graph.labelled()
+
+    def to(self, device: torch.device | str) -> Task:
+        """The same task on another device; itself when it is there already."""
+        graph = self.graph.to(device)
+        if graph is self.graph and self.train.device == graph.device:
+            return self
+        masks = (mask.to(graph.device) for mask in (self.train, self.val, self.test))
+        return Task(graph, *masks, self.classes)
+
     def _check_labels(self) -> None:
         if self.graph.labels is None:
             raise InputError("a task's graph needs labels for its training nodes")
