@@ -28,17 +28,18 @@ from paper.words import Words, read_words
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.plans import PLANS
-from undrift.reporting.compare import compare
+from undrift.formatting import duration
 from undrift.reporting.names import stream_title
-from undrift.reporting.table_layout import legend
-from undrift.reporting.table_markdown import escape_markdown
+from undrift.reporting.tables.compare import compare
+from undrift.reporting.tables.layout import legend
+from undrift.reporting.tables.markdown import escape_markdown
 from undrift.storage.files import write_atomically
 from undrift.streams.benchmarks import STREAMS
 
 if TYPE_CHECKING:
     from undrift.experiments.manifest import Manifest
     from undrift.experiments.store import Records
-    from undrift.reporting.comparison import Comparison
+    from undrift.reporting.tables.comparison import Comparison
 
 __all__ = ["LARGE", "main", "results_page"]
 
@@ -202,7 +203,7 @@ def _time(records: Records) -> str:
     searched = sum(search.seconds / (1 + len(search.shared_with)) for search in records.searches)
     torch = sorted({result.versions.get("torch", "unknown") for result in records.results.values()})
     return (
-        f"All runs together took {_hours(runs)} and all searches {_hours(searched)} of one "
+        f"All runs together took {duration(runs)} and all searches {duration(searched)} of one "
         f"process each (device {', '.join(devices)}; torch {', '.join(torch)})."
     )
 
@@ -211,15 +212,11 @@ def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _hours(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.1f} minutes"
-
-
 def _figures(records: Records, names: Iterable[str]) -> list[str]:
     there = set(names)
     if not there:
         return []
-    from undrift.reporting.figure_set import all_figures
+    from undrift.reporting.figures.figure_set import all_figures
 
     # the picture of drift needs embeddings, which are not in the tables: it has no caption here
     drift = sorted(name for name in there if name == "drift" or name.startswith("drift-"))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from paper.markdown_text import grid
 from undrift.learners.registry import METHODS
 from undrift.reporting.names import METRICS, row_label, stream_title
-from undrift.reporting.table_layout import COSTS, cost_text
-from undrift.reporting.table_markdown import escape_markdown
+from undrift.reporting.tables.layout import COSTS, cost_text
+from undrift.reporting.tables.markdown import escape_markdown
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.experiments.search_record import Search
-    from undrift.reporting.comparison import Comparison, Entry
+    from undrift.reporting.tables.comparison import Comparison, Entry
 
 __all__ = ["accuracy_table", "chosen_table", "cost_table", "large_differences"]
 

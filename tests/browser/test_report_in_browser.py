@@ -17,9 +17,9 @@ from undrift.learners.registry import METHODS
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
-from undrift.reporting.compare import compare
 from undrift.reporting.html.page import render
 from undrift.reporting.html.parts import Page, PageFigure, PlanTable
+from undrift.reporting.tables.compare import compare
 
 # without a slash, which would make it the path of a stream file
 EVIL = "<script>window.hacked=1;<img src=x onerror='window.hacked=2'>"

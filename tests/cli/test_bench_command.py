@@ -65,8 +65,8 @@ def test_what_happens_is_told_line_by_line(
     asked = fake(monkeypatch, running, done)
     assert start(["bench", "smoke", "--threads", "2", "--workers", "3", "--no-checkpoints"]) == 0
     shown = capsys.readouterr()
-    assert "[2/2] bare on synthetic, seed 0: 3 s" in shown.err
-    assert "1 jobs done in 3 s of worker time, 1 were there, 0 failed" in shown.out
+    assert "[2/2] bare on synthetic, seed 0: 3.0 s" in shown.err
+    assert "1 jobs done in 3.0 s of worker time, 1 were there, 0 failed" in shown.out
     assert asked[0]["workers"] == 3
     assert asked[0]["settings"].threads == 2
     assert asked[0]["settings"].checkpoints is False

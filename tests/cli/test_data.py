@@ -47,7 +47,7 @@ def test_fetch_says_where_the_file_is_and_what_to_do_next(
     shown = capsys.readouterr()
     assert shown.out == f"tiny: {folder / 'tiny.npz'}\nnext: undrift data check tiny\n"
     lines = shown.err.splitlines()  # progress, which is no result
-    assert lines[0].startswith("tiny.npz: 0 bytes of ")
+    assert lines[0].startswith("tiny.npz: 0 B of ")
     assert len(lines) == 2
 
 
@@ -169,9 +169,9 @@ def test_elsewhere_than_on_a_terminal_progress_is_a_line_per_tenth() -> None:
         report("b.npz", 0, 0)  # no length is known
         report("b.npz", 5000, 0)
     lines = file.getvalue().splitlines()
-    assert lines[0] == "a.npz: 0 bytes of 1.0 kB"
+    assert lines[0] == "a.npz: 0 B of 1.0 kB"
     assert lines[10] == "a.npz: 1.0 kB of 1.0 kB"
-    assert lines[11:] == ["b.npz: 0 bytes"]
+    assert lines[11:] == ["b.npz: 0 B"]
 
 
 def test_on_a_terminal_progress_is_a_bar() -> None:

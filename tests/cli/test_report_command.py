@@ -10,8 +10,8 @@ import pytest
 from undrift.cli.app import start
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.result import Graded, Metrics, Result, save_result
-from undrift.reporting import figure_set
-from undrift.reporting.figure_set import FigureSet
+from undrift.reporting.figures import figure_set
+from undrift.reporting.figures.figure_set import FigureSet
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 

@@ -14,9 +14,9 @@ import pytest
 
 from undrift.experiments.manifest import load_manifest, manifest_path
 from undrift.experiments.store import load_records
-from undrift.reporting.compare import compare
-from undrift.reporting.table_csv import csv_table
-from undrift.reporting.table_markdown import markdown_table
+from undrift.reporting.tables.compare import compare
+from undrift.reporting.tables.markdown import markdown_table
+from undrift.reporting.tables.tidy_csv import csv_table
 
 KILLS = int(os.environ.get("UNDRIFT_KILLS", "2"))
 

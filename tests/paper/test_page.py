@@ -11,7 +11,7 @@ from paper.compact import is_compact, read_compact, write_compact
 from paper.page import main, results_page
 from paper.words import Words
 from undrift.experiments.store import Records
-from undrift.reporting.compare import compare
+from undrift.reporting.tables.compare import compare
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "paper" / "recorded"

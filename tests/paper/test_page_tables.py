@@ -11,8 +11,8 @@ from paper.page_tables import (
     cost_table,
     large_differences,
 )
-from undrift.reporting.compare import compare
-from undrift.reporting.comparison import Comparison
+from undrift.reporting.tables.compare import compare
+from undrift.reporting.tables.comparison import Comparison
 
 
 def cells(line: str) -> list[str]:

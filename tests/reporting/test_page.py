@@ -14,9 +14,9 @@ from undrift.experiments.result import Graded, Metrics, Result
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
-from undrift.reporting.compare import compare
 from undrift.reporting.html.page import render
 from undrift.reporting.html.parts import Page, PageFigure, PlanTable
+from undrift.reporting.tables.compare import compare
 
 EVIL = '<script>alert("x")</script>&\'"</script><!--'
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><g id="a"/></svg>'
@@ -158,7 +158,7 @@ def test_the_table_has_means_ranks_and_costs() -> None:
     page = page_of(some())
     assert re.search(r'best" data-value="90"[^>]*>.*?<span class="mean">90.00</span>', page)
     assert re.search(r'second" data-value="70"', page)
-    for text in ("3.0 s", "100 MB", "2.0 MB", "paired t-test", "Chosen on validation nodes."):
+    for text in ("3.0 s", "100.0 MB", "2.0 MB", "paired t-test", "Chosen on validation nodes."):
         assert text in page
     assert '<tbody data-grading="class">' in page
     assert '<tbody data-grading="node" hidden>' in page

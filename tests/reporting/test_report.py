@@ -13,8 +13,9 @@ from undrift.errors import InputError
 from undrift.experiments.manifest import Manifest, save_manifest
 from undrift.experiments.result import Result, save_result
 from undrift.experiments.store import Records, load_records
-from undrift.reporting import figure_set, report
-from undrift.reporting.figure_set import FigureSet
+from undrift.reporting import report
+from undrift.reporting.figures import figure_set
+from undrift.reporting.figures.figure_set import FigureSet
 from undrift.reporting.report import write_report
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
@@ -43,7 +44,7 @@ def runs(tmp_path: Path, fakes: Any) -> Path:
 
 
 def one_figure(*_: Any, **__: Any) -> FigureSet:
-    from undrift.reporting.figures import canvas
+    from undrift.reporting.figures.files import canvas
 
     def draw() -> Any:
         figure, axes = canvas("x.svg", width=2, height=1)

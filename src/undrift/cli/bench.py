@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from undrift.formatting import duration
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -209,17 +211,6 @@ def _announce(
         f"worker{'s' if workers > 1 else ''} ({basis}"
         + (f"; {estimate.guessed} jobs have no recorded time)" if estimate.guessed else ")")
     )
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words.
-
-    >>> duration(5), duration(150), duration(7300)
-    ('5 s', '2.5 min', '2.0 h')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _close(

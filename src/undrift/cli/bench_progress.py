@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from undrift.cli.bench import duration
+from undrift.formatting import duration
 
 if TYPE_CHECKING:
     from rich.console import Console

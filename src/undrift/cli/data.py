@@ -46,7 +46,7 @@ def list_datasets() -> None:
     from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.folder import VARIABLE, data_folder
-    from undrift.reporting.data_table import data_table
+    from undrift.reporting.terminal.data_tables import data_table
 
     folder = data_folder()
     console = output()
@@ -111,7 +111,7 @@ def check(
     from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.check import check_dataset
-    from undrift.reporting.data_table import files_table
+    from undrift.reporting.terminal.data_tables import files_table
 
     files = check_dataset(name)
     dataset = DATASETS[name]
@@ -158,13 +158,13 @@ class _Lines:
         self._said: dict[str, int] = {}
 
     def report(self, file: str, done: int, total: int) -> None:
-        from rich.filesize import decimal
+        from undrift.formatting import size
 
         tenth = 10 * done // total if total else 0
         if self._said.get(file) != tenth:
             self._said[file] = tenth
-            whole = f" of {decimal(total)}" if total else ""
-            self._console.print(f"{file}: {decimal(done)}{whole}")
+            whole = f" of {size(total)}" if total else ""
+            self._console.print(f"{file}: {size(done)}{whole}")
 
 
 data = App(

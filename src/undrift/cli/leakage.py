@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from undrift.experiments.spec import RunSpec
-    from undrift.reporting.leakage_figure import LeakageStudy
+    from undrift.reporting.figures.leakage import LeakageStudy
 
 __all__ = ["leakage"]
 
@@ -76,12 +76,12 @@ def leakage(
     set_threads(threads)
     make_folder(out)
     if figure is not None:
-        from undrift.reporting.figures import canvas
+        from undrift.reporting.figures.files import canvas
 
         canvas(figure, width=1, height=1)  # complains of the suffix, or that matplotlib is missing
 
     from undrift.experiments.params import choose_readings
-    from undrift.reporting.leakage_figure import leakage_figure, load_studies, save_study
+    from undrift.reporting.figures.leakage import leakage_figure, load_studies, save_study
 
     params = choose_readings(method, texts)
     study = _study(RunSpec(stream=stream, method=method, seed=seed, params=params), hops)
@@ -103,7 +103,7 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
     from undrift.evaluation.loop import evaluate
     from undrift.evaluation.protocols import Protocol
     from undrift.experiments.run import prepare
-    from undrift.reporting.leakage_figure import LeakageStudy
+    from undrift.reporting.figures.leakage import LeakageStudy
 
     ready = prepare(spec)
     stream, learner = ready.stream, ready.learner
@@ -134,7 +134,7 @@ def _show(console: Console, study: LeakageStudy) -> None:
 
 def _attack_table(study: LeakageStudy) -> Table:
     from undrift.evaluation.leakage import ATTACKS
-    from undrift.reporting.tables import plain_table
+    from undrift.reporting.terminal.run_tables import plain_table
 
     table = plain_table(f"Test nodes whose task is named, percent ({study.leakage.hops} hops)")
     table.add_column("attack")
@@ -152,7 +152,7 @@ def _attack_table(study: LeakageStudy) -> Table:
 
 
 def _lift_table(study: LeakageStudy) -> Table:
-    from undrift.reporting.tables import plain_table
+    from undrift.reporting.terminal.run_tables import plain_table
 
     table = plain_table(f"A_f of {study.method} by class, percent")
     table.add_column("protocol")

@@ -51,8 +51,8 @@ def report(
     """
     from undrift.cli.console import output, progress_console
     from undrift.experiments.store import load_records
+    from undrift.formatting import size
     from undrift.reporting.report import write_report
-    from undrift.reporting.table_layout import cost_text
 
     console = progress_console()
     with _shown(console) as progress:
@@ -64,8 +64,7 @@ def report(
         console.print(
             f"{len(made.left_out)} figures or parts of them could not be drawn; the report says why"
         )
-    size = cost_text("kept_bytes", made.size)
-    output().print(f"report: {made.page} ({size})", soft_wrap=True, markup=False)
+    output().print(f"report: {made.page} ({size(made.size)})", soft_wrap=True, markup=False)
 
 
 def _imbalance(records: Records, progress: Progress) -> dict[str, dict[int, float]]:

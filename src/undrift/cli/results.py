@@ -143,7 +143,7 @@ def _show(
     stand_ins: set[str],
 ) -> None:
     from undrift.cli.console import output
-    from undrift.reporting.query_table import fitting, query_table, shown
+    from undrift.reporting.terminal.query_table import fitting, query_table, shown
 
     console = output()
     cells = [[shown(n, v) for n, v in zip(names, row, strict=True)] for row in rows]

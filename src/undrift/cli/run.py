@@ -148,7 +148,7 @@ def set_threads(threads: int | None) -> None:
 
 
 def _show(console: Console, result: Result, path: Path) -> None:
-    from undrift.reporting.tables import cost_table, matrix_table, metrics_table
+    from undrift.reporting.terminal.run_tables import cost_table, matrix_table, metrics_table
 
     spec = result.spec
     unmarked = result.stand_in and "stand-in" not in spec.stream

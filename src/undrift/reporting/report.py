@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from undrift.errors import InputError
 from undrift.experiments.manifest import Manifest
 from undrift.experiments.plans import PLANS
-from undrift.reporting.compare import compare
-from undrift.reporting.comparison import Comparison
-from undrift.reporting.loose_runs import manifest_of_runs
-from undrift.reporting.table_csv import csv_table
-from undrift.reporting.table_latex import latex_document
-from undrift.reporting.table_markdown import markdown_table
+from undrift.reporting.tables.compare import compare
+from undrift.reporting.tables.comparison import Comparison
+from undrift.reporting.tables.latex import latex_document
+from undrift.reporting.tables.loose_runs import manifest_of_runs
+from undrift.reporting.tables.markdown import markdown_table
+from undrift.reporting.tables.tidy_csv import csv_table
 from undrift.storage.files import make_folder, write_atomically
 from undrift.typing import Progress, silent
 
@@ -191,7 +191,7 @@ def _draw(
     progress: Progress,
 ) -> tuple[list[PageFigure], list[str]]:
     """Write every figure that can be drawn; those that cannot are told with the reason."""
-    from undrift.reporting.figure_set import all_figures
+    from undrift.reporting.figures.figure_set import all_figures
 
     found = all_figures(
         records.results, records.manifests, records.searches, records.folder, imbalance=imbalance
@@ -209,7 +209,7 @@ def _draw(
 
 
 def _figure(name: str, caption: str, figure: Figure, folder: Path) -> PageFigure:
-    from undrift.reporting.figures import write_figure
+    from undrift.reporting.figures.files import write_figure
     from undrift.reporting.html.parts import PageFigure
 
     for suffix in ("svg", "pdf"):

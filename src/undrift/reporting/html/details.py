@@ -8,8 +8,9 @@ from typing import Any
 from undrift.experiments.command import command_of
 from undrift.experiments.result import Metrics, Result
 from undrift.experiments.search_record import Search
+from undrift.formatting import duration, size
 from undrift.reporting.html.parts import PlanTable
-from undrift.reporting.html.words import bytes_text, seconds_text, setting_text, stream_title
+from undrift.reporting.html.words import setting_text, stream_title
 
 __all__ = ["details_data"]
 
@@ -85,9 +86,9 @@ def _run(result: Result) -> dict[str, Any]:
         if result.validation is None
         else round(result.validation.by_class.a_avg, 2),
         "cost": [
-            seconds_text(cost.seconds.get("total", 0.0)),
-            "unknown" if memory is None else bytes_text(memory * 1e6),
-            bytes_text(cost.state_mb * 1e6),
+            duration(cost.seconds.get("total", 0.0)),
+            "unknown" if memory is None else size(memory * 1e6),
+            size(cost.state_mb * 1e6),
         ],
         "spec": result.spec.model_dump(mode="json"),
         "command": command_of(result.spec),
@@ -111,6 +112,6 @@ def _search(search: Search) -> dict[str, Any]:
         "seed": search.spec.base.seed,
         "trials": trials,
         "chosen": setting_text(search.chosen),
-        "seconds": seconds_text(search.seconds),
+        "seconds": duration(search.seconds),
         "shared": list(search.shared_with),
     }

@@ -9,14 +9,13 @@ from statistics import fmean
 from markupsafe import Markup
 
 from undrift.experiments.result import Result
+from undrift.formatting import duration, size
 from undrift.learners.registry import METHODS
 from undrift.reporting.html.parts import PlanTable
 from undrift.reporting.html.sparkline import Backdrop, mean_curve
 from undrift.reporting.html.words import (
-    bytes_text,
     family_of,
     method_title,
-    seconds_text,
     stream_title,
 )
 
@@ -140,8 +139,8 @@ def _line(place: _Place, behind: Backdrop) -> MethodLine:
         seeds=len(runs),
         metrics=[f"{value:.2f}".replace("-", "−") for value in metrics],
         curve=behind.sparkline(_curve(runs)),
-        seconds=seconds_text(fmean(run.cost.seconds.get("total", 0.0) for run in runs)),
-        kept=bytes_text(fmean(run.cost.state_mb for run in runs) * 1e6),
+        seconds=duration(fmean(run.cost.seconds.get("total", 0.0) for run in runs)),
+        kept=size(fmean(run.cost.state_mb for run in runs) * 1e6),
         key=place.key,
     )
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from undrift.experiments.result import Result
-from undrift.reporting.comparison import Comparison
+from undrift.formatting import duration
 from undrift.reporting.html.parts import Page, PlanTable
-from undrift.reporting.html.words import seconds_text, stream_title
+from undrift.reporting.html.words import stream_title
+from undrift.reporting.tables.comparison import Comparison
 
 __all__ = ["Overview", "PlanFacts", "StreamName", "overview"]
 
@@ -67,7 +68,7 @@ def overview(page: Page) -> Overview:
         searches=len(page.searches),
         methods=len({result.spec.method for result in results}),
         streams=[StreamName(stream_title(name), name in stand_ins) for name in streams],
-        time=seconds_text(spent),
+        time=duration(spent),
         newest=page.newest,
         versions=_versions(page.results),
         machines=_machines(page.results),

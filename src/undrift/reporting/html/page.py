@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from undrift.formatting import duration
 from undrift.reporting.html.details import details_data
 from undrift.reporting.html.method_sections import method_sections
 from undrift.reporting.html.overview import overview
@@ -19,7 +20,7 @@ from undrift.reporting.html.parts import Page, PageFigure
 from undrift.reporting.html.surfaces import surfaces
 from undrift.reporting.html.svg import inline_svg
 from undrift.reporting.html.table import table_view
-from undrift.reporting.html.words import METRICS, seconds_text
+from undrift.reporting.html.words import METRICS
 
 __all__ = ["render"]
 
@@ -54,7 +55,7 @@ def render(page: Page) -> str:
         damaged=page.damaged,
         left_out=page.left_out,
         metrics=METRICS,
-        seconds=seconds_text,
+        seconds=duration,
         data=_script_json(details_data(page.plans, page.results, page.searches)),
     )
 

@@ -9,7 +9,7 @@ from typing import Literal
 from undrift.experiments.manifest import Manifest
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search
-from undrift.reporting.comparison import Comparison
+from undrift.reporting.tables.comparison import Comparison
 
 __all__ = ["Grading", "Page", "PageFigure", "PlanTable"]
 

@@ -9,18 +9,17 @@ from statistics import fmean
 from markupsafe import Markup
 
 from undrift.experiments.result import Result
-from undrift.reporting.comparison import Comparison, Entry
+from undrift.formatting import duration, size
 from undrift.reporting.html.parts import Grading, PlanTable
 from undrift.reporting.html.words import (
     METRICS,
-    bytes_text,
     family_of,
     minus,
-    seconds_text,
     stream_title,
 )
 from undrift.reporting.names import LOWER_IS_BETTER
-from undrift.reporting.table_layout import legend
+from undrift.reporting.tables.comparison import Comparison, Entry
+from undrift.reporting.tables.layout import legend
 
 __all__ = ["Cell", "Column", "Group", "Row", "Table", "table_view"]
 
@@ -203,8 +202,8 @@ def _cost(kind: str, name: str, value: float | None) -> Cell:
     if value is None:
         return Cell(kind, text=NOTHING)
     if name == "seconds":
-        return Cell(kind, value, seconds_text(value))
-    return Cell(kind, value, bytes_text(value * 1e6 if name == "memory_mb" else value))
+        return Cell(kind, value, duration(value))
+    return Cell(kind, value, size(value * 1e6 if name == "memory_mb" else value))
 
 
 def _legend(table: Comparison) -> list[tuple[str, str]]:

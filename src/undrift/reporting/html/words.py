@@ -12,11 +12,9 @@ from undrift.reporting import names
 
 __all__ = [
     "METRICS",
-    "bytes_text",
     "family_of",
     "method_title",
     "minus",
-    "seconds_text",
     "setting_text",
     "stream_title",
     "value_text",
@@ -51,32 +49,6 @@ def method_title(name: str) -> str:
 def family_of(method: str) -> str:
     """The family of a method; "other" for a stranger."""
     return METHODS[method].family if method in METHODS else "other"
-
-
-def seconds_text(seconds: float) -> str:
-    """A time with two or three digits that matter.
-
-    >>> [seconds_text(s) for s in (0.042, 5.23, 417.0, 7300.0)]
-    ['0.04 s', '5.2 s', '417 s', '2.0 h']
-    """
-    if seconds < 1:
-        return f"{seconds:.2f} s"
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    return f"{seconds:.0f} s" if seconds < 3600 else f"{seconds / 3600:.1f} h"
-
-
-def bytes_text(count: float) -> str:
-    """A number of bytes in the unit that suits it.
-
-    >>> [bytes_text(b) for b in (12, 4_500, 1_234_000, 270_434_000, 2.5e9)]
-    ['12 B', '4.5 kB', '1.2 MB', '270 MB', '2.5 GB']
-    """
-    for unit in ("B", "kB", "MB"):
-        if count < 999.5:
-            return f"{count:.1f} {unit}" if unit != "B" and count < 99.95 else f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
 
 
 def minus(number: float, decimals: int = 2) -> str:

@@ -1,0 +1,40 @@
+"""Durations, sizes and shares as people read them, each written in one way everywhere."""
+
+from __future__ import annotations
+
+__all__ = ["duration", "percent", "size"]
+
+
+def duration(seconds: float) -> str:
+    """A time with the digits that matter, in the unit that suits it.
+
+    >>> [duration(s) for s in (0.042, 5.23, 47.4, 150, 7300)]
+    ['0.04 s', '5.2 s', '47 s', '2.5 min', '2.0 h']
+    """
+    if seconds < 99.5:
+        return f"{seconds:.{2 if seconds < 0.995 else 1 if seconds < 9.95 else 0}f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def size(count: float) -> str:
+    """A number of bytes, in powers of 1000.
+
+    >>> [size(n) for n in (12, 4_500, 999_990, 270_434_000, 2.5e12)]
+    ['12 B', '4.5 kB', '1.0 MB', '270.4 MB', '2.5 TB']
+    """
+    if count < 999.5:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
+        count /= 1000
+        if count < 999.95:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:,.1f} TB"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share of one in percent.
+
+    >>> percent(0.1234), percent(0.5, 0)
+    ('12.3 %', '50 %')
+    """
+    return f"{100 * share:.{digits}f} %"

@@ -1,0 +1,1 @@
+"""Figures of finished runs; each file draws one."""

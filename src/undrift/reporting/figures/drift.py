@@ -1,0 +1,184 @@
+"""Feature drift: the base task's embeddings under the first and under the last encoder."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from undrift.errors import InputError
+from undrift.reporting.figures.sheet import (
+    COLUMN,
+    LARGE,
+    PLAIN,
+    house_style,
+    legend_above,
+    panel,
+    sheet,
+)
+from undrift.reporting.figures.style import display, title_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from undrift.experiments.result import Result
+
+__all__ = ["METHODS_SHOWN", "DriftPanel", "Embedding", "drift_figure", "load_embedding"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+METHODS_SHOWN = ("efc", "dpcr", "adr")
+"""The methods of the paper's figure."""
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError)
+_NODES = 200  # drawn per panel: more is a blot at this size, and a file of megabytes
+_MEANS = 12  # classes at most whose means are joined: more lines are a tangle
+_LEFT, _TOP, _HEAD, _GAP, _EDGE = 5.0, 4.5, 5.5, 1.5, 1.0  # in mm
+# hues of classes: dark for the last encoder, mixed with white for the first
+_HUES = ("#0072B2", "#D55E00", "#009E73", "#B3478C", "#A87400", "#332288", "#5F5F5F", "#117733")
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """Nodes of the base task in the plane: `first` and `last` are [m, 2], `labels` is [m]."""
+
+    first: Array
+    last: Array
+    labels: Array
+
+    def __post_init__(self) -> None:
+        nodes = self.labels.shape[0] if self.labels.ndim == 1 else -1
+        if not self.first.shape == self.last.shape == (nodes, 2) or nodes == 0:
+            raise InputError(
+                f"an embedding needs two lists of points in the plane and a label for each, not "
+                f"shapes {self.first.shape}, {self.last.shape} and {self.labels.shape}"
+            )
+        if not all(np.isfinite(points).all() for points in (self.first, self.last)):
+            raise InputError("an embedding holds points that are not finite numbers")
+
+
+@dataclass(frozen=True, eq=False)
+class DriftPanel:
+    """A run and where its encoders put the base task."""
+
+    result: Result
+    embedding: Embedding
+
+
+def load_embedding(path: str | Path) -> Embedding:
+    """Read an `embedding.npz`; a missing, damaged or foreign file is an `InputError`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if (bad := archive.testzip()) is not None:  # numpy does not read to the checksum
+                raise InputError(f"{bad} is not what was written")
+        with np.load(path, allow_pickle=False) as file:
+            parts = {name: np.asarray(file[name]) for name in ("first", "last", "labels")}
+        for name, kinds in (("first", "fiu"), ("last", "fiu"), ("labels", "iu")):
+            if parts[name].dtype.kind not in kinds:
+                raise InputError(f"{name} holds no numbers of the right kind")
+        return Embedding(**parts)
+    except FileNotFoundError as error:
+        raise InputError(f"there is no {path}; run the method again to get it") from error
+    except (*_DAMAGE, MemoryError) as error:  # an InputError is a ValueError
+        raise InputError(
+            f"{path} is damaged or holds no embedding ({error}); delete it and run again"
+        ) from error
+
+
+@house_style
+def drift_figure(panels: Sequence[DriftPanel], *, width: float = COLUMN) -> Figure:
+    """A row per stream and a column per method, in the order of the paper.
+
+    Light circles are nodes of the base task under the first encoder, dark triangles the same
+    nodes under the last, in the colour of their class; with up to 12 classes a line joins the two
+    means of each.
+    Where nothing drifts every triangle lies in its circle. The title has the measured relative
+    drift of all embeddings in their full width, ||last - first|| / ||first||.
+    At most 200 nodes are drawn, evenly spaced in the order of the file.
+    """
+    if not panels:
+        raise InputError("drift needs at least one run with its embedding.npz")
+    found = dict.fromkeys(p.result.spec.method for p in panels)
+    methods = list(dict.fromkeys([*(m for m in METHODS_SHOWN if m in found), *found]))
+    streams = {p.result.spec.stream: title_of(p.result) for p in panels}
+    placed = {(p.result.spec.stream, p.result.spec.method): p for p in panels}
+    size = min((width - _LEFT - _EDGE + _GAP) / len(methods) - _GAP, 58.0)
+    figure = sheet(width, _TOP + len(streams) * (size + _HEAD) + _EDGE)
+    for row, (stream, title) in enumerate(streams.items()):
+        top = _TOP + row * (size + _HEAD) + _HEAD
+        for column, method in enumerate(methods):
+            axes = panel(figure, _LEFT + column * (size + _GAP), top, size, size)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.spines[:].set(color="#999999", linewidth=0.5)
+            shown = placed.get((stream, method))
+            name = display(method)
+            if shown is None:
+                axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes)
+            else:
+                _points(axes, shown.embedding, size)
+                name += f": {_drift(shown.result)}"
+            axes.set_title(name, fontsize=PLAIN, pad=2.5)
+            if column == 0:
+                axes.set_ylabel(title, fontsize=LARGE, weight="bold", labelpad=3)
+    means = any(np.unique(p.embedding.labels).size <= _MEANS for p in panels)
+    _legend(figure, width, means=means)
+    return figure
+
+
+def _drift(result: Result) -> str:
+    last = result.drift[-1] if result.drift else None
+    if last is None:
+        return "drift undefined"
+    percent = 100 * last
+    digits = 0 if percent >= 10 or percent == 0 else 1
+    return "drift < 0.1 %" if 0 < percent < 0.1 else f"drift {percent:.{digits}f} %"
+
+
+def _points(axes: Axes, embedding: Embedding, size: float) -> None:
+    from matplotlib.colors import to_rgb
+
+    kept = np.unique(np.linspace(0, embedding.labels.size - 1, _NODES).astype(int))
+    first, last, labels = embedding.first[kept], embedding.last[kept], embedding.labels[kept]
+    classes = np.unique(embedding.labels)
+    dark = np.array([to_rgb(_HUES[k % len(_HUES)]) for k in range(classes.size)])
+    of = np.searchsorted(classes, labels)
+    light = 1 - 0.38 * (1 - dark)
+    area = 5.0 * (size / 26) ** 1.2
+    axes.scatter(
+        first[:, 0], first[:, 1], s=area * 1.9, c=light[of], marker="o", linewidths=0, zorder=2
+    )
+    axes.scatter(
+        last[:, 0], last[:, 1], s=area * 0.55, c=dark[of] * 0.8, marker="^", linewidths=0, zorder=3
+    )
+    for c in classes if classes.size <= _MEANS else ():
+        mine = embedding.labels == c
+        ends = np.stack([embedding.first[mine].mean(0), embedding.last[mine].mean(0)])
+        axes.plot(*ends.T, color="white", linewidth=1.6, zorder=4, solid_capstyle="round")
+        axes.plot(*ends.T, color="black", linewidth=0.7, zorder=5, solid_capstyle="round")
+    every = np.concatenate([first, last])
+    middle = (every.max(0) + every.min(0)) / 2
+    half = max(float((every.max(0) - every.min(0)).max()) / 2, 1e-12) * 1.08
+    axes.set_xlim(middle[0] - half, middle[0] + half)  # one scale both ways: lengths are real
+    axes.set_ylim(middle[1] - half, middle[1] + half)
+
+
+def _legend(figure: Figure, width: float, *, means: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    def mark(**style: Any) -> Line2D:
+        return Line2D([], [], **style)
+
+    entries = [
+        (mark(linestyle="none", marker="o", color="#A8C8DE", markersize=4.5), "first encoder"),
+        (mark(linestyle="none", marker="^", color="#004B76", markersize=3.5), "last encoder"),
+    ]
+    if means:
+        entries.append((mark(color="black", linewidth=0.8), "a class's mean moved"))
+    legend_above(figure, entries, (_LEFT + width - _EDGE) / 2)

@@ -1,0 +1,212 @@
+"""What accuracy costs: A_avg against the bytes a method keeps, or against its seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, log10
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
+
+from undrift.errors import InputError
+from undrift.formatting import size
+from undrift.learners.registry import METHODS
+from undrift.reporting.figures.files import limits
+from undrift.reporting.figures.label_places import Box, label_places
+from undrift.reporting.figures.sheet import (
+    COLUMN,
+    PLAIN,
+    SMALL,
+    dress,
+    heading,
+    house_style,
+    legend_above,
+    mm,
+    panel,
+    sheet,
+    text_width,
+)
+from undrift.reporting.figures.shown_runs import Groups, mean_and_deviation, seeds_of, strangers_of
+from undrift.reporting.figures.style import display, ink, style_of, title_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from undrift.experiments.result import Result
+
+__all__ = ["trade_off_figure"]
+
+_LEFT, _TOP, _HEIGHT, _BOTTOM, _RIGHT, _KEY = 10.0, 5.5, 44.0, 8.5, 2.5, 5.0  # in mm
+_STEPS = "#B0B0B0"
+_MARK = 1.0  # half the width of a mark, in mm
+_LEAST = {"bytes": 1.0, "seconds": 1e-3}  # a log scale has no zero
+
+
+@dataclass(frozen=True)
+class _Point:
+    method: str
+    x: float
+    y: float
+    spread: float | None
+    style: Mapping[str, Any]
+
+
+@house_style
+def trade_off_figure(
+    groups: Groups, against: Literal["bytes", "seconds"], *, width: float = COLUMN
+) -> Figure:
+    """A_avg by class against what is kept after the last task, or against the run's seconds.
+
+    A panel per stream with a log scale across; every point is the mean over seeds, with one
+    deviation of A_avg to either side, and is named. Hollow marks keep examples. The grey steps
+    join the methods that no other beats in both, bounds left out.
+    """
+    groups = {stream: {m: r for m, r in found.items() if r} for stream, found in groups.items()}
+    if not groups or not all(groups.values()):
+        raise InputError("a trade-off needs at least one result per stream; run some first")
+    columns = max(min(int(width / COLUMN), len(groups)), 1)
+    rows, across, down = ceil(len(groups) / columns), width / columns, _TOP + _HEIGHT + _BOTTOM
+    figure = sheet(width, _KEY + rows * down)
+    strangers = strangers_of(groups)
+    for k, found in enumerate(groups.values()):
+        row, column = divmod(k, columns)
+        inner = across - _LEFT - _RIGHT
+        axes = panel(figure, column * across + _LEFT, _KEY + row * down + _TOP, inner, _HEIGHT)
+        _draw(axes, _points(found, against, strangers), inner)
+        axes.set_xlabel(_axis(against, found), fontsize=PLAIN, labelpad=1)
+        _ticks(axes, against)
+        heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
+    _legend(figure, width)
+    return figure
+
+
+def _points(
+    found: Mapping[str, Sequence[Result]], against: str, strangers: Mapping[str, int]
+) -> list[_Point]:
+    points = []
+    for method, runs in found.items():
+        costs = [_bytes(run) if against == "bytes" else _seconds(run) for run in runs]
+        y, spread = mean_and_deviation([run.metrics.by_class.a_avg for run in runs])
+        style = style_of(method, strangers.get(method, 0))
+        points.append(_Point(method, max(fmean(costs), _LEAST[against]), y, spread, style))
+    return points
+
+
+def _bytes(run: Result) -> float:
+    return run.cost.state_bytes[-1] if run.cost.state_bytes else run.cost.state_mb * 1e6
+
+
+def _seconds(run: Result) -> float:
+    parts = run.cost.seconds
+    return parts["total"] if "total" in parts else sum(parts.values())
+
+
+def _axis(against: str, found: Mapping[str, Sequence[Result]]) -> str:
+    if against == "bytes":
+        return "kept after the last task"
+    threads = sorted({run.cost.threads for runs in found.values() for run in runs})
+    devices = sorted({run.spec.device for runs in found.values() for run in runs})
+    many = str(threads[0]) if len(threads) == 1 else f"{threads[0]} to {threads[-1]}"
+    where = f" on {', '.join(devices)}" if devices != ["cpu"] else ""
+    return f"seconds for the whole stream ({many} thread{'s' * (many != '1')}{where})"
+
+
+def _draw(axes: Axes, points: Sequence[_Point], width: float) -> None:
+    axes.set_xscale("log")
+    low, high = min(p.x for p in points), max(p.x for p in points)
+    pad = (high / low) ** 0.06 * 1.3
+    axes.set_xlim(low / pad, high * pad)
+    ends = [p.y + sign * (p.spread or 0) for p in points for sign in (-1, 1)]
+    room = 0.08 * max(max(ends) - min(ends), 10)
+    axes.set_ylim(*limits(min(ends) - room, max(ends) + room))
+    axes.set_ylabel("accuracy $A_{\\mathrm{avg}}$ (%)", fontsize=PLAIN, labelpad=2)
+    dress(axes, "both")
+    _front(axes, points)
+    for point in points:
+        style = {key: value for key, value in point.style.items() if key != "linestyle"}
+        axes.errorbar(
+            *(point.x, point.y, point.spread),
+            linestyle="none",
+            elinewidth=0.6,
+            markersize=4.2,
+            markeredgewidth=0.9,
+            zorder=3,
+            **style,
+        )
+    _name(axes, points, width)
+
+
+def _front(axes: Axes, points: Sequence[_Point]) -> None:
+    """Steps through the methods that are better than all which cost as much or less."""
+    rivals = [p for p in points if p.method not in METHODS or METHODS[p.method].family != "bound"]
+    best: list[_Point] = []
+    for point in sorted(rivals, key=lambda p: (p.x, -p.y)):
+        if not best or point.y > best[-1].y:
+            best.append(point)
+    if best:
+        xs = [*(p.x for p in best), axes.get_xlim()[1]]
+        ys = [*(p.y for p in best), best[-1].y]
+        axes.step(xs, ys, where="post", color=_STEPS, linewidth=0.8, zorder=1.5)
+
+
+def _name(axes: Axes, points: Sequence[_Point], width: float) -> None:
+    """Names beside the points, with a line to those that had to be put further off."""
+    from matplotlib.patheffects import withStroke
+
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    across, up = width / log10(right / left), _HEIGHT / (high - low)
+    places = [(log10(p.x / left) * across, (p.y - low) * up) for p in points]
+    sizes = [(text_width(display(p.method)) + 0.4, mm(SMALL) * 0.95) for p in points]
+    boxes = label_places(places, sizes, Box(0.5, 0.5, width + 1.5, _HEIGHT), mark=_MARK)
+    for point, (x, y), box in zip(points, places, boxes, strict=True):
+        middle = (box.left + box.right) / 2, (box.low + box.high) / 2
+        colour = ink(point.style["color"])
+        axes.text(
+            left * 10 ** (middle[0] / across),
+            low + middle[1] / up,
+            display(point.method),
+            ha="center",
+            va="center",
+            fontsize=SMALL,
+            color=colour,
+            weight="bold" if point.method == "adr" else "normal",
+            zorder=5,
+            path_effects=[withStroke(linewidth=1.6, foreground="white")],  # over lines
+        )
+        near = min(max(x, box.left), box.right), min(max(y, box.low), box.high)
+        if abs(near[0] - x) + abs(near[1] - y) > 2.6 * _MARK:
+            axes.plot(
+                [point.x, left * 10 ** (near[0] / across)],
+                [point.y, low + near[1] / up],
+                color=colour,
+                linewidth=0.4,
+                zorder=2,
+            )
+
+
+def _ticks(axes: Axes, against: str) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    left, right = axes.get_xlim()
+    decades = log10(right / left)
+    subs = (1.0,) if decades > 2.2 else (1.0, 2.0, 5.0) if decades > 0.7 else tuple(range(1, 10))
+    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
+    axes.xaxis.set_minor_locator(LogLocator(subs=tuple(range(2, 10)), numticks=9))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    say = size if against == "bytes" else "{:,.6g}".format
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: say(value).replace(".0 ", " ")))
+
+
+def _legend(figure: Figure, width: float) -> None:
+    from matplotlib.lines import Line2D
+
+    def mark(**style: Any) -> Line2D:
+        return Line2D([], [], color="black", linestyle="none", marker="o", markersize=4, **style)
+
+    entries = [
+        (mark(), "keeps no examples"),
+        (mark(markerfacecolor="white"), "keeps examples"),
+        (Line2D([], [], color=_STEPS, linewidth=0.8), "best at its cost"),
+    ]
+    legend_above(figure, entries, width / 2)

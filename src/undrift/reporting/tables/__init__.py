@@ -1,0 +1,1 @@
+"""Tables of finished runs: compared, tested, and written as Markdown, LaTeX and CSV."""

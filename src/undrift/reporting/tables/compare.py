@@ -1,0 +1,213 @@
+"""From finished runs to a table: means over seeds, ranks, a test, the paper's numbers, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Literal
+
+from undrift.errors import InputError
+from undrift.experiments.published import Table, published
+from undrift.learners.registry import METHODS
+from undrift.reporting.names import LOWER_IS_BETTER, check_metric, row_label
+from undrift.reporting.tables.comparison import Comparison, Entry, Spread
+from undrift.reporting.tables.notes import notes_of
+from undrift.reporting.tables.significance import holm, paired_t_test
+from undrift.streams.benchmarks import stream_info
+
+if TYPE_CHECKING:
+    from undrift.experiments.manifest import Manifest
+    from undrift.experiments.result import Result
+
+__all__ = ["Grading", "compare", "spread_of"]
+
+Grading = Literal["class", "node"]
+Group = dict[int, tuple[str, "Result"]]
+"""The finished runs of a cell: by seed, the id of the run and its result."""
+
+_DECIMALS = 2  # a table's: rows that print the same number share a rank
+
+
+def compare(
+    results: Mapping[str, Result],
+    manifest: Manifest,
+    *,
+    metrics: Sequence[str] = ("a_avg", "a_f"),
+    grading: Grading = "class",
+) -> Comparison:
+    """The table of a plan: every cell over its finished seeds.
+
+    `results` maps the id of a run to its result, and may hold more than the plan asks for. Mean
+    and sample deviation are over the seeds that finished; the best and the second are of a
+    column, without the bounds Joint and Bare, and with the rows that keep examples. The best is
+    tested against each other row by a paired t-test over the seeds they share, two-sided,
+    Holm-corrected over the rows of the column (see `significance`). The paper's number stands
+    beside ours where the setting is the paper's: accuracy by class, global testing, the real
+    data, a row of its tables. Cells without a finished run have no entry, and a note.
+    """
+    for metric in metrics:
+        check_metric(metric)
+    if grading not in ("class", "node"):
+        raise InputError(f"accuracies are graded by 'class' or by 'node', not by {grading!r}")
+    methods = manifest.row_methods
+    groups = _groups(results, manifest)
+    skipped = {stream.stream for stream in manifest.skipped}
+    there = {stream for _, stream in groups}
+    streams = [name for name in manifest.streams if name in there or name not in skipped]
+    stand_ins = frozenset(name for name in streams if _stand_in(name, groups))
+    bounds = frozenset(row for row in manifest.rows if _is_bound(methods.get(row, row)))
+    entries: dict[tuple[str, str, str], Entry] = {}
+    for stream in streams:
+        mine = {row: groups[row, stream] for row in manifest.rows if (row, stream) in groups}
+        for metric in metrics:
+            column = _column(mine, metric, grading, bounds)
+            for row, entry in column.items():
+                paper = None
+                if grading == "class" and stream not in stand_ins:
+                    paper = _paper(row, stream, metric, mine[row])
+                entries[row, stream, metric] = _beside(entry, paper)
+    table = Comparison(
+        title=manifest.title,
+        rows=list(manifest.rows),
+        labels={row: row_label(row, methods.get(row, row)) for row in manifest.rows},
+        streams=streams,
+        metrics=list(metrics),
+        entries=entries,
+        costs={cell: _costs(group) for cell, group in groups.items() if cell[1] in streams},
+        keeps_examples={row: _keeps(methods.get(row, row)) for row in manifest.rows},
+        stand_ins=stand_ins,
+        notes=(),
+        bounds=bounds,
+        grading=grading,
+    )
+    every = [result for group in groups.values() for _, result in group.values()]
+    return replace(table, notes=notes_of(table, manifest, every))
+
+
+def _groups(results: Mapping[str, Result], manifest: Manifest) -> dict[tuple[str, str], Group]:
+    groups: dict[tuple[str, str], Group] = {}
+    for cell in sorted(manifest.cells, key=lambda cell: cell.seed):
+        if cell.run is not None and cell.run in results:
+            group = groups.setdefault((cell.row, cell.stream), {})
+            group.setdefault(cell.seed, (cell.run, results[cell.run]))
+    return groups
+
+
+def _column(
+    groups: Mapping[str, Group], metric: str, grading: Grading, bounds: frozenset[str]
+) -> dict[str, Entry]:
+    """The entries of a column, ranked and tested; a row without a finite number has none."""
+    scores: dict[str, dict[int, float]] = {}
+    for row, group in groups.items():
+        found = {seed: _score(result, metric, grading) for seed, (_, result) in group.items()}
+        finite = {seed: value for seed, value in found.items() if isfinite(value)}
+        if finite:
+            scores[row] = finite
+    sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+    ranked = {row: sign * fmean(scores[row].values()) for row in scores if row not in bounds}
+    ranks = _ranks(ranked)
+    tested = _tested({row: scores[row] for row in ranked}, ranked, sign)
+    return {
+        row: Entry(
+            ours=spread_of(found.values()),
+            seeds=tuple(found),
+            runs=tuple(groups[row][seed][0] for seed in found),
+            rank=ranks.get(row),
+            significance=tested.get(row),
+        )
+        for row, found in scores.items()
+    }
+
+
+def spread_of(values: Iterable[float]) -> Spread:
+    """Mean and sample deviation of some numbers.
+
+    >>> spread_of([1.0, 3.0]), spread_of([2.0])
+    (Spread(mean=2.0, deviation=1.414...), Spread(mean=2.0, deviation=None))
+    """
+    numbers = list(values)
+    return Spread(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
+
+
+def _ranks(heights: Mapping[str, float]) -> dict[str, int]:
+    """1 + how many rows print a better number, so equals share a rank: 1, 1, 3."""
+    shown = {row: round(height, _DECIMALS) for row, height in heights.items()}
+    return {row: 1 + sum(other > mine for other in shown.values()) for row, mine in shown.items()}
+
+
+def _tested(
+    scores: Mapping[str, Mapping[int, float]], heights: Mapping[str, float], sign: float
+) -> dict[str, float]:
+    """The corrected p-value of the best row against each other one."""
+    if not heights:
+        return {}
+    best = max(heights, key=lambda row: heights[row])  # the first of equals
+    raw = {}
+    for row in scores:
+        shared = [seed for seed in scores[best] if seed in scores[row]]
+        ahead = [sign * (scores[best][seed] - scores[row][seed]) for seed in shared]
+        # on the seeds they share the best may be behind: then there is nothing to show
+        p = paired_t_test(ahead) if row != best and shared and fmean(ahead) >= 0 else None
+        if p is not None:
+            raw[row] = p
+    return holm(raw)
+
+
+def _score(result: Result, metric: str, grading: Grading) -> float:
+    graded = result.metrics.by_class if grading == "class" else result.metrics.by_node
+    return float(getattr(graded, metric))
+
+
+def _beside(entry: Entry, paper: Spread | None) -> Entry:
+    difference = None if paper is None else entry.ours.mean - paper.mean
+    return replace(entry, published=paper, difference=difference)
+
+
+def _paper(row: str, stream: str, metric: str, group: Group) -> Spread | None:
+    """The paper's number for what these runs did, where it did the same."""
+    places = {_published_row(row, result) for _, result in group.values()}
+    place = places.pop() if len(places) == 1 else None
+    number = None if place is None else published(*place, stream, metric)
+    return None if number is None else Spread(number.mean, number.deviation)
+
+
+def _published_row(row: str, result: Result) -> tuple[Table, str] | None:
+    """The row of the paper that a run remakes; None for variants that the paper did not run."""
+    method, merge = result.spec.method, result.spec.params.get("merge", "ham")
+    if result.spec.protocol != "global":
+        return None
+    if method == "adr" and row in (merge, f"adr merge={merge}"):
+        return "ablation", str(merge)
+    return ("table1", method) if row == method and merge == "ham" else None
+
+
+def _costs(group: Group) -> dict[str, float]:
+    """Means over seeds; what no run measured is left out."""
+    costs = [result.cost for _, result in group.values()]
+    seconds = [
+        cost.seconds["total"] if "total" in cost.seconds else sum(cost.seconds.values())
+        for cost in costs
+    ]
+    memory = [cost.peak_memory_mb for cost in costs if cost.peak_memory_mb is not None]
+    kept = [cost.state_bytes[-1] if cost.state_bytes else 1e6 * cost.state_mb for cost in costs]
+    means = {"seconds": fmean(seconds), "kept_bytes": fmean(kept)}
+    return means | ({"memory_mb": fmean(memory)} if memory else {})
+
+
+def _stand_in(stream: str, groups: Mapping[tuple[str, str], Group]) -> bool:
+    try:
+        named = stream_info(stream).stand_in
+    except InputError:  # a stream file
+        named = False
+    ran = (group for (_, name), group in groups.items() if name == stream)
+    return named or any(result.stand_in for group in ran for _, result in group.values())
+
+
+def _is_bound(method: str) -> bool:
+    return method in METHODS and METHODS[method].family == "bound"
+
+
+def _keeps(method: str) -> bool:
+    return method in METHODS and METHODS[method].keeps_examples

@@ -1,0 +1,161 @@
+"""What must stand under a table: how it was made, how to read it, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from undrift.reporting.names import LOWER_IS_BETTER, METRICS, row_label, stream_title
+from undrift.reporting.terminal.stream_tables import class_ranges
+
+if TYPE_CHECKING:
+    from undrift.experiments.manifest import Cell, Manifest
+    from undrift.experiments.result import Result
+    from undrift.reporting.tables.comparison import Comparison
+
+__all__ = ["notes_of"]
+
+_FAILURES = 8  # told one by one; more are counted
+
+
+def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -> list[str]:
+    """Sentences for the reader of a table, the general ones first."""
+    notes = [_how_made(table), *_how_ranked(table), *_tested(table), *_paper(table)]
+    if manifest.rule:
+        notes.append(manifest.rule)
+    if results:
+        threads = _numbers(result.cost.threads for result in results)
+        noun = "thread" if threads == "1" else "threads"
+        notes.append(
+            f"Seconds and peak memory are of one run with {threads} {noun}, kept is the state "
+            "after the last task; all are means over seeds, and a search is not counted."
+        )
+    for stream in table.streams:
+        if stream in table.stand_ins:
+            title = stream_title(stream, stand_in=True)
+            notes.append(
+                f"{title}: this data only imitates the benchmark, so its numbers are not "
+                "comparable with the paper's, and none of those stands beside them."
+            )
+    notes += [
+        f"{stream_title(gone.stream)} was skipped: {gone.why.rstrip('.')}."
+        for gone in manifest.skipped
+    ]
+    cells = _unfinished(table, manifest)
+    return notes + _failed(cells) + _missing(table, cells)
+
+
+def _how_made(table: Comparison) -> str:
+    by = "class (every class of a task weighs the same)" if table.grading == "class" else "node"
+    seeds = {entry.seeds for entry in table.entries.values()}
+    if not seeds:
+        return "No run of this table is finished."
+    if len(seeds) > 1:
+        most = max(map(len, seeds))
+        over = f"the seeds that finished, at most {most}"
+    else:
+        over = f"seed {_numbers(next(iter(seeds)))}"
+        over = over if len(next(iter(seeds))) == 1 else over.replace("seed", "seeds", 1)
+    spread = ", mean ± sample deviation over " if max(map(len, seeds)) > 1 else ", "
+    return f"Test accuracy in percent by {by}{spread}{over}."
+
+
+def _how_ranked(table: Comparison) -> list[str]:
+    notes = []
+    if any(entry.rank is not None for entry in table.entries.values()):
+        names = [table.labels[row] for row in table.rows if row in table.bounds]
+        bounds = f"; the bounds {_listed(names)} are not ranked" if len(names) > 1 else ""
+        bounds = f"; the bound {names[0]} is not ranked" if len(names) == 1 else bounds
+        notes.append(f"The best of a column is bold, the second underlined{bounds}.")
+    lower = [METRICS[metric] for metric in table.metrics if metric in LOWER_IS_BETTER]
+    if lower:
+        notes.append(f"Lower is better for {_listed(lower)}.")
+    return notes
+
+
+def _tested(table: Comparison) -> list[str]:
+    tested = [e for e in table.entries.values() if e.significance is not None]
+    if not tested:
+        return ["No test of significance: it needs two rows with two seeds in common."]
+    seeds = max(len(entry.seeds) for entry in tested)
+    least = 2 / 2**seeds
+    why = (
+        f"; an exact sign-flip test over {seeds} seeds has no p-value under {least:.4g}, so it "
+        "could show nothing at 0.05"
+        if least >= 0.05
+        else ""
+    )
+    return [
+        "The best of a column is tested against each other ranked row: paired t-test over the "
+        f"seeds they share, two-sided, Holm-corrected over the column, level 0.05{why}. The "
+        "best was found by the same numbers, so p-values are a little low; and seeds redraw the "
+        "split of one graph, so they speak of other splits, not of other graphs."
+    ]
+
+
+def _paper(table: Comparison) -> list[str]:
+    if not any(entry.published for entry in table.entries.values()):
+        return []
+    return [
+        "Paper: the number printed by Song, Guan and Kong, Analytic Drift Resister, and in "
+        "brackets ours minus it, in points."
+    ]
+
+
+def _unfinished(table: Comparison, manifest: Manifest) -> list[Cell]:
+    """The cells without a number; a run that failed once and was repeated has one."""
+    done = {
+        (row, stream, seed)
+        for (row, stream, _), entry in table.entries.items()
+        for seed in entry.seeds
+    }
+    return [c for c in manifest.cells if (c.row, c.stream, c.seed) not in done]
+
+
+def _failed(cells: Iterable[Cell]) -> list[str]:
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for cell in cells:
+        if cell.failed is not None:
+            seeds.setdefault((_name(cell), _first_line(cell.failed)), []).append(cell.seed)
+    notes = [
+        f"Failed: {name} (seed {_numbers(gone)}): {why}" for (name, why), gone in seeds.items()
+    ]
+    more = sum(len(gone) for gone in list(seeds.values())[_FAILURES:])
+    return [*notes[:_FAILURES], f"Failed: {more} more runs."] if more else notes
+
+
+def _missing(table: Comparison, cells: Iterable[Cell]) -> list[str]:
+    """One note per stream: which rows have seeds without a finished run."""
+    gone: dict[tuple[str, str], list[int]] = {}
+    for cell in cells:
+        if cell.failed is None:
+            gone.setdefault((cell.stream, cell.row), []).append(cell.seed)
+    notes = []
+    for stream in table.streams:
+        rows = [
+            f"{table.labels[row]} (seed {_numbers(gone[stream, row])})"
+            for row in table.rows
+            if (stream, row) in gone
+        ]
+        if rows:
+            title = stream_title(stream, stand_in=stream in table.stand_ins)
+            notes.append(f"No finished run on {title}: {', '.join(rows)}.")
+    return notes
+
+
+def _name(cell: Cell) -> str:
+    return f"{row_label(cell.row, cell.method)} on {stream_title(cell.stream)}"
+
+
+def _first_line(text: str, width: int = 160) -> str:
+    line = next(iter(text.strip().splitlines()), "no message")
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return class_ranges(sorted(set(numbers)), width=10_000)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, or `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

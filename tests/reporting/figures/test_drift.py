@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from undrift.errors import InputError
+from undrift.reporting.figures.drift import DriftPanel, Embedding, drift_figure, load_embedding
+
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+
+
+def panels(fakes: Any, classes: int = 5) -> list[DriftPanel]:
+    return [
+        DriftPanel(run, Embedding(**fakes.points(run.drift[-1], classes)))
+        for stream in ("cs-cl", "corafull-cl")
+        for run in (fakes.result(stream, method) for method in ("efc", "dpcr", "adr"))
+    ]
+
+
+# the file ---------------------------------------------------------------------------------
+
+
+def test_an_embedding_comes_back_as_it_was_saved(fakes: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "embedding.npz", **fakes.points(0.5))
+    found = load_embedding(tmp_path / "embedding.npz")
+    assert np.array_equal(found.last, fakes.points(0.5)["last"])
+    assert found.labels.shape == (600,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": None},
+        {"labels": np.zeros(3, dtype=int)},
+        {"labels": np.zeros(600)},
+        {"labels": np.array([{}] * 600, dtype=object)},
+        {"first": np.zeros((600, 3))},
+        {"first": np.zeros((599, 2))},
+        {"last": np.full((600, 2), np.nan)},
+        {"last": np.array([["a", "b"]] * 600)},
+        {"first": np.zeros((0, 2)), "last": np.zeros((0, 2)), "labels": np.zeros(0, dtype=int)},
+    ],
+)
+def test_what_is_no_embedding_is_named(change: dict[str, Any], fakes: Any, tmp_path: Path) -> None:
+    parts = {k: v for k, v in (fakes.points(0.5) | change).items() if v is not None}
+    np.savez(tmp_path / "embedding.npz", **parts)
+    with pytest.raises(InputError, match=r"embedding.npz is damaged or holds no embedding"):
+        load_embedding(tmp_path / "embedding.npz")
+
+
+def test_a_damaged_file_is_named_wherever_it_is_damaged(fakes: Any, tmp_path: Path) -> None:
+    file = io.BytesIO()
+    np.savez_compressed(file, **fakes.points(0.5))
+    good, path = file.getvalue(), tmp_path / "embedding.npz"
+    for end in (0, 3, 100, len(good) // 2, len(good) - 1):
+        path.write_bytes(good[:end])
+        with pytest.raises(InputError, match="damaged"):
+            load_embedding(path)
+    path.write_bytes(good[:2000] + bytes(50) + good[2050:])
+    with pytest.raises(InputError, match="damaged"):
+        load_embedding(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("first.npy", b"no array")
+    with pytest.raises(InputError, match="damaged"):
+        load_embedding(path)
+    with pytest.raises(InputError, match=r"there is no .*none.npz; run the method again"):
+        load_embedding(tmp_path / "none.npz")
+
+
+# the figure -------------------------------------------------------------------------------
+
+
+def test_streams_are_rows_and_methods_columns_with_their_drift(fakes: Any) -> None:
+    figure = drift_figure(panels(fakes))
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["EFC: drift 132 %", "DPCR: drift 73 %", "ADR: drift 0 %"] * 2
+    rows = [axes.get_ylabel() for axes in figure.axes]
+    assert rows == ["CS-CL", "", "", "CoraFull-CL", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("drift", "words"),
+    [([0.0, 0.05], "drift 5.0 %"), ([1e-6], "drift < 0.1 %"), ([None], "drift undefined")],
+)
+def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) -> None:
+    run = fakes.result().model_copy(update={"drift": drift})
+    panel = DriftPanel(run, Embedding(**fakes.points(0.1)))
+    assert drift_figure([panel]).axes[0].get_title() == f"ADR: {words}"
+
+
+def test_circles_are_light_and_triangles_dark_and_both_show_where_nothing_moved(
+    fakes: Any,
+) -> None:
+    axes = drift_figure(panels(fakes)).axes[2]
+    first, last = axes.collections
+    assert np.array_equal(first.get_offsets(), last.get_offsets())
+    assert len(first.get_offsets()) == 200
+    assert (first.get_facecolors()[:, :3] > last.get_facecolors()[:, :3]).all()
+    assert first.get_sizes()[0] > 2 * last.get_sizes()[0]
+    assert len(first.get_paths()[0].vertices) > len(last.get_paths()[0].vertices)  # a circle
+
+
+def test_means_of_classes_are_joined_where_they_can_be_told_apart(fakes: Any) -> None:
+    few, many = drift_figure(panels(fakes, 5)), drift_figure(panels(fakes, 30))
+    ends = few.axes[0].lines[1].get_xydata()
+    points = fakes.points(1.32)
+    mine = points["labels"] == 0
+    assert ends == pytest.approx(np.stack([points[k][mine].mean(0) for k in ("first", "last")]))
+    assert not many.axes[0].lines
+    assert [len(figure.legends[0].get_texts()) for figure in (few, many)] == [3, 2]
+
+
+def test_lengths_are_the_same_both_ways(fakes: Any) -> None:
+    axes = drift_figure(panels(fakes)).axes[0]
+    across, up = np.diff(axes.get_xlim())[0], np.diff(axes.get_ylim())[0]
+    assert across == pytest.approx(up)
+    box = axes.get_window_extent()
+    assert box.width == pytest.approx(box.height)
+
+
+def test_a_run_that_is_not_there_says_so(fakes: Any) -> None:
+    figure = drift_figure(panels(fakes)[:-1])
+    assert [text.get_text() for text in figure.axes[-1].texts] == ["not run"]
+
+
+def test_points_in_one_place_are_drawn(fakes: Any, in_print: Any) -> None:
+    still = Embedding(np.ones((2, 2)), np.ones((2, 2)), np.array([0, 1]))
+    in_print.check(drift_figure([DriftPanel(fakes.result(), still)]))
+
+
+@pytest.mark.parametrize("width", [85.0, 178.0])
+def test_it_can_be_read_in_print(width: float, fakes: Any, in_print: Any) -> None:
+    in_print.check(drift_figure(panels(fakes, 30), width=width), width)
+
+
+def test_drift_needs_a_run() -> None:
+    with pytest.raises(InputError, match="at least one run"):
+        drift_figure([])

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from undrift.reporting.figures.figure_set import FigureSet, all_figures
+from undrift.reporting.figures.files import write_figure
+
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+
+RHO = {"cs-cl": {0: 3.0, 1: 1.5}}
+NAMES = [
+    "plasticity",
+    "drift",
+    "surface-adr",
+    "learning-curves",
+    "matrices-cs-cl",
+    "matrices-corafull-cl",
+    "matrices-arxiv-cl",
+    "matrices-reddit-cl-stand-in",
+    "imbalance",
+    "accuracy-bytes",
+    "accuracy-seconds",
+]
+
+
+def embed(fakes: Any, results: dict[str, Any], folder: Path, streams: tuple[str, ...]) -> None:
+    for run, result in results.items():
+        if result.spec.stream in streams and result.spec.method in ("efc", "dpcr", "adr"):
+            (folder / run).mkdir(parents=True, exist_ok=True)
+            np.savez(folder / run / "embedding.npz", **fakes.points(result.drift[-1]))
+
+
+@pytest.fixture
+def paper(fakes: Any, tmp_path: Path) -> FigureSet:
+    results, plan = fakes.folder(seeds=2)
+    embed(fakes, results, tmp_path, tuple(fakes.streams))
+    searches = [fakes.search(stream) for stream in fakes.streams]
+    return all_figures(results, [plan], searches, tmp_path, imbalance=RHO)
+
+
+def test_every_figure_of_the_paper_and_more_is_there(paper: FigureSet) -> None:
+    assert list(paper.makers) == NAMES
+    assert list(paper.captions) == NAMES
+    assert paper.left_out == []
+
+
+def test_a_figure_is_written_the_same_twice(paper: FigureSet, tmp_path: Path) -> None:
+    for name in ("drift", "accuracy-bytes"):
+        for suffix in ("svg", "pdf"):
+            files = [tmp_path / f"{name}-{k}.{suffix}" for k in (1, 2)]
+            for file in files:
+                write_figure(paper.makers[name](), file)
+            first, second = (file.read_bytes() for file in files)
+            assert first == second
+            assert b"dc:date" not in first
+            assert b"CreationDate" not in first
+            assert len(first) < 800_000
+
+
+def test_names_are_safe_in_any_file_system(fakes: Any, tmp_path: Path) -> None:
+    run = fakes.result()
+    spec = run.spec.model_copy(update={"stream": "My Data/Gräph: v2?", "stream_sha256": "a" * 64})
+    found = all_figures({"a": run.model_copy(update={"spec": spec})}, [], [], tmp_path)
+    assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in found.makers)
+    assert len(found.makers) == 5
+
+
+def test_without_runs_every_figure_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    found = all_figures({}, [], [], tmp_path)
+    assert found.makers == {}
+    assert dict(found.left_out) == {
+        "plasticity": "there is no finished run of ADR, ACIL, DS-AL, Bare",
+        "drift": "there is no finished run of EFC, DPCR, ADR",
+        "surface-adr": "there is no finished search of ADR",
+        "learning-curves": "there is no finished run of any method",
+        "matrices": "there is no finished run of ACIL, DS-AL, ADR",
+        "imbalance": "no stream's data is at hand to count its classes",
+        "accuracy-bytes": "there is no finished run of any method",
+        "accuracy-seconds": "there is no finished run of any method",
+    }
+
+
+def test_embeddings_that_are_missing_or_damaged_are_named(fakes: Any, tmp_path: Path) -> None:
+    results, plan = fakes.folder(seeds=1)
+    embed(fakes, results, tmp_path, ("cs-cl", "corafull-cl"))
+    run = fakes.result("cs-cl", "dpcr").spec.id
+    (tmp_path / run / "embedding.npz").write_bytes(b"PK nothing")
+    found = all_figures(results, [plan], [], tmp_path)
+    whys = [why for name, why in found.left_out if name == "drift"]
+    assert len(whys) == 2
+    assert re.match(r"DPCR on CS-CL: .*embedding.npz is damaged", whys[0])
+    assert "there is no embedding.npz of EFC on Arxiv-CL, DPCR on Arxiv-CL" in whys[1]
+    figure = found.makers["drift"]()
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == [
+        *("EFC: drift 132 %", "DPCR", "ADR: drift 0 %"),
+        *("EFC: drift 132 %", "DPCR: drift 73 %", "ADR: drift 0 %"),
+    ]
+
+
+def test_more_than_four_streams_go_to_further_figures(fakes: Any, tmp_path: Path) -> None:
+    results = {}
+    for k in range(6):
+        run = fakes.result()
+        spec = run.spec.model_copy(update={"stream": f"stream-{k}"})
+        results[spec.id] = run.model_copy(update={"spec": spec})
+    found = all_figures(results, [], [], tmp_path)
+    assert len(found.makers["learning-curves"]().axes) == 4
+    assert len(found.makers["learning-curves-2"]().axes) == 2
+    assert {"accuracy-bytes-2", "accuracy-seconds-2"} < set(found.makers)
+
+
+def test_a_surface_per_method_and_what_its_trials_share(fakes: Any, tmp_path: Path) -> None:
+    search = fakes.search()
+    base = search.spec.base.model_copy(update={"params": {"merge": "average"}})
+    other = search.model_copy(update={"spec": search.spec.model_copy(update={"base": base})})
+    searches = [
+        *(search, other, fakes.search(method="ewc", strength=(1, 2, 3))),
+        fakes.search(method="efc", damping=(1, 2, 3), strength=(1, 2)),
+    ]
+    found = all_figures({}, [], searches, tmp_path)
+    assert set(found.makers) == {
+        "surface-adr",
+        "surface-adr-merge-average",
+        "surface-efc-damping-strength",
+    }
+    assert "surface" not in " ".join(name for name, _ in found.left_out)
+    assert "with merge=average" in found.captions["surface-adr-merge-average"]
+
+
+def test_a_grid_of_adr_without_a_surface_is_explained(fakes: Any, tmp_path: Path) -> None:
+    found = all_figures({}, [], [fakes.search(gamma=(0.1, 1.0))], tmp_path)
+    assert "varies gamma" in dict(found.left_out)["surface-adr"]
+
+
+def test_stand_ins_are_marked_in_every_figure(fakes: Any, in_print: Any, tmp_path: Path) -> None:
+    results = {}
+    for method in ("efc", "dpcr", "adr", "acil", "ds-al", "bare"):
+        run = fakes.result(method=method).model_copy(update={"provenance": {"stand_in": True}})
+        results[run.spec.id] = run
+    embed(fakes, results, tmp_path, ("cs-cl",))
+    found = all_figures(results, [], [fakes.search()], tmp_path, imbalance=RHO)
+    assert len(found.makers) == 8
+    for name, make in found.makers.items():
+        words = " ".join(text for text, _, _ in in_print.texts(make()))
+        assert "stand-in" in words, name

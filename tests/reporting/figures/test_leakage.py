@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.evaluation.leakage import Leakage, Lift, TaskIdAccuracy
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.reporting.figures import leakage as module
+from undrift.reporting.figures.leakage import (
+    LeakageStudy,
+    leakage_figure,
+    load_studies,
+    load_study,
+    save_study,
+)
+
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+
+
+def named(last: float) -> TaskIdAccuracy:
+    return TaskIdAccuracy((100.0, last), AccuracyMatrix([[100.0], [100.0, 2 * last - 100]]))
+
+
+def study(
+    stream: str = "cs-cl", method: str = "adr", seed: int = 0, **changes: Any
+) -> LeakageStudy:
+    accuracy = {
+        "local": {"graph": named(100.0), "node": named(90.0 + seed)},
+        "global": {"graph": named(50.0), "node": named(80.0 + seed)},
+    }
+    data: dict[str, Any] = {
+        "stream": stream,
+        "method": method,
+        "seed": seed,
+        "params": {"epochs": 3, "hidden": [4, 4]},
+        "stand_in": False,
+        "leakage": Leakage(2, "symmetric", accuracy, (100.0, 55.0)),  # type: ignore[arg-type]
+        "lift": {
+            "local": Lift(plain=60.0 + seed, graph=88.0, node=80.0, oracle=90.0),
+            "global": Lift(plain=55.0, graph=40.0, node=70.0, oracle=85.0),
+        },
+        "provenance": {"file": "x.npz"},
+        "versions": {"torch": "2"},
+    }
+    return LeakageStudy(**(data | changes))
+
+
+class Drawn:
+    """Keeps the figure that would be written, to look into it."""
+
+    def __call__(self, figure: Any, path: object) -> None:
+        self.figure = figure
+        self.bars, self.lifts = figure.axes
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    keeper = Drawn()
+    monkeypatch.setattr(module, "write_figure", keeper)
+    return keeper
+
+
+# the file ---------------------------------------------------------------------------------
+
+
+def test_a_study_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+    path = save_study(study(seed=3), tmp_path / "runs")
+    assert path == tmp_path / "runs" / "leakage-cs-cl-adr-3.json"
+    assert load_study(path) == study(seed=3)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_stream_may_have_any_name(tmp_path: Path) -> None:
+    path = save_study(study("my/graph of 2024"), tmp_path)
+    assert path == tmp_path / "leakage-my_graph_of_2024-adr-0.json"
+    assert load_study(path).stream == "my/graph of 2024"
+
+
+def test_all_studies_of_a_folder_are_found(tmp_path: Path) -> None:
+    for seed in (1, 0):
+        save_study(study(seed=seed), tmp_path)
+    (tmp_path / "result.json").write_text("{}")
+    assert [found.seed for found in load_studies(tmp_path)] == [0, 1]
+
+
+def test_a_damaged_study_is_named(tmp_path: Path) -> None:
+    path = save_study(study(), tmp_path)
+    for text in (path.read_text()[:-40], '{"stream": "cs-cl"}', ""):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"leakage-cs-cl-adr-0.json is damaged or not a"):
+            load_study(path)
+    with pytest.raises(InputError, match=r"cannot read .*check the path"):
+        load_study(tmp_path / "none.json")
+
+
+def test_an_accuracy_out_of_range_does_not_pass(tmp_path: Path) -> None:
+    path = save_study(study(), tmp_path)
+    text = path.read_text()
+    assert "80.0" in text
+    path.write_text(text.replace("60.0", "160.0", 1))  # the second task of the node attack
+    with pytest.raises(InputError, match="damaged"):
+        load_study(path)
+
+
+# the figure -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
+)
+def test_the_suffix_decides_the_format(tmp_path: Path, suffix: str, start: bytes) -> None:
+    leakage_figure([study(), study("photo-cl", "bare")], tmp_path / f"x{suffix}")
+    assert (tmp_path / f"x{suffix}").read_bytes().startswith(start)
+
+
+def test_the_same_studies_give_the_same_svg_without_a_date(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        leakage_figure([study()], tmp_path / name)
+    first = (tmp_path / "a.svg").read_bytes()
+    assert first == (tmp_path / "b.svg").read_bytes()
+    assert b"dc:date" not in first
+    assert len(first) < 300_000
+
+
+def test_bars_are_the_mean_over_seeds_and_chance_is_a_line(drawn: Drawn) -> None:
+    leakage_figure([study(seed=0), study(seed=2), study("photo-cl")], "x.png")
+    heights = [bar.get_height() for bar in drawn.bars.patches]
+    assert heights == pytest.approx([100, 50, 91, 81, 100, 50, 90, 80])
+    assert [line.get_ydata()[0] for line in drawn.bars.lines] == [55.0, 55.0]
+    assert [text.get_text() for text in drawn.bars.texts][:4] == ["100", "50", "91", "81"]
+    ticks = [label.get_text() for label in drawn.bars.get_xticklabels()]
+    assert ticks == ["cs-cl", "photo-cl"]
+
+
+def test_every_method_has_a_row_per_protocol_from_nothing_to_the_truth(drawn: Drawn) -> None:
+    leakage_figure([study(), study(method="bare", seed=4)], "x.png")
+    spans = [tuple(line.get_xdata()) for line in drawn.lifts.lines if len(line.get_xdata()) == 2]
+    assert spans == [(60.0, 90.0), (55.0, 85.0), (64.0, 90.0), (55.0, 85.0)]
+    names = [label.get_text() for label in drawn.lifts.get_yticklabels()]
+    assert names == ["ADR, cs-cl", "Bare, cs-cl"]
+    low, high = drawn.lifts.get_ylim()
+    assert low > high  # the first row on top
+
+
+def test_rows_of_one_stream_stand_together(drawn: Drawn) -> None:
+    leakage_figure([study("a"), study("b"), study("a", "bare")], "x.png")
+    names = [label.get_text() for label in drawn.lifts.get_yticklabels()]
+    assert names == ["ADR, a", "Bare, a", "ADR, b"]
+
+
+def test_a_stand_in_says_so(drawn: Drawn) -> None:
+    leakage_figure([study(stand_in=True)], "x.png")
+    assert drawn.bars.get_xticklabels()[0].get_text() == "cs-cl\n(stand-in)"
+    assert "(stand-in)" in drawn.lifts.get_yticklabels()[0].get_text()
+
+
+def test_both_panels_have_a_legend_of_everything_drawn(drawn: Drawn) -> None:
+    leakage_figure([study()], "x.png")
+    shown = {text.get_text() for text in drawn.bars.get_legend().get_texts()}
+    assert shown == {
+        "graph attack, local",
+        "graph attack, global",
+        "node attack, local",
+        "node attack, global",
+        "chance (largest task)",
+    }
+    told = {text.get_text() for text in drawn.lifts.get_legend().get_texts()}
+    assert {"local testing", "global testing", "told nothing", "told the true task"} < told
+    assert len(told) == 6
+
+
+def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least one study"):
+        leakage_figure([], tmp_path / "x.png")
+    other = study(leakage=Leakage(3, "row", study().leakage.accuracy, (100.0, 55.0)))
+    with pytest.raises(InputError, match=r"one attack, not 2 \(2 symmetric, 3 row hops\)"):
+        leakage_figure([study(), other], tmp_path / "x.png")
+    with pytest.raises(InputError, match=r"unknown kind of figure '.bmp'"):
+        leakage_figure([study()], tmp_path / "x.bmp")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from undrift.errors import InputError
+from undrift.reporting.figures.sheet import (
+    PLAIN,
+    heading,
+    house_style,
+    legend_above,
+    mm,
+    panel,
+    sheet,
+    text_width,
+)
+
+matplotlib = pytest.importorskip(
+    "matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'"
+)
+
+
+def test_panels_are_placed_in_mm_from_the_upper_left_corner() -> None:
+    figure = sheet(100, 50)
+    box = panel(figure, 10, 5, 40, 20).get_position()
+    assert (box.x0, box.x1, box.y0, box.y1) == pytest.approx((0.1, 0.5, 0.5, 0.9))
+    assert figure.get_size_inches() == pytest.approx((100 / 25.4, 50 / 25.4))
+
+
+def test_the_users_settings_do_not_change_a_figure_and_come_back() -> None:
+    @house_style
+    def size() -> Any:
+        return matplotlib.rcParams["font.size"], matplotlib.rcParams["lines.linewidth"]
+
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
+        assert size() == (PLAIN, 1.5)
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_widths_are_those_that_are_drawn() -> None:
+    figure = sheet(85, 30)
+    figure.set_dpi(2000)  # fine enough that letters are not moved to whole pixels
+    for text, size, weight in (("ER-GNN", 6.5, "normal"), ("CoraFull-CL", 7.5, "bold")):
+        drawn = figure.text(0, 0, text, fontsize=size, weight=weight)
+        width = drawn.get_window_extent().width / 2000 * 25.4
+        assert text_width(text, size, weight) == pytest.approx(width, abs=0.4)
+
+
+def test_words_after_a_title_do_not_touch_it() -> None:
+    axes = panel(sheet(85, 30), 10, 8, 70, 15)
+    heading(axes, "Reddit-CL stand-in@0.05", "3 seeds")
+    title, rest = axes.texts
+    assert title.get_window_extent().x1 < rest.get_window_extent().x0
+    assert title.xyann[1] == rest.xyann[1]  # one line
+
+
+def test_a_legend_stands_above_in_one_line() -> None:
+    from matplotlib.lines import Line2D
+
+    figure = sheet(85, 30)
+    legend_above(figure, [(Line2D([], []), "one"), (Line2D([], []), "two")], 42.5)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
+    assert boxes[0].x1 < boxes[1].x0
+    assert boxes[0].y0 > figure.bbox.height - mm(12) / 25.4 * figure.dpi
+
+
+def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for call in (lambda: sheet(85, 30), house_style(lambda: sheet(85, 30))):
+        with pytest.raises(InputError, match=r"pip install 'undrift\[figures\]'"):
+            call()

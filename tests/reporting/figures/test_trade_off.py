@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from undrift.errors import InputError
+from undrift.learners.registry import METHODS
+from undrift.reporting.figures.style import display, style_of
+from undrift.reporting.figures.trade_off import trade_off_figure
+
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+
+
+def marks(axes: Any) -> dict[tuple[float, float], Any]:
+    return {
+        (line.get_xdata()[0], line.get_ydata()[0]): line
+        for line in axes.lines
+        if len(line.get_xdata()) == 1
+    }
+
+
+def costing(fakes: Any, method: str, score: float, **cost: Any) -> list[Any]:
+    run = fakes.result(method=method)
+    by_class = run.metrics.by_class.model_copy(update={"a_avg": score})
+    update = {
+        "metrics": run.metrics.model_copy(update={"by_class": by_class}),
+        "cost": run.cost.model_copy(update=cost),
+    }
+    return [run.model_copy(update=update)]
+
+
+def test_points_are_means_over_seeds(fakes: Any) -> None:
+    groups = fakes.groups()
+    for against in ("bytes", "seconds"):
+        axes = trade_off_figure(groups, against).axes[1]  # type: ignore[arg-type]
+        assert axes.get_xscale() == "log"
+        assert len(marks(axes)) == len(METHODS)
+        runs = groups["corafull-cl"]["adr"]
+        x = fmean(
+            run.cost.state_bytes[-1] if against == "bytes" else run.cost.seconds["total"]
+            for run in runs
+        )
+        found = marks(axes)[x, fmean(run.metrics.by_class.a_avg for run in runs)]
+        assert found.get_marker() == "o"
+        assert found.get_color() == style_of("adr")["color"]
+
+
+def test_methods_that_keep_examples_are_hollow(fakes: Any) -> None:
+    axes = trade_off_figure({"cs-cl": fakes.groups()["cs-cl"]}, "bytes").axes[0]
+    hollow = [m for m in marks(axes).values() if m.get_markerfacecolor() == "white"]
+    assert len(hollow) == sum(method.keeps_examples for method in METHODS.values())
+
+
+def test_an_older_result_says_its_state_in_megabytes(fakes: Any) -> None:
+    runs = costing(fakes, "adr", 80.0, state_bytes=[], state_mb=2.5)
+    axes = trade_off_figure({"cs-cl": {"adr": runs}}, "bytes").axes[0]
+    assert list(marks(axes)) == [(2.5e6, 80.0)]
+
+
+def test_the_steps_join_what_no_other_method_beats(fakes: Any) -> None:
+    found = {
+        "joint": costing(fakes, "joint", 99.0, state_bytes=[10]),  # a bound
+        "lwf": costing(fakes, "lwf", 50.0, state_bytes=[1000]),
+        "ewc": costing(fakes, "ewc", 40.0, state_bytes=[2000]),
+        "adr": costing(fakes, "adr", 80.0, state_bytes=[10_000]),
+    }
+    axes = trade_off_figure({"cs-cl": found}, "bytes").axes[0]
+    steps = next(line for line in axes.lines if line.get_drawstyle() == "steps-post")
+    assert list(steps.get_xdata())[:2] == [1000, 10_000]
+    assert list(steps.get_ydata()) == [50.0, 80.0, 80.0]
+
+
+def test_nothing_kept_can_be_drawn_on_a_log_scale(fakes: Any, in_print: Any) -> None:
+    runs = costing(fakes, "adr", 80.0, state_bytes=[0], seconds={"total": 0.0})
+    for against in ("bytes", "seconds"):
+        in_print.check(trade_off_figure({"cs-cl": {"adr": runs}}, against))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("threads", "words"), [((1, 1), "(1 thread)"), ((1, 4), "(1 to 4 threads)")]
+)
+def test_seconds_say_on_how_many_threads(threads: tuple[int, int], words: str, fakes: Any) -> None:
+    found = {
+        method: costing(fakes, method, 80.0, threads=count)
+        for method, count in zip(("adr", "bare"), threads, strict=True)
+    }
+    axes = trade_off_figure({"cs-cl": found}, "seconds").axes[0]
+    assert axes.get_xlabel().endswith(words)
+
+
+def test_every_point_is_named_near_it(fakes: Any) -> None:
+    axes = trade_off_figure({"cs-cl": fakes.groups()["cs-cl"]}, "bytes").axes[0]
+    names = {text.get_text(): text for text in axes.texts}
+    assert {display(method) for method in METHODS} <= set(names)
+    runs = fakes.groups()["cs-cl"]["adr"]
+    point = runs[0].cost.state_bytes[-1], fmean(run.metrics.by_class.a_avg for run in runs)
+    place = axes.transData.transform([point, names["ADR"].get_position()])
+    assert np.linalg.norm(place[1] - place[0]) < 0.15 * axes.get_window_extent().width
+
+
+@pytest.mark.parametrize("against", ["bytes", "seconds"])
+@pytest.mark.parametrize("width", [85.0, 178.0])
+def test_it_can_be_read_in_print(
+    against: Literal["bytes", "seconds"], width: float, fakes: Any, in_print: Any
+) -> None:
+    in_print.check(trade_off_figure(fakes.groups(seeds=2), against, width=width), width)
+
+
+@pytest.mark.parametrize("groups", [{}, {"cs-cl": {}}, {"cs-cl": {"adr": []}}])
+def test_a_trade_off_needs_results(groups: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="at least one result"):
+        trade_off_figure(groups, "bytes")

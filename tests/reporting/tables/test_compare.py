@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.errors import InputError
+from undrift.experiments.manifest import Cell, Manifest, Skipped
+from undrift.experiments.result import Result
+from undrift.reporting.tables.compare import compare
+from undrift.reporting.tables.comparison import Comparison, Entry, Spread
+from undrift.reporting.tables.significance import holm, paired_t_test
+
+Scores = Mapping[str, Sequence[float]]
+
+
+def result(method: str, stream: str, seed: int, score: float, **changes: Any) -> Result:
+    spec = {"stream": stream, "method": method, "seed": seed, **changes.pop("spec", {})}
+    by = {"a_avg": score, "a_f": score - 10, "a_l": score + 1, "forgetting": 100 - score}
+    node = {name: value + 5 for name, value in by.items()}
+    seconds, memory = {"train": 1.0 + seed, "total": 2.0 + seed}, 100.0 + seed
+    data: dict[str, Any] = {
+        "spec": spec,
+        "matrix": {"class": [], "node": []},
+        "metrics": {"class": by, "node": node},
+        "validation": None,
+        "drift": [],
+        "cost": {"seconds": seconds, "peak_memory_mb": memory, "state_mb": 1.5, "threads": 1},
+        "versions": {},
+        "provenance": {"stand_in": "stand-in" in stream},
+    }
+    return Result.model_validate(data | changes)
+
+
+def table(
+    scores: Scores, stream: str = "cs-cl", *, methods: Mapping[str, str] | None = None, **how: Any
+) -> Comparison:
+    """A comparison in which row `r` scored `scores[r][seed]`."""
+    results, cells = {}, []
+    for row, values in scores.items():
+        method = (methods or {}).get(row, row)
+        for seed, value in enumerate(values):
+            run = f"{row}-{seed}"
+            results[run] = result(method, stream, seed, value, spec=how.get("spec", {}))
+            cells.append(Cell(row=row, method=method, stream=stream, seed=seed, run=run))
+    how = {name: value for name, value in how.items() if name != "spec"}
+    return compare(results, plan(list(scores), [stream], cells), **how)
+
+
+def plan(rows: list[str], streams: list[str], cells: list[Cell], **more: Any) -> Manifest:
+    fields = {"plan": "p", "title": "T", "rule": "Chosen so.", "rows": rows, "streams": streams}
+    return Manifest.model_validate(fields | {"cells": cells} | more)
+
+
+def column(found: Comparison, metric: str = "a_avg") -> dict[str, Entry]:
+    return {row: e for (row, _, name), e in found.entries.items() if name == metric}
+
+
+def test_mean_deviation_seeds_and_runs() -> None:
+    entry = column(table({"adr": [90.0, 92.0, 97.0]}))["adr"]
+    assert entry.ours == Spread(93.0, stdev([90.0, 92.0, 97.0]))
+    assert entry.seeds == (0, 1, 2)
+    assert entry.runs == ("adr-0", "adr-1", "adr-2")
+
+
+def test_one_seed_has_no_deviation_and_no_test() -> None:
+    found = table({"adr": [90.0], "ewc": [80.0]})
+    assert column(found)["adr"].ours == Spread(90.0, None)
+    assert [entry.significance for entry in column(found).values()] == [None, None]
+    assert any("No test" in note for note in found.notes)
+
+
+def test_bounds_are_not_ranked_and_rows_that_keep_examples_are() -> None:
+    found = table({"joint": [99.0], "bare": [10.0], "er-gnn": [95.0], "adr": [90.0], "ewc": [80.0]})
+    ranks = {row: entry.rank for row, entry in column(found).items()}
+    assert ranks == {"joint": None, "bare": None, "er-gnn": 1, "adr": 2, "ewc": 3}
+    assert found.bounds == {"joint", "bare"}
+    assert [row for row, keeps in found.keeps_examples.items() if keeps] == ["joint", "er-gnn"]
+
+
+def test_less_forgetting_is_better() -> None:
+    found = table({"adr": [90.0, 91.0], "ewc": [80.0, 84.0]}, metrics=("forgetting",))
+    entries = column(found, "forgetting")
+    assert entries["adr"].ours.mean < entries["ewc"].ours.mean
+    assert (entries["adr"].rank, entries["ewc"].rank) == (1, 2)
+    assert entries["ewc"].significance is not None
+    assert any("Lower is better for forgetting" in note for note in found.notes)
+
+
+def test_what_prints_the_same_shares_a_rank() -> None:
+    found = table({"adr": [90.001], "acil": [90.004], "ewc": [80.0]})
+    assert [entry.rank for entry in column(found).values()] == [1, 1, 3]
+
+
+def test_grading_by_node_takes_other_numbers_and_none_of_the_papers() -> None:
+    by_node = table({"adr": [90.0]}, grading="node")
+    assert column(by_node)["adr"].ours.mean == 95.0
+    assert column(by_node)["adr"].published is None
+    assert by_node.grading == "node"
+
+
+def test_bad_arguments_name_the_choices() -> None:
+    with pytest.raises(InputError, match="unknown metric 'a_g'"):
+        table({"adr": [90.0]}, metrics=("a_g",))
+    with pytest.raises(InputError, match="not by 'edge'"):
+        table({"adr": [90.0]}, grading="edge")
+
+
+def test_the_papers_number_and_the_difference() -> None:
+    entry = column(table({"adr": [92.0, 93.0]}))["adr"]
+    assert entry.published == Spread(90.71, 0.22)
+    assert entry.difference == pytest.approx(92.5 - 90.71)
+
+
+def test_rows_of_the_ablation_meet_its_table() -> None:
+    none = table({"none": [50.0]}, methods={"none": "adr"}, spec={"params": {"merge": "none"}})
+    assert column(none)["none"].published == Spread(52.28, 1.27)
+    assert none.labels["none"] == "ADR without HAM"
+    ham = table({"ham": [50.0]}, methods={"ham": "adr"})
+    assert column(ham)["ham"].published == Spread(90.71, 0.22)
+
+
+@pytest.mark.parametrize(
+    ("row", "spec"),
+    [
+        ("adr", {"protocol": "local"}),
+        ("adr", {"params": {"merge": "average"}}),  # named like the method, but not it
+        ("adr nodes=all", {"params": {"nodes": "all"}}),
+        ("regmean", {"params": {"merge": "regmean"}}),
+        ("none", {"params": {"merge": "average"}}),
+    ],
+)
+def test_what_the_paper_did_not_run_has_no_number(row: str, spec: dict[str, Any]) -> None:
+    entry = column(table({row: [90.0]}, methods={row: "adr"}, spec=spec))[row]
+    assert entry.published is None
+    assert entry.difference is None
+
+
+def test_imitated_data_never_stands_beside_the_paper() -> None:
+    runs = {"r": result("adr", "cs-cl", 0, 90.0, provenance={"stand_in": True})}
+    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
+    found = compare(runs, plan(["adr"], ["cs-cl"], [cell]))
+    assert found.stand_ins == {"cs-cl"}
+    assert column(found)["adr"].published is None
+    assert any("CS-CL (stand-in)" in note and "imitates" in note for note in found.notes)
+    named = table({"adr": [90.0]}, stream="arxiv-cl-stand-in")
+    assert named.stand_ins == {"arxiv-cl-stand-in"}
+
+
+def test_the_test_is_paired_over_shared_seeds_and_corrected() -> None:
+    scores = {"adr": [90.0, 92.0, 94.0], "acil": [88.0, 91.0, 92.5], "ewc": [70.0, 75.0, 71.0]}
+    entries = column(table(scores))
+    raw = {
+        row: paired_t_test([a - b for a, b in zip(scores["adr"], scores[row], strict=True)])
+        for row in ("acil", "ewc")
+    }
+    expected = holm({row: p for row, p in raw.items() if p is not None})
+    assert {row: entries[row].significance for row in raw} == pytest.approx(expected)
+    assert entries["adr"].significance is None
+    assert entries["ewc"].beaten
+    assert not entries["adr"].beaten
+
+
+def test_a_best_row_that_is_behind_on_shared_seeds_beats_nobody() -> None:
+    # the third seed alone makes adr the best
+    entries = column(table({"adr": [80.0, 81.0, 99.0], "ewc": [82.0, 83.5]}))
+    assert entries["adr"].rank == 1
+    assert entries["ewc"].significance is None
+
+
+def test_costs_are_means_and_what_was_not_measured_is_left_out() -> None:
+    found = table({"adr": [90.0, 91.0]})
+    assert found.costs["adr", "cs-cl"] == {
+        "seconds": 2.5,
+        "memory_mb": 100.5,
+        "kept_bytes": 1_500_000.0,
+    }
+    cost = {"seconds": {"train": 3.0}, "peak_memory_mb": None, "state_mb": 9.0, "threads": 2}
+    run = result("adr", "cs-cl", 0, 90.0, cost=cost | {"state_bytes": [5, 7]})
+    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
+    found = compare({"r": run}, plan(["adr"], ["cs-cl"], [cell]))
+    assert found.costs["adr", "cs-cl"] == {"seconds": 3.0, "kept_bytes": 7.0}
+
+
+def test_runs_that_are_not_there_leave_no_entry() -> None:
+    cells = [
+        Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r"),
+        Cell(row="adr", method="adr", stream="cs-cl", seed=1, run="lost"),
+        Cell(row="ewc", method="ewc", stream="cs-cl", seed=0, failed="no memory\nat all"),
+        Cell(row="mas", method="mas", stream="cs-cl", seed=0),
+    ]
+    found = compare(
+        {"r": result("adr", "cs-cl", 0, 90.0)}, plan(["adr", "ewc", "mas"], ["cs-cl"], cells)
+    )
+    assert set(column(found)) == {"adr"}
+    assert column(found)["adr"].seeds == (0,)
+    assert "Failed: EWC on CS-CL (seed 0): no memory" in found.notes
+    assert "No finished run on CS-CL: ADR (seed 1), MAS (seed 0)." in found.notes
+
+
+def test_a_run_that_failed_and_was_repeated_counts() -> None:
+    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r", failed="no memory")
+    found = compare({"r": result("adr", "cs-cl", 0, 90.0)}, plan(["adr"], ["cs-cl"], [cell]))
+    assert column(found)["adr"].runs == ("r",)
+    assert not any("Failed" in note or "No finished" in note for note in found.notes)
+
+
+def test_a_skipped_stream_is_a_note_and_no_column() -> None:
+    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
+    gone = Skipped(stream="reddit-cl", why="its files are not there")
+    manifest = plan(["adr"], ["cs-cl", "reddit-cl", "dblp-cl"], [cell], skipped=[gone])
+    found = compare({"r": result("adr", "cs-cl", 0, 90.0)}, manifest)
+    assert found.streams == ["cs-cl", "dblp-cl"]
+    assert "Reddit-CL was skipped: its files are not there." in found.notes
+
+
+def test_a_score_that_is_no_number_is_no_entry() -> None:
+    found = table({"adr": [math.nan, 90.0], "ewc": [math.inf]})
+    assert column(found)["adr"].seeds == (1,)
+    assert "ewc" not in column(found)
+
+
+def test_a_plan_without_runs_gives_an_empty_table() -> None:
+    found = compare({}, plan([], [], []))
+    assert found.entries == {}
+    assert found.notes[0] == "No run of this table is finished."
+
+
+ROWS = ("joint", "ewc", "mas", "acil", "adr")
+SCORES = st.dictionaries(
+    st.sampled_from(ROWS),
+    st.lists(st.sampled_from([50.0, 50.001, 60.0, 75.5, 100.0]), min_size=1, max_size=4),
+)
+
+
+@settings(deadline=None, max_examples=80, derandomize=True)
+@given(SCORES)
+def test_ranks_and_p_values_of_any_column(scores: dict[str, list[float]]) -> None:
+    entries = column(table(scores, stream="dblp-cl"))
+    ranked = {row: entry for row, entry in entries.items() if row != "joint"}
+    shown = {row: round(entry.ours.mean, 2) for row, entry in ranked.items()}
+    assert set(entries) == set(scores)
+    if ranked:
+        assert min(entry.rank or 0 for entry in ranked.values()) == 1
+    for row, entry in ranked.items():
+        assert entry.ours.mean == pytest.approx(fmean(scores[row]))
+        assert (entry.rank == 1) == (shown[row] == max(shown.values()))
+        for other, its in ranked.items():
+            assert (shown[row] == shown[other]) == (entry.rank == its.rank)
+    for entry in entries.values():
+        numbers = [entry.ours.mean, entry.ours.deviation, entry.significance]
+        assert all(math.isfinite(number) for number in numbers if number is not None)
