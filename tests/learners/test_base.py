@@ -9,8 +9,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
-from undrift.learners.parts.backbone import Backbone, columns_of
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_graph, tiny_stream
 

@@ -16,16 +16,24 @@ from undrift.encoders.head import Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_choice, check_positive
-from undrift.learners.parts.adaptation import Logits, Start, adapt, next_start
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.balance import balanced_rows, class_share
-from undrift.learners.parts.drift_cure import drift_map, mapped, through
-from undrift.learners.parts.frozen import embedded, targets_of, training_labels
-from undrift.learners.parts.last_layer import entering_last, leaving_last
-from undrift.learners.parts.layered_merge import Inputs, merge_layers
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.nodes import Nodes, nodes_that_count
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.parts.analytic.adaptation import Logits, Start, adapt, next_start
+from undrift.learners.parts.analytic.class_balance import (
+    Nodes,
+    balanced_rows,
+    class_share,
+    nodes_that_count,
+)
+from undrift.learners.parts.analytic.drift_compensation import (
+    Inputs,
+    drift_map,
+    entering_last,
+    leaving_last,
+    mapped,
+    merge_layers,
+    through,
+)
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of, training_labels
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Settings
 from undrift.sharing import once
