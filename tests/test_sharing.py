@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
 
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.encoders.encoder import Encoder
+from undrift.evaluation.together import evaluate_together
 from undrift.experiments.params import check_params
 from undrift.learners.base import Learner
+from undrift.learners.parts.training import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner
 from undrift.sharing import Cache, drawn_once
 from undrift.testing.graphs import tiny_stream

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
@@ -60,12 +60,18 @@ class Csr:
             raise InputError("row pointers must not decrease")
         if self.indices.numel():
             self._check_columns()
-        with warnings.catch_warnings():  # torch calls its CSR layout beta, once per process
-            warnings.simplefilter("ignore", UserWarning)
-            same = torch.sparse_csr_tensor(
-                self.indptr, self.indices, self.values, self.shape, check_invariants=False
-            )
-        object.__setattr__(self, "_torch", same)
+        object.__setattr__(self, "_torch", _as_torch(self))
+
+    @classmethod
+    def _checked(cls, *parts: Any, transposed: Csr | None = None) -> Csr:
+        """A matrix whose parts are of one that was checked: its fields, in their order."""
+        csr = object.__new__(cls)
+        names = ("indptr", "indices", "values", "shape", "symmetric")
+        for name, part in zip(names, parts, strict=True):
+            object.__setattr__(csr, name, part)
+        object.__setattr__(csr, "transposed", transposed)
+        object.__setattr__(csr, "_torch", _as_torch(csr))
+        return csr
 
     def _check_sizes(self) -> None:
         rows, columns = self.shape
@@ -153,7 +159,7 @@ class Csr:
         values = self.values.to(device=device, dtype=dtype)
         if values is self.values:
             return self
-        return Csr(
+        return Csr._checked(
             self.indptr.to(device), self.indices.to(device), values, self.shape, self.symmetric
         )
 
@@ -181,8 +187,9 @@ class Csr:
             raise InputError(f"rows {rows} are no range; give them as a list of numbers")
         pointers = self.indptr[start : max(start, stop) + 1]
         first, last = int(pointers[0]), int(pointers[-1])
+        indices, values = self.indices[first:last], self.values[first:last]
         shape = (pointers.numel() - 1, self.shape[1])
-        return Csr(pointers - first, self.indices[first:last], self.values[first:last], shape)
+        return Csr._checked(pointers - first, indices, values, shape, False)
 
     def __mul__(self, column: Tensor) -> Csr:
         """Each row times its number in a column `[rows, 1]`."""
@@ -251,9 +258,8 @@ class Csr:
         """
         if self.symmetric or self.transposed is not None:
             return self
-        both = replace(self)
-        object.__setattr__(both, "transposed", self.t())
-        return both
+        parts = (self.indptr, self.indices, self.values, self.shape, self.symmetric)
+        return Csr._checked(*parts, transposed=self.t())
 
     def row_of_entry(self) -> Tensor:
         """The row of each stored entry."""
@@ -268,7 +274,15 @@ class Csr:
         return self @ Csr.from_scipy(fold, dtype=self.dtype).to(self.device)
 
     def _with(self, values: Tensor) -> Csr:
-        return Csr(self.indptr, self.indices, values, self.shape)
+        return Csr._checked(self.indptr, self.indices, values, self.shape, False)
+
+
+def _as_torch(csr: Csr) -> Tensor:
+    with warnings.catch_warnings():  # torch calls its CSR layout beta, once per process
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(
+            csr.indptr, csr.indices, csr.values, csr.shape, check_invariants=False
+        )
 
 
 class _Product(torch.autograd.Function):

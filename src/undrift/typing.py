@@ -35,7 +35,9 @@ class Once(Protocol):
     A search hands its learners an `undrift.sharing.Cache`, so that they do equal work once.
     """
 
-    def __call__(self, make: Callable[[], T], *inputs: Any) -> T: ...
+    def __call__(self, make: Callable[[], T], *inputs: Any) -> T:
+        """`make()`, or what it gave before for the same inputs."""
+        ...
 
 
 def alone(make: Callable[[], T], *inputs: Any) -> T:

@@ -76,7 +76,9 @@ def test_balanced_reaches_both_streams() -> None:
     for one, rows in embedded:
         for c in one.classes:
             assert one.graph.labels is not None
-            mine = torch.tanh(rows[one.train & (one.graph.labels == c)] @ Expansion(8, 3, 0).weight())
+            mine = torch.tanh(
+                rows[one.train & (one.graph.labels == c)] @ Expansion(8, 3, 0).weight()
+            )
             gram += share / mine.shape[0] * mine.T @ mine
     kept = known.compensation.statistics.gram
     assert float((kept - gram).norm() / gram.norm()) < 1e-9

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.analytic.selection import (
     FIRST_GAMMA,
     Chosen,
@@ -21,6 +20,7 @@ from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
+from undrift.typing import Rows
 
 __all__ = ["Bank", "PerturbedValidation", "Samples", "impure", "updated_bank"]
 
@@ -78,7 +78,7 @@ def _added(statistics: RidgeStatistics, sample: Sample, feature_map: FeatureMap)
 _IMPURE = (0.25, 0.5)  # random edges beside a task graph's own, as a share of them
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class PerturbedValidation:
     """The validation nodes of a task, in its graph and in two that are made impure on purpose.
 
@@ -94,25 +94,22 @@ class PerturbedValidation:
     graphs: tuple[Graph, ...]
     nodes: Tensor
     targets: Tensor
-    _rows: dict[FeatureMap, list[Rows]] = field(default_factory=dict, init=False, repr=False)
+    made: dict[FeatureMap, list[Rows]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
         cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int
     ) -> PerturbedValidation:
         """The probe of a task; `graph` is its graph on the device that is computed on."""
-        assert graph.labels is not None  # noqa: S101  # a task has labels
         nodes = task.val.to(graph.device).nonzero().flatten()
         harder = (impure(graph, share, seed) for share in _IMPURE) if nodes.numel() else ()
-        return cls((graph, *harder), nodes, one_hot(graph.labels[nodes], classes))
+        return cls((graph, *harder), nodes, one_hot(graph.labelled()[nodes], classes))
 
     def rows(self, feature_map: FeatureMap) -> list[Rows]:
         """The rows of the nodes in each graph, before Fourier features."""
-        if feature_map not in self._rows:
-            self._rows[feature_map] = [
-                feature_map.plain(graph, self.nodes) for graph in self.graphs
-            ]
-        return self._rows[feature_map]
+        if feature_map not in self.made:
+            self.made[feature_map] = [feature_map.plain(graph, self.nodes) for graph in self.graphs]
+        return self.made[feature_map]
 
     def hits(self, scores: Iterable[Tensor]) -> float:
         """Accuracy per class, summed over the classes of the task: the mean of the graphs.
