@@ -166,9 +166,9 @@ def test_describe_accounts_for_every_edge_and_agrees_with_the_tasks(stream):
 
 def test_name_and_origin_are_kept():
     stream = TaskStream.from_graph(
-        tiny_graph(), base=3, increment=3, name="mine", stand_in=True, provenance={"file": "x"}
+        tiny_graph(), base=3, increment=3, name="mine", provenance={"stand_in": "all", "file": "x"}
     )
-    assert (stream.name, stream.stand_in, stream.provenance) == ("mine", True, {"file": "x"})
+    assert (stream.name, stream.stand_in, stream.provenance["file"]) == ("mine", True, "x")
     assert repr(stream).startswith("TaskStream('mine', 2 tasks of 3+3 classes, Graph(60 nodes")
 
 
@@ -221,11 +221,6 @@ def test_an_order_that_is_no_permutation_says_what_is_wrong(order, wanted):
 def test_an_unknown_order_prints_the_choices():
     with pytest.raises(InputError, match=r"unknown order 'labels' .*choose one of: label, random"):
         TaskStream.from_graph(tiny_graph(), base=2, increment=2, order="labels")
-
-
-def test_an_unknown_choice_of_inter_task_edges_prints_the_choices():
-    with pytest.raises(InputError, match="inter_task_edges 'keep'; choose one of: drop"):
-        TaskStream.from_graph(tiny_graph(), base=2, increment=2, inter_task_edges="keep")
 
 
 @pytest.mark.parametrize("order", ["label", "random"])

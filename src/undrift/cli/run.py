@@ -148,11 +148,11 @@ def set_threads(threads: int | None) -> None:
 
 
 def _show(console: Console, result: Result, path: Path) -> None:
+    from undrift.datasets.stand_ins import marked
     from undrift.reporting.terminal.run_tables import cost_table, matrix_table, metrics_table
 
     spec = result.spec
-    unmarked = result.stand_in and "stand-in" not in spec.stream
-    stream = spec.stream + (" (stand-in)" if unmarked else "")
+    stream = marked(spec.stream, result.stand_in)
     console.print(f"\n{spec.method} on {stream}, seed {spec.seed}, {spec.protocol} protocol\n")
     title = "Accuracy by class, percent"
     console.print(matrix_table(result.by_class, title=title, width=console.width), "")

@@ -98,9 +98,9 @@ class PreparedRun:
             ),
             versions=_versions(),
             provenance={
+                "stand_in": False,
                 **self.stream.provenance,
                 "split_sha256": self.stream.saved_split().sha256,
-                "stand_in": self.stream.stand_in,
             },
             imbalance=imbalance_of(self.stream),
         )

@@ -9,7 +9,7 @@ import torch
 
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.bank import PerturbedValidation, impure
-from undrift.learners.parts.propagation.feature_map import FeatureMap, dense
+from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.learners.parts.propagation.propagated import Propagated
 from undrift.testing.graphs import noisy_stream, tiny_stream
 
@@ -72,4 +72,4 @@ def test_rows_are_made_once_for_every_bank() -> None:
     assert probe.rows(FeatureMap(Propagated())) is rows
     assert probe.rows(other) is not rows
     for graph, part in zip(probe.graphs, rows, strict=True):
-        assert torch.equal(dense(part), dense(fixed.plain(graph, probe.nodes)))
+        assert torch.equal(part.to_dense(), fixed.plain(graph, probe.nodes).to_dense())
