@@ -68,8 +68,8 @@ class Task:
         graph = self.graph.to(device)
         if graph is self.graph and self.train.device == graph.device:
             return self
-        masks = (mask.to(graph.device) for mask in (self.train, self.val, self.test))
-        return Task(graph, *masks, classes=self.classes)
+        train, val, test = (mask.to(graph.device) for mask in (self.train, self.val, self.test))
+        return Task(graph, train, val, test, self.classes)
 
 
 def _check_masks(masks: Mapping[str, Tensor], n: int) -> None:
