@@ -117,7 +117,7 @@ def test_progress_and_after_task_are_passed_on() -> None:
     ("fields", "what"),
     [
         ({"params": {"nonsense": 1}}, "unknown parameter of bare 'nonsense'.*epochs"),
-        ({"params": {"epochs": "many"}}, "epochs='many' does not suit method 'bare'"),
+        ({"params": {"epochs": "many"}}, "epochs must be a whole number, not 'many'"),
         ({"method": "best"}, "unknown method 'best'"),
         ({"device": "toaster"}, "unknown device 'toaster'"),
     ],

@@ -255,3 +255,20 @@ def test_a_bad_mask_is_named(bad):
     mask = torch.zeros(60, dtype=torch.bool)
     with pytest.raises(InputError, match="val mask of a stream must be 60 booleans"):
         TaskStream(tiny_graph(), ((0,),), mask, bad, mask)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"order": [0.5, 1]},
+            r"order must be one of label, random or whole numbers, not \[0\.5, 1",
+        ),
+        ({"order": 3.5}, "order must be one of label, random or whole numbers, not 3.5"),
+        ({"base": "2"}, "base must be a whole number, not '2'"),
+        ({"increment": 1.5}, "increment must be a whole number, not 1.5"),
+    ],
+)
+def test_values_of_another_type_are_named(wrong, message):
+    with pytest.raises(InputError, match=message):
+        TaskStream.from_graph(tiny_graph(), **{"base": 2, "increment": 2, **wrong})

@@ -61,7 +61,7 @@ def leakage(
     """
     from undrift.cli.console import output
     from undrift.cli.run import check_stream_name, set_threads
-    from undrift.cli.values import parse_settings
+    from undrift.cli.values import choose_readings, parse_settings
     from undrift.errors import InputError
     from undrift.experiments.spec import RunSpec
     from undrift.learners.registry import known_method
@@ -80,7 +80,6 @@ def leakage(
 
         canvas(figure, width=1, height=1)  # complains of the suffix, or that matplotlib is missing
 
-    from undrift.experiments.params import choose_readings
     from undrift.reporting.figures.leakage import leakage_figure, load_studies, save_study
 
     params = choose_readings(method, texts)

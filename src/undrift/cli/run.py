@@ -66,7 +66,7 @@ def run(
     """
     from undrift.cli.console import output, progress_console
     from undrift.cli.progress import run_progress
-    from undrift.cli.values import parse_settings
+    from undrift.cli.values import choose_readings, parse_settings
     from undrift.experiments.result import result_path
     from undrift.experiments.spec import RunSpec
     from undrift.experiments.tracking import check_trackers
@@ -82,7 +82,6 @@ def run(
     make_folder(out)
 
     from undrift.experiments import run as experiment
-    from undrift.experiments.params import choose_readings
     from undrift.experiments.tracking import each_of
 
     spec = RunSpec(

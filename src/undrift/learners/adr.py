@@ -6,7 +6,7 @@ Song, Guan and Kong, "Analytic Drift Resister for Non-Exemplar Continual Graph L
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import unknown_name
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_choice, check_positive
+from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.analytic.adaptation import Logits, Start, adapt, next_start
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
@@ -107,11 +107,6 @@ class Adr(Learner):
             raise unknown_name("merge", self.merge, ("none", *RULES.names()))
         if self.merge != "none":
             merging_rule(self.merge)
-        check_choice("origin", self.origin, get_args(Origin))
-        check_choice("start", self.start, get_args(Start))
-        check_choice("nodes", self.nodes, get_args(Nodes))
-        check_choice("logits", self.logits, get_args(Logits))
-        check_choice("solver", self.solver, get_args(Solver))
         self._expansion()
 
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_choice, check_positive
+from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.analytic.adaptation import Logits, Start, adapt, next_start
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
@@ -115,14 +115,6 @@ class AdrPlus(Learner):
         check_positive(
             gamma=self.gamma, classifier_gamma=self.classifier_gamma, cure_gamma=self.cure_gamma
         )
-        check_choice("nodes", self.nodes, get_args(Nodes))
-        check_choice("inputs", self.inputs, get_args(Inputs))
-        check_choice("pull", self.pull, get_args(Pull))
-        check_choice("cure", self.cure, get_args(Cure))
-        check_choice("balance", self.balance, get_args(Balance))
-        check_choice("start", self.start, get_args(Start))
-        check_choice("logits", self.logits, get_args(Logits))
-        check_choice("solver", self.solver, get_args(Solver))
         self._expansion()
         if self.cure == "exact" and self.alpha != 1:
             raise InputError(

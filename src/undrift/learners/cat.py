@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from undrift.checks import check_fields
 from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.base import check_positive
@@ -52,6 +53,7 @@ class Condensation:
     condense_lr: float = 1e-3
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive(
             budget=self.budget, encoder_width=self.encoder_width, condense_lr=self.condense_lr
         )

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from undrift.checks import checked
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import check_choice, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.replay import Buffer, replayed
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -54,7 +55,7 @@ def select(
     `random` any. Ties fall at random. A class with fewer nodes than `budget` is taken whole.
     Cost: `mf` one pass over the rows; `cm` all pairs of nodes of different classes, in chunks.
     """
-    check_choice("sampler", sampler, SAMPLERS)
+    checked("sampler", Sampler, sampler)
     labels, features = graph.labelled()[train], graph.features
     chosen = []
     for c in classes:
@@ -162,7 +163,6 @@ class ErGnn(ModelLearner):
 
     def __post_init__(self) -> None:
         check_positive(budget=self.budget, distance=self.distance)
-        check_choice("sampler", self.sampler, SAMPLERS)
 
     def _learn(self, task: Task, progress: Progress) -> ErGnnLearned:
         before: ErGnnLearned | None = self.learned_

@@ -106,7 +106,8 @@ class Hybrid(Learner):
     it is far better (see docs/methods/hybrid.md). A stream without validation nodes does
     without.
 
-    `words`, `trust`, `sketch`, `fourier`: as in `propagation`. Cost: propagation's, one training
+    `words`, `trust`, `hops`, `sketch`, `fourier`: as in `propagation`; the encoder's hops (SGC)
+    are `backbone__hops`. Cost: propagation's, one training
     on the first task, and with d columns in a bank and k of the encoder 16 d k bytes and a
     second factorisation per task.
     """
@@ -124,6 +125,7 @@ class Hybrid(Learner):
     words: float = 1e4
     trust: float | None = None
     fourier: int | None = None
+    hops: int = 8
     sketch: int = 3072
     backbone: Backbone = field(default_factory=Backbone)
 
@@ -185,6 +187,7 @@ class Hybrid(Learner):
             words=self.words,
             trust=self.trust,
             fourier=self.fourier,
+            hops=self.hops,
             sketch=self.sketch,
             seed=self.seed,
             device=self.device,

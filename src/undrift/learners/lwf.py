@@ -6,14 +6,14 @@ Li and Hoiem, "Learning without Forgetting", 2016.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import check_choice, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.distillation import distillation, overlapping_distillation
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -80,7 +80,6 @@ class Lwf(ModelLearner):
 
     def __post_init__(self) -> None:
         check_positive(strength=self.strength, temperature=self.temperature)
-        check_choice("logits", self.logits, get_args(Logits))
 
     def _learn(self, task: Task, progress: Progress) -> LwfLearned:
         before: LwfLearned | None = self.learned_

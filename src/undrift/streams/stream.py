@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.errors import InputError, unknown_name
+from undrift.checks import checked
+from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.split import split_nodes
 from undrift.streams.summary import TaskSummary, summarise
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
 __all__ = ["TaskStream", "TaskSummary"]
+
+
+Order = Literal["label", "random"] | Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +78,7 @@ class TaskStream:
         base: int,
         increment: int,
         name: str = "custom",
-        order: Literal["label", "random"] | Sequence[int] = "label",
+        order: Order = "label",
         seed: int = 0,
         fractions: Sequence[float] = (0.6, 0.2, 0.2),
         provenance: Mapping[str, str] | None = None,
@@ -269,16 +273,15 @@ def _drawn(labels: Tensor, seed: int, fractions: Sequence[float]) -> tuple[Tenso
     return train.to(labels.device), val.to(labels.device), test.to(labels.device)
 
 
-def _ordered(classes: list[int], order: str | Sequence[int], seed: int) -> list[int]:
-    if isinstance(order, str):
-        if order == "label":
-            return classes
-        if order == "random":
-            # another sequence than any class's split, which is drawn from [seed, class]
-            generator = np.random.default_rng([seed, 0, len(classes)])
-            return [int(c) for c in generator.permutation(classes)]
-        raise unknown_name("order", order, ["label", "random"])
-    wanted = [int(c) for c in order]
+def _ordered(classes: list[int], order: Order, seed: int) -> list[int]:
+    order = checked("order", Order, order)
+    if order == "label":
+        return classes
+    if order == "random":
+        # another sequence than any class's split, which is drawn from [seed, class]
+        generator = np.random.default_rng([seed, 0, len(classes)])
+        return [int(c) for c in generator.permutation(classes)]
+    wanted: list[int] = list(order)
     if sorted(wanted) != classes:
         missing = sorted(set(classes) - set(wanted))
         extra = sorted(set(wanted) - set(classes))
@@ -291,6 +294,7 @@ def _ordered(classes: list[int], order: str | Sequence[int], seed: int) -> list[
 
 
 def _check_sizes(base: int, increment: int, classes: int) -> None:
+    base, increment = checked("base", int, base), checked("increment", int, increment)
     if not 1 <= base <= classes:
         raise InputError(
             f"base must be between 1 and the {classes} classes of the graph, not {base}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from undrift.checks import check_fields
 from undrift.encoders.architecture import Architecture, Kind
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
@@ -69,7 +69,7 @@ class Backbone:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", _widths(self.hidden))
+        check_fields(self)
         self.architecture()
         self.training(0)
         self.training(1)
@@ -141,7 +141,3 @@ def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
     """For every node the place of its label in `classes`; 0 where the label is not there."""
     hits = graph.labelled().unsqueeze(1) == torch.tensor(classes, device=graph.device)
     return hits.to(torch.uint8).argmax(dim=1)
-
-
-def _widths(hidden: Any) -> tuple[int, ...]:
-    return (int(hidden),) if isinstance(hidden, int) else tuple(int(width) for width in hidden)
