@@ -14,6 +14,7 @@ from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.hybrid import Hybrid
 from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
+from undrift.learners.registry import make_learner
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -153,3 +154,25 @@ def test_generators_depend_on_seed_and_task_only() -> None:
 def test_bad_parameters(bad: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Adr.from_params(**bad)
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "new"),
+    [
+        (
+            "propagation",
+            {"words": 9.0, "trust": 0.5},
+            {"evidence_threshold": 9.0, "homophily": 0.5},
+        ),
+        ("hybrid", {"words": 9.0, "trust": 0.5}, {"evidence_threshold": 9.0, "homophily": 0.5}),
+        (
+            "adr-plus",
+            {"cure": "map", "cure_gamma": 0.5, "pull": "previous"},
+            {"compensation": "map", "compensation_gamma": 0.5, "ridge_prior": "previous"},
+        ),
+    ],
+)
+def test_parameters_recorded_under_an_old_name_still_make_a_learner(
+    method: str, old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert make_learner(method, **old) == make_learner(method, **new)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from undrift.learners.registry import DEFAULT
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,7 +24,7 @@ __all__ = ["check_stream_name", "run", "set_threads", "tracked"]
 def run(
     *,
     stream: str = "synthetic",
-    method: str = "propagation",
+    method: str = DEFAULT,
     seed: int = 0,
     settings: Annotated[
         tuple[str, ...], Parameter(name="--set", negative="", show_default=False)

@@ -1,8 +1,4 @@
-"""ACIL: freeze the base encoder, learn every class by recursive ridge regression.
-
-Zhuang et al., "ACIL: Analytic Class-Incremental Learning with Absolute Memorization and Privacy
-Protection", NeurIPS 2022.
-"""
+"""ACIL: freeze the base encoder, learn every class by ridge regression."""
 
 from __future__ import annotations
 
@@ -45,12 +41,21 @@ class AcilLearned:
 class Acil(Learner):
     """Train an encoder on the base task, freeze it, and fit all classes in closed form.
 
-    `H = relu(f W_psi)` with a fixed random `W_psi` of `alpha` times the width, and
-    `W = (sum H^T H + gamma I)^-1 sum H^T Y` over every task. The published recursion of the
-    inverse is the same solution (`undrift.testing.reference_ridge`); the sum is kept instead,
-    because it adds up without rounding drift. `balanced` lets every class weigh the same in the
-    sums, instead of every node (see `parts.balance`). Memory: 8 alpha d (alpha d + classes) bytes;
-    cost per task after the first: one forward pass, one Gram product, one factorisation.
+        H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
+
+    with a fixed random `W_psi` of `alpha` times the width. The published recursion of the inverse
+    has the same solution (`undrift.testing.reference_ridge`); sums are kept instead, as they add
+    up without collecting rounding. `balanced`: every class weighs the same, not every node.
+
+    Cost per task after the first: one forward pass, one Gram product, one factorisation. Memory:
+    8 alpha d (alpha d + C) bytes. Reference: Zhuang et al., "ACIL: Analytic Class-Incremental
+    Learning with Absolute Memorization and Privacy Protection", NeurIPS 2022.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Acil(alpha=2, backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "acil"

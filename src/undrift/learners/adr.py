@@ -1,7 +1,4 @@
-"""ADR, the Analytic Drift Resister: adapt freely, merge in closed form, rebuild the classifier.
-
-Song, Guan and Kong, "Analytic Drift Resister for Non-Exemplar Continual Graph Learning".
-"""
+"""ADR, the Analytic Drift Resister: adapt freely, merge in closed form, rebuild the classifier."""
 
 from __future__ import annotations
 
@@ -53,29 +50,31 @@ class AdrLearned:
 
 @dataclass(kw_only=True)
 class Adr(Learner):
-    """ADR (Alg. 1). After every task, three stages:
+    """ADR (Alg. 1): after every task, adapt, merge (HAM) and reconstruct the classifier (ACR).
 
-    1. Incremental Task Adaptation: train theta_t on the task's cross-entropy (eq. 2).
-    2. HAM: merge all encoders so far, layer by layer, by ridge regression (eqs. 4-7); or
-       another merging rule, for comparison.
-    3. ACR: rebuild the classifier by ridge regression on the merged encoder's expanded
-       embeddings (eqs. 8-11).
+        W_k = (sum H_k^T H_k + gamma I)^-1 sum H_k^T H_k W_k,t     per layer k (eqs. 4-7)
+        W = (sum H^T H + gamma I)^-1 sum H^T Y                     classifier (eqs. 8-11)
 
-    `gamma` and `alpha`: ridge weight and expansion factor of the paper. `relative_gamma`
-    scales gamma by the mean diagonal of each system. `merge`: `ham`; `none` (the ablation
-    "w/o HAM"); or another rule in its place (`undrift.merging.RULES`, or `module:Class`), with
-    its authors' constants. `origin`: what MagMax and TIES measure changes from, the
-    `base` encoder theta_0 or the `initial` random weights. `start`: where theta_t begins: the
-    `previous` theta, the `merged` encoder, the `base` encoder, or from `scratch`. `nodes`:
-    which of the task's nodes enter the sums of HAM, RegMean and Fisher merging, `train` or
-    `all` (they need no labels; ACR always uses the training nodes). `logits`: adaptation sees
-    the `task`'s classes only, or all classes `seen` so far. `balanced`: every class weighs the
-    same in the sums of HAM and ACR, instead of every node (see `parts.balance`; with
-    `nodes="all"` the nodes of a task share their classes' weight in HAM). `solver`: `direct`
-    keeps only sums, `auto` also keeps a factor and updates it when a task has few rows.
+    theta_t, with layers W_k,t, is trained on the task's cross-entropy (eq. 2). H_k are the inputs
+    of layer k; H are the merged encoder's embeddings, expanded by `alpha`.
 
-    Cost per task: training; one Gram and one factorisation per layer (d_in^3 / 3); memory
-    8 (d_in^2 + d_in d_out) bytes per layer plus 8 alpha d (alpha d + classes) for ACR.
+    `relative_gamma`: gamma times the mean diagonal. `merge`: `ham`, `none` ("w/o HAM") or another
+    rule (`undrift.merging.RULES`, or `module:Class`). `origin`: what MagMax and TIES measure
+    changes from, `base` or `initial` weights. `start` of theta_t: the `previous` theta, the
+    `merged` or the `base` encoder, or `scratch`. `nodes` in the sums of a merging rule: `train` or
+    `all`. `logits` of adaptation: the `task`'s classes or all `seen`. `balanced`: every class
+    weighs the same in both sums, not every node. `solver`: `direct` keeps sums, `auto` also a
+    factor that it updates when a task has few rows.
+
+    Cost per task: training, and per layer a Gram product and a factorisation, d_in^3 / 3. Memory:
+    8 (d_in^2 + d_in d_out) bytes per layer and 8 alpha d (alpha d + C). Reference: Song, Guan and
+    Kong, "Analytic Drift Resister for Non-Exemplar Continual Graph Learning".
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Adr(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "adr"

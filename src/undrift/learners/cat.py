@@ -1,7 +1,4 @@
-"""CaT: condense every task into a few synthetic nodes and train on those alone.
-
-Liu, Qiu and Huang, "CaT: Balanced Continual Graph Learning with Graph Condensation", ICDM 2023.
-"""
+"""CaT: condense every task into a few synthetic nodes and train on those alone."""
 
 from __future__ import annotations
 
@@ -205,16 +202,24 @@ class CatLearned:
 
 @dataclass(kw_only=True)
 class Cat(ModelLearner):
-    """Condense and train. After every task, two stages:
+    """Condense and train: a bank of synthetic graphs, and a new model trained on it per task.
 
-    1. Condense: the task becomes a few synthetic nodes without edges whose class means match
-       the task's under random encoders; they join the memory bank. See `Condensation`.
-    2. Train in memory: a new model learns from the bank alone, with the base task's settings.
-       New and old tasks weigh the same, so nothing is biased towards the newest.
+        min over X~ of sum_c || mean_{i in c} E((A^k X)_i) - mean_{j in c} E(x~_j) ||^2
 
-    It says that it keeps examples: a synthetic node starts as a training node and, in a few
-    hundred steps, stays close to it. Cost per task: `n_encoders` class means on both sides, and
-    a training on budget x classes dense nodes; memory: one model and 4 budget d bytes per class.
+    over random encoders E (`Condensation`). The model learns from the bank alone, with the base
+    task's settings, so that no task outweighs another.
+
+    It says that it keeps examples: a synthetic node starts as a training node and stays close to
+    it. Cost per task: `n_encoders` class means on both sides, and a training on budget x C nodes.
+    Memory: one model and 4 budget d bytes per class. Reference: Liu, Qiu and Huang, "CaT: Balanced
+    Continual Graph Learning with Graph Condensation", ICDM 2023.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Cat(condensation=Condensation(n_encoders=5), backbone=Backbone(epochs=5))
+    >>> learner = learner.observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "cat"

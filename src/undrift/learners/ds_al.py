@@ -1,8 +1,4 @@
-"""DS-AL: ACIL's stream, and a second one that learns what the first leaves over.
-
-Zhuang et al., "DS-AL: A Dual-Stream Analytic Learning for Exemplar-Free Class-Incremental
-Learning", AAAI 2024.
-"""
+"""DS-AL: ACIL with a second, compensating stream."""
 
 from __future__ import annotations
 
@@ -49,12 +45,21 @@ class DsAlLearned:
 class DsAl(Learner):
     """Two ridge regressions on one random projection `Z = f W_psi` of a frozen encoder.
 
-    The main stream fits `relu(Z)` to the labels, as ACIL does. The compensation stream fits
-    `tanh(Z)` to the residual `Y - relu(Z) W_main`, taken with the main weights just solved and
-    with all columns but the new classes' set to zero (previous-label cleansing; nothing is
-    cleansed in the base task). `balanced` lets every class weigh the same in the sums of both,
-    instead of every node (see `parts.balance`). Scores are
-    `relu(Z) W_main + compensation * tanh(Z) W_comp`. Memory: twice ACIL's.
+        scores = relu(Z) W_main + compensation tanh(Z) W_comp
+
+    The main stream fits the labels, as ACIL does. The compensation stream fits the residual
+    `Y - relu(Z) W_main`, taken with the main weights just solved; after the base task only the new
+    classes' columns of it (previous-label cleansing). `balanced`: every class weighs the same,
+    not every node.
+
+    Cost and memory: twice ACIL's. Reference: Zhuang et al., "DS-AL: A Dual-Stream Analytic
+    Learning for Exemplar-Free Class-Incremental Learning", AAAI 2024.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = DsAl(alpha=2, backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "ds-al"

@@ -1,8 +1,4 @@
-"""ER-GNN: keep a few nodes of every class and show them again while learning the next task.
-
-Zhou and Cao, "Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience
-Replay", AAAI 2021.
-"""
+"""ER-GNN: keep a few nodes of every class and replay them with the next task."""
 
 from __future__ import annotations
 
@@ -129,19 +125,24 @@ class ErGnnLearned:
 
 @dataclass(kw_only=True)
 class ErGnn(ModelLearner):
-    """Experience replay: nodes of old tasks, without their edges, beside the new task's.
+    """Experience replay: the loss of the task and of a buffer B of old nodes, without edges.
 
-    Loss from the second task on, with B the buffer of all old tasks:
+        L = beta CE(task) + (1 - beta) CE(B),    beta = |B| / (|B| + n_batch)
 
-        beta CE(task) + (1 - beta) CE(B),   beta = |B| / (|B| + n_batch)
+    both over all classes seen. `budget`: nodes kept per class. `sampler`: which ones: `mf`, nearest
+    to the class mean of the raw features; `cm`, fewest training nodes of other classes nearer
+    than `distance`; or `random`.
 
-    both over all classes seen. `budget`: nodes kept per class. `sampler`: which ones: `mf`
-    nearest to the class mean of the raw features, `cm` fewest training nodes of other classes
-    nearer than `distance`, or `random`.
+    Keeps examples. Cost: Bare's, one more pass over |B| nodes per step, and the selection (`cm`:
+    all pairs of training nodes of different classes). Memory: one model and budget x C rows of
+    features. Reference: Zhou and Cao, "Overcoming Catastrophic Forgetting in Graph Neural
+    Networks with Experience Replay", AAAI 2021.
 
-    Keeps examples. Cost per step: a forward and backward pass over |B| nodes more than Bare;
-    per task the selection (`cm`: all pairs of training nodes of different classes). Memory: one
-    model and budget x classes rows of features, sparse where they came sparse.
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = ErGnn(budget=2, backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "er-gnn"

@@ -16,7 +16,7 @@ from undrift.experiments.tracking import trackers
 from undrift.experiments.tracking.measures import run_name
 from undrift.experiments.tracking.tensorboard import TensorBoardTracker
 
-SPEC = RunSpec(stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
+SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
 
 
 class Writer:

@@ -34,7 +34,7 @@ def drift_map(
     """P that carries embeddings of the last encoder to those of this one, fitted on a task.
 
     `P = I + (B^T B + gamma I)^-1 B^T (A - B)` for embeddings B `before` and A `after`: ridge
-    regression that is pulled to the identity, so directions without a row do not move. gamma is
+    regression with the identity as prior, so directions without a row do not move. gamma is
     relative to the mean diagonal. With `still`, the Gram matrix R of old rows is added to
     B^T B: the rows of old tasks then count as rows that did not move, which is what HAM aims
     at. Cost: d^3.
@@ -102,8 +102,7 @@ def merge_layers(
 
     With `inputs="merged"` the rows of layer k are H_hat under the merged layers below it, and
     the targets stay the task's own outputs: layer k also undoes what merging did below. `toward`
-    pulls every layer to that encoder's weights instead of zero,
-    `(R + gamma I)^-1 (Q + gamma W)`. With `own` and no pull this is HAM as it stands.
+    is the ridge prior, `(R + gamma I)^-1 (Q + gamma W)`. With `own` and without it this is HAM.
     """
     own = adapted.encoder
     merged: list[Tensor] = []

@@ -46,12 +46,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Propagated, then count-sketched if wide, then with Fourier features beside if narrow.
+    """What ridge regression sees of a node: propagated features, then two fixed random maps.
 
-    `sketch`: wider rows are sketched to this many columns (a mix that keeps hops apart shares
-    them among the hops), 0 never does. `fourier`: how many random Fourier features; without a
-    number min(2048, 16 d) where rows have at most 1,024 columns, else none. Both maps come from
-    the seed and are not stored. `structure`: three columns of degrees (`structural_columns`).
+    `sketch`: rows of more columns are count-sketched to this many (`Sketch`); a mix with a channel
+    per hop shares them among the channels; 0 never does. `fourier`: how many random Fourier
+    features (`Fourier`) stand beside; if not given, min(2048, 16 d) where rows have at most 1,024
+    columns, else none. Both maps come from the seed and are not stored. `structure`: three
+    columns of degrees (`structural_columns`).
     """
 
     propagated: Propagated

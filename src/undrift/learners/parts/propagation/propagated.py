@@ -15,12 +15,12 @@ from undrift.graphs import Graph
 from undrift.sparse import Csr, beside, plus
 from undrift.typing import Rows
 
-__all__ = ["Mix", "Propagated", "effective_words", "row_normalised"]
+__all__ = ["Mix", "Propagated", "effective_feature_count", "row_normalised"]
 
-Mix = Literal["adaptive", "mean", "hop", "concat", "apart"]
+Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense
-_LEAST = 1e-3  # a hop that weighs less than this at a node is left out there
-_LOUD = 2.0  # a mean over neighbours is shorter than one row; this about makes up for it
+_LEAST = 1e-3  # a hop that weighs less at a node is left out there
+_NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,19 @@ class Propagated:
 
     A is the symmetric-normalised adjacency with self-loops, D_k a diagonal of hop weights:
 
-    - `mean`: `D_k = I` for k = 0..hops; `hop`: only k = hops; `concat`: every `A^k X` keeps
-      columns of its own, so a row is (hops + 1) times as wide.
-    - `adaptive`: a node takes another hop as long as what it has reached is too little to go
-      by. `e_k = (B + I)^k m` counts the words within k steps (m words of its own, B who is
-      linked to whom), and hop k + 1 weighs `max(0, 1 - e_k / words)`. A node of five words and
-      two neighbours looks six steps far, one of 250 words and thirty neighbours two. No label
-      enters, so it cannot be fooled by a task graph that is purer than the world.
-    - `apart`: as `concat`, but `2 N^k X` with N the mean over neighbours, the node itself left
-      out. What neighbours say never mixes with what the node says, so ridge can weigh it with
-      either sign: for graphs where neighbours differ in a way that tells.
+    - `mean`: `D_k = I` for k = 0..hops; `hop`: only k = hops; `concat`: `[X, AX, A^2 X, ...]`, a
+      channel per hop.
+    - `adaptive`: each node takes hops until it has enough evidence. `e_k = (B + I)^k m` is the
+      effective feature count within k hops (m a node's own, B the unweighted adjacency), and
+      hop k + 1 weighs `max(0, 1 - e_k / evidence_threshold)`. No label enters.
+    - `separate`: `[X, 2NX, 2N^2 X, ...]` with N the mean over neighbours without the node
+      itself: ego and neighbour channels, which ridge can weigh with either sign (heterophily).
 
-    `trust` in 0..1 says how far neighbours resemble a node: hop k weighs `trust^k` times as
-    much, and at 0 the features are the node's own (`apart` leaves that to ridge). Isolated
-    nodes keep their own features and rows of zeros stay zeros.
+    `homophily` in 0..1 damps hop k by `homophily^k`; 0 leaves the node's own features, and
+    `separate` ignores it. Isolated nodes keep their own features; rows of zeros stay zeros.
 
-    Cost: rows for m nodes visit only the nodes within reach; sparse features stay sparse, at
-    most the width per row. `spread`, which scores a whole graph, never forms Z.
+    Cost: rows for m nodes visit only the nodes within reach, and sparse features stay sparse.
+    `spread`, which scores a whole graph, never forms Z.
 
     >>> graph = Graph.from_arrays(torch.eye(2), [[0, 1], [1, 0]])
     >>> rows = Propagated(mix="mean", hops=1).rows(graph, torch.tensor([0]))
@@ -55,18 +51,20 @@ class Propagated:
 
     mix: Mix = "adaptive"
     hops: int = 8
-    words: float = 1e4
-    trust: float = 1.0
+    evidence_threshold: float = 1e4
+    homophily: float = 1.0
 
     def __post_init__(self) -> None:
         if self.mix not in get_args(Mix):
             raise unknown_name("mix", self.mix, get_args(Mix))
         if self.hops < 0 or self.hops != int(self.hops):
             raise InputError(f"hops must be a whole number of at least 0, not {self.hops}")
-        if not self.words > 0:
-            raise InputError(f"words must be greater than 0, not {self.words}")
-        if not 0 <= self.trust <= 1:
-            raise InputError(f"trust must be from 0 to 1, not {self.trust}")
+        if not self.evidence_threshold > 0:
+            raise InputError(
+                f"evidence_threshold must be greater than 0, not {self.evidence_threshold}"
+            )
+        if not 0 <= self.homophily <= 1:
+            raise InputError(f"homophily must be from 0 to 1, not {self.homophily}")
 
     def width(self, num_features: int) -> int:
         """Columns of a row."""
@@ -75,26 +73,26 @@ class Propagated:
     @property
     def blocks(self) -> int:
         """How many times the features stand side by side in a row."""
-        return self.hops + 1 if self.mix in ("concat", "apart") else 1
+        return self.hops + 1 if self.mix in ("concat", "separate") else 1
 
     def hop_weights(self, graph: Graph) -> list[Tensor]:
-        """The diagonals D_0, D_1, ... in float64; trailing hops that nobody takes are left out."""
+        """The diagonals D_0, D_1, ... in float64; trailing hops that no node takes are left out."""
         n, device = graph.num_nodes, graph.device
         ones = torch.ones(n, dtype=torch.float64, device=device)
-        if self.mix == "apart":
-            return [ones, *([_LOUD * ones] * self.hops)]
+        if self.mix == "separate":
+            return [ones, *([_NEIGHBOUR_SCALE * ones] * self.hops)]
         if self.mix != "adaptive":
             own = ones * (self.mix != "hop" or self.hops == 0)
             later = [
-                ones * self.trust**k * (self.mix != "hop" or k == self.hops)
+                ones * self.homophily**k * (self.mix != "hop" or k == self.hops)
                 for k in range(1, self.hops + 1)
             ]
             return [own, *later]
         links = _links(graph)
-        reached = effective_words(graph.features)
+        reached = effective_feature_count(graph.features)
         weights = [ones]
         for k in range(1, self.hops + 1):
-            weight = (1 - reached / self.words).clamp(min=0) * self.trust**k
+            weight = (1 - reached / self.evidence_threshold).clamp(min=0) * self.homophily**k
             weight = torch.where(weight < _LEAST, 0.0, weight)
             if not bool(weight.any()):
                 break
@@ -151,7 +149,7 @@ class Propagated:
         return total
 
     def _operator(self, graph: Graph) -> Csr:
-        if self.mix == "apart":
+        if self.mix == "separate":
             return graph.operator("row", self_loops=False)
         return graph.operator()
 
@@ -170,12 +168,12 @@ class Propagated:
         return reach
 
 
-def effective_words(features: Rows) -> Tensor:
-    """How many words a row has: `|x|_1^2 / |x|_2^2`, in float64, 0 for a row of zeros.
+def effective_feature_count(features: Rows) -> Tensor:
+    """`|x|_1^2 / |x|_2^2` of every row, in float64, 0 for a row of zeros.
 
-    The number of entries where all are equal, fewer where a few stand out.
+    The number of entries where all are equal, less where a few dominate.
 
-    >>> effective_words(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
+    >>> effective_feature_count(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
     [3.0, 1.0]
     """
     total, square = _row_sums(features)
@@ -202,14 +200,14 @@ def _weighted(rows: Rows, weights: Tensor) -> Rows:
 
 
 def _links(graph: Graph) -> Csr:
-    """Who is linked to whom, without the weights, in float64."""
+    """The adjacency without its weights, in float64."""
     a = graph.adjacency
     ones = torch.ones(a.nnz, dtype=torch.float64, device=a.device)
     return Csr(a.indptr, a.indices, ones, a.shape, a.symmetric)
 
 
 def _stepped(operator: Csr, held: Rows, nodes: Tensor) -> Rows:
-    """One more hop at these nodes; the other rows become zeros, as nobody asks for them."""
+    """One more hop at these nodes; the other rows become zeros, which are not read."""
     n = operator.shape[0]
     part = operator[nodes]
     lengths = torch.zeros(n, dtype=part.indptr.dtype, device=part.device)
