@@ -105,7 +105,7 @@ def check(
     """
     from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
-    from undrift.datasets.check import check_dataset
+    from undrift.datasets.fetch import check_dataset
     from undrift.reporting.terminal.data_tables import files_table
 
     files = check_dataset(name)

@@ -120,8 +120,8 @@ def tracked(
         tracker.failed(error)
         raise
     finally:
-        for complaint in tracker.complaints:
-            console.print(complaint, markup=False)
+        for failure in tracker.failures:
+            console.print(failure, markup=False)
 
 
 def check_stream_name(stream: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from undrift.errors import InputError
-from undrift.evaluation.loop import Grades, grade, with_marks
+from undrift.evaluation.loop import Grades, grade, with_accuracies
 from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
 from undrift.learners.base import Learner
 from undrift.sharing import sharing
@@ -57,12 +57,12 @@ def evaluate_together(
                         learner.observe(task)
                     except Exception as error:
                         outcome.error = error
-        papers = list(exams(stream, t, protocol, splits, built=built))
+        prepared = list(exams(stream, t, protocol, splits, built=built))
         with sharing():
             for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
                 progress("grade", done + k, total)
                 if outcome.error is None:
-                    marks = grade(learner, stream, papers, silent, 1)
-                    outcome.grades = with_marks(outcome.grades, marks, t)
+                    accuracies = grade(learner, stream, prepared, silent, 1)
+                    outcome.grades = with_accuracies(outcome.grades, accuracies, t)
     progress("grade", total, total)
     return outcomes
