@@ -113,12 +113,9 @@ def tracked(
     from undrift.experiments.tracking import trackers
 
     tracker = trackers(names, folder)
-    tracker.start(spec)
     try:
-        yield tracker
-    except BaseException as error:
-        tracker.failed(error)
-        raise
+        with tracker.following(spec):
+            yield tracker
     finally:
         for complaint in tracker.complaints:
             console.print(complaint, markup=False)
