@@ -46,7 +46,8 @@ def run(
     Parameters
     ----------
     stream
-        What to learn from: a name ("undrift streams" lists them) or the path of a stream.toml.
+        What to learn from: a name ("undrift streams" lists them), package.module:NAME or the path
+        of a stream.toml.
     method
         What to learn with: a name ("undrift methods" lists them) or package.module:Class.
     seed
@@ -117,8 +118,8 @@ def tracked(
         with tracker.following(spec):
             yield tracker
     finally:
-        for complaint in tracker.complaints:
-            console.print(complaint, markup=False)
+        for failure in tracker.failures:
+            console.print(failure, markup=False)
 
 
 def check_stream_name(stream: str) -> None:

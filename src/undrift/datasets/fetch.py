@@ -17,7 +17,7 @@ from undrift.datasets.folder import VARIABLE, data_folder, find_file, may_write
 from undrift.datasets.unpack import check_zip, unpack_zip
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder
-from undrift.storage.lock import alone
+from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
 
 __all__ = ["CheckedFile", "check_dataset", "fetch", "is_whole"]
@@ -56,7 +56,7 @@ def fetch(
                     f"{place} is read-only, so {file.name} cannot be fetched into it; set "
                     f"{VARIABLE} to another folder"
                 )
-            with alone(place / f".{file.name}.lock", f"fetching {file.name}"):
+            with exclusive(place / f".{file.name}.lock", f"fetching {file.name}"):
                 part = place / f"{file.name}.part"
                 download(
                     file.url,

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from undrift.errors import InputError
-from undrift.experiments.record import complaint
+from undrift.experiments.record import validation_message
 from undrift.learners.registry import DEFAULT
 from undrift.streams.file import is_stream_file, read_stream_file
 
@@ -60,7 +60,9 @@ class RunSpec(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InputError(f"a run cannot be described so: {complaint(error)}") from error
+            raise InputError(
+                f"a run cannot be described so: {validation_message(error)}"
+            ) from error
 
     @field_validator("params")
     @classmethod

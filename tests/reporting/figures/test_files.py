@@ -146,8 +146,8 @@ def test_styles_tell_methods_apart_and_do_not_move() -> None:
     styles = [tuple(style_of(name).values()) for name in METHODS]
     assert len(set(styles)) == len(METHODS)
     assert style_of("adr")["color"] == "#D55E00"
-    strangers = {tuple(style_of("new", k).values()) for k in range(5)}
-    assert len(strangers) == 5
+    outside = {tuple(style_of("new", k).values()) for k in range(5)}
+    assert len(outside) == 5
 
 
 @pytest.mark.parametrize(

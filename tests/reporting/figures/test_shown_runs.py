@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from undrift.experiments.manifest import Cell, Manifest
-from undrift.reporting.figures.shown_runs import runs_by_stream, seeds_of, strangers_of
+from undrift.reporting.figures.shown_runs import outside_methods, runs_by_stream, seeds_of
 
 
 def plan(name: str, cells: list[Cell], streams: list[str] | None = None) -> Manifest:
@@ -94,4 +94,4 @@ def test_seeds_are_counted_in_words(counts: list[int], words: str, fakes: Any) -
 
 def test_strangers_are_numbered(fakes: Any) -> None:
     groups = {"a": {"adr": [], "mine": []}, "b": {"yours": [], "mine": []}}
-    assert strangers_of(groups) == {"mine": 0, "yours": 1}
+    assert outside_methods(groups) == {"mine": 0, "yours": 1}

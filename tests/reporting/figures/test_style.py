@@ -90,14 +90,14 @@ def test_a_style_does_not_depend_on_who_else_is_registered(monkeypatch: pytest.M
     monkeypatch.setattr(registry, "DOOR", replace(DOOR, own=own))
     assert {name: style_of(name) for name in before} == before
     assert style_of("first") not in before.values()
-    assert style_of("first") != style_of("stranger", 0)
+    assert style_of("first") != style_of("outside", 0)
 
 
 def test_strangers_are_told_apart_and_look_like_no_method() -> None:
     looks = {tuple(style_of(name).values()) for name in KNOWN}
-    strangers = {tuple(style_of("new", k).values()) for k in range(12)}
-    assert len(strangers) == 12
-    assert not looks & strangers
+    outside = {tuple(style_of("new", k).values()) for k in range(12)}
+    assert len(outside) == 12
+    assert not looks & outside
 
 
 @pytest.mark.parametrize("name", KNOWN)

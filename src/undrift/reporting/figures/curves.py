@@ -20,7 +20,12 @@ from undrift.reporting.figures.sheet import (
     sheet,
     text_width,
 )
-from undrift.reporting.figures.shown_runs import Groups, mean_and_deviation, seeds_of, strangers_of
+from undrift.reporting.figures.shown_runs import (
+    Groups,
+    mean_and_deviation,
+    outside_methods,
+    seeds_of,
+)
 from undrift.reporting.figures.style import display, ink, style_of, title_of
 
 if TYPE_CHECKING:
@@ -54,18 +59,18 @@ def curves_figure(groups: Groups, *, width: float = COLUMN) -> Figure:
     height = max(_LEAST, _LINE * max(len(found) for found in groups.values()) + 1)
     across, down = width / columns, _TOP + height + _BOTTOM
     figure = sheet(width, rows * down)
-    strangers = strangers_of(groups)
+    outside = outside_methods(groups)
     for k, (_, found) in enumerate(groups.items()):
         left, top = k % columns * across + _LEFT, k // columns * down + _TOP
         axes = panel(figure, left, top, across - _LEFT - room, height)
-        _draw(axes, found, strangers, (across - _LEFT - room, height))
+        _draw(axes, found, outside, (across - _LEFT - room, height))
     return figure
 
 
 def _draw(
     axes: Axes,
     found: Mapping[str, Sequence[Result]],
-    strangers: Mapping[str, int],
+    outside: Mapping[str, int],
     size: tuple[float, float],
 ) -> None:
     found = {method: runs for method, runs in found.items() if runs}
@@ -73,7 +78,7 @@ def _draw(
     every = max(steps // 5, 1)
     ends: dict[str, tuple[float, float]] = {}
     for k, (method, runs) in enumerate(found.items()):
-        style = style_of(method, strangers.get(method, 0))
+        style = style_of(method, outside.get(method, 0))
         # a run that is still going ends the line early
         points = [mean_and_deviation(c) for c in zip(*(r.by_class.a_t for r in runs), strict=False)]
         means = [mean for mean, _ in points]
@@ -102,13 +107,13 @@ def _draw(
     dress(axes, "y")
     runs = next(iter(found.values()))
     heading(axes, title_of(runs[0]), seeds_of(found.values()))
-    _name_ends(axes, ends, strangers, size)
+    _name_ends(axes, ends, outside, size)
 
 
 def _name_ends(
     axes: Axes,
     ends: Mapping[str, tuple[float, float]],
-    strangers: Mapping[str, int],
+    outside: Mapping[str, int],
     size: tuple[float, float],
 ) -> None:
     """A leader, a marker and a name for every line, right of the axes."""
@@ -123,7 +128,7 @@ def _name_ends(
         high - inset,
     )
     for name, height in zip(names, heights, strict=True):
-        style = style_of(name, strangers.get(name, 0))
+        style = style_of(name, outside.get(name, 0))
         x, y = ends[name]
         axes.plot(
             [x, right + unit * 0.6, right + unit * (_LEADER - 1)],

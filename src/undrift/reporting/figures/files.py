@@ -50,10 +50,10 @@ def learning_curves(results: Mapping[str, Sequence[Result]], path: str | Path) -
             "figure per stream"
         )
     figure, axes = canvas(path, width=7.2, height=4.2)
-    strangers = [name for name in results if name not in METHODS]
+    outside = [name for name in results if name not in METHODS]
     labels: dict[str, tuple[float, str]] = {}
     for method, group in results.items():
-        style = style_of(method, strangers.index(method) if method in strangers else 0)
+        style = style_of(method, outside.index(method) if method in outside else 0)
         height = _curve(axes, style, [result.by_class.a_t for result in group])
         labels[method] = height, style["color"]
     steps = max(len(result.by_class) for result in every)

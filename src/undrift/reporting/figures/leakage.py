@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from undrift.errors import InputError
 from undrift.evaluation.leakage import Attack, Leakage, Lift
 from undrift.evaluation.protocols import Protocol
-from undrift.experiments.record import complaint
+from undrift.experiments.record import validation_message
 from undrift.learners.registry import METHODS
 from undrift.reporting.figures.files import canvas, write_figure
 from undrift.storage.files import write_atomically
@@ -88,8 +88,8 @@ def load_study(path: str | Path) -> LeakageStudy:
         ) from error
     except ValidationError as error:
         raise InputError(
-            f"{path} is damaged or not a leakage study ({complaint(error)}); run undrift leakage "
-            "again"
+            f"{path} is damaged or not a leakage study ({validation_message(error)}); run undrift "
+            "leakage again"
         ) from error
 
 

@@ -17,7 +17,7 @@ from undrift.reporting.figures.sheet import (
     panel,
     sheet,
 )
-from undrift.reporting.figures.shown_runs import Groups, mean_and_deviation, strangers_of
+from undrift.reporting.figures.shown_runs import Groups, mean_and_deviation, outside_methods
 from undrift.reporting.figures.style import display, ink, style_of, title_of
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def plasticity_figure(
         _bars(axes, groups, streams[row * per_row : (row + 1) * per_row], shown)
         middle, half = (per_row - 1) / 2, max(per_row, 3) / 2  # a lone stream's bars stay bars
         axes.set_xlim(middle - half, middle + half)
-    strangers = strangers_of(groups)
-    patches = [Patch(color=style_of(m, strangers.get(m, 0))["color"]) for m in shown]
+    outside = outside_methods(groups)
+    patches = [Patch(color=style_of(m, outside.get(m, 0))["color"]) for m in shown]
     names = [display(method) for method in shown]
     legend_above(figure, list(zip(patches, names, strict=True)), (_LEFT + width - _RIGHT) / 2)
     return figure
@@ -80,10 +80,10 @@ _WHISKER: dict[str, Any] = {
 
 
 def _bars(axes: Axes, groups: Groups, streams: Sequence[str], methods: Sequence[str]) -> None:
-    strangers = strangers_of(groups)
+    outside = outside_methods(groups)
     step = (1 - 0.16) / len(methods)
     for k, method in enumerate(methods):
-        colour = style_of(method, strangers.get(method, 0))["color"]
+        colour = style_of(method, outside.get(method, 0))["color"]
         for at, stream in enumerate(streams):
             runs = groups[stream].get(method, ())
             place = at + (k - (len(methods) - 1) / 2) * step

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from undrift.experiments.manifest import Cell, Manifest
     from undrift.experiments.result import Result
 
-__all__ = ["Groups", "mean_and_deviation", "runs_by_stream", "seeds_of", "strangers_of"]
+__all__ = ["Groups", "mean_and_deviation", "outside_methods", "runs_by_stream", "seeds_of"]
 
 Groups = Mapping[str, Mapping[str, "Sequence[Result]"]]
 """Results over seeds, by stream and then by method."""
@@ -107,7 +107,7 @@ def seeds_of(groups: Iterable[Sequence[Result]]) -> str:
     return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
-def strangers_of(groups: Groups) -> dict[str, int]:
+def outside_methods(groups: Groups) -> dict[str, int]:
     """The place of every method that is not registered, for `style_of`."""
     names = dict.fromkeys(method for by_method in groups.values() for method in by_method)
     listed = set(METHODS)

@@ -57,16 +57,16 @@ _SPARE_DASHES = (":", "-.")
 _SPARE_MARKERS = ("$1$", "$2$", "$3$", "$4$", "$5$", "$6$", "$7$", "$8$", "$9$")
 
 
-def style_of(method: str, stranger: int = 0) -> dict[str, Any]:
+def style_of(method: str, outside: int = 0) -> dict[str, Any]:
     """The colour, dash and marker of a method: the same in every figure, whoever else is in it.
 
     The marker of a method that keeps examples is hollow. A name that is in no table gets a
-    style after all of those, `stranger` places further.
+    style after all of those, `outside` places further.
 
     >>> style_of("adr")["color"]
     '#D55E00'
     """
-    look = _LOOKS.get(method) or _spare(method, stranger)
+    look = _LOOKS.get(method) or _spare(method, outside)
     hollow = method in METHODS and METHODS[method].keeps_examples
     return {
         "color": look.colour,
@@ -76,9 +76,9 @@ def style_of(method: str, stranger: int = 0) -> dict[str, Any]:
     }
 
 
-def _spare(method: str, stranger: int) -> _Look:
+def _spare(method: str, outside: int) -> _Look:
     new = [name for name in METHODS if name not in _LOOKS]  # registered, but not yet in the table
-    place = new.index(method) if method in new else len(new) + stranger
+    place = new.index(method) if method in new else len(new) + outside
     lap, colour = divmod(place, len(_SPARE_COLOURS))
     return _Look(
         _SPARE_COLOURS[colour],

@@ -26,7 +26,12 @@ from undrift.reporting.figures.sheet import (
     sheet,
     text_width,
 )
-from undrift.reporting.figures.shown_runs import Groups, mean_and_deviation, seeds_of, strangers_of
+from undrift.reporting.figures.shown_runs import (
+    Groups,
+    mean_and_deviation,
+    outside_methods,
+    seeds_of,
+)
 from undrift.reporting.figures.style import display, ink, style_of, title_of
 
 if TYPE_CHECKING:
@@ -68,12 +73,12 @@ def trade_off_figure(
     columns = max(min(int(width / COLUMN), len(groups)), 1)
     rows, across, down = ceil(len(groups) / columns), width / columns, _TOP + _HEIGHT + _BOTTOM
     figure = sheet(width, _KEY + rows * down)
-    strangers = strangers_of(groups)
+    outside = outside_methods(groups)
     for k, found in enumerate(groups.values()):
         row, column = divmod(k, columns)
         inner = across - _LEFT - _RIGHT
         axes = panel(figure, column * across + _LEFT, _KEY + row * down + _TOP, inner, _HEIGHT)
-        _draw(axes, _points(found, against, strangers), inner)
+        _draw(axes, _points(found, against, outside), inner)
         axes.set_xlabel(_axis(against, found), fontsize=PLAIN, labelpad=1)
         _ticks(axes, against)
         heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
@@ -82,13 +87,13 @@ def trade_off_figure(
 
 
 def _points(
-    found: Mapping[str, Sequence[Result]], against: str, strangers: Mapping[str, int]
+    found: Mapping[str, Sequence[Result]], against: str, outside: Mapping[str, int]
 ) -> list[_Point]:
     points = []
     for method, runs in found.items():
         costs = [_bytes(run) if against == "bytes" else _seconds(run) for run in runs]
         y, spread = mean_and_deviation([run.metrics.by_class.a_avg for run in runs])
-        style = style_of(method, strangers.get(method, 0))
+        style = style_of(method, outside.get(method, 0))
         points.append(_Point(method, max(fmean(costs), _LEAST[against]), y, spread, style))
     return points
 

@@ -64,7 +64,7 @@ class MethodSections:
 
 
 def method_sections(plans: Sequence[PlanTable], results: Mapping[str, Result]) -> MethodSections:
-    """Sections for every method with a run, in the registry's order, strangers last.
+    """Sections for every method with a run, in the registry's order, outside methods last.
 
     The same runs may stand in several plans; they are told once, under the first.
     """

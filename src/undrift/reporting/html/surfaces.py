@@ -43,7 +43,7 @@ class Surface:
 def surfaces(searches: Sequence[Search], stand_ins: Collection[str] = ()) -> list[Surface]:
     """One surface for each method, stream and grid: validation a_avg by class, mean over seeds.
 
-    They stand in the order of the lists of methods and streams, strangers after them.
+    They stand in the order of the lists of methods and streams, outside methods after them.
     """
     groups: dict[str, list[Search]] = {}
     for search in searches:

@@ -42,12 +42,12 @@ def stream_title(name: str) -> str:
 
 
 def method_title(name: str) -> str:
-    """The name of a method for reading; a stranger keeps its own."""
+    """The name of a method for reading; an outside method keeps its own."""
     return METHODS[name].display if name in METHODS else name
 
 
 def family_of(method: str) -> str:
-    """The family of a method; "other" for a stranger."""
+    """The family of a method; "other" for an outside method."""
     return METHODS[method].family if method in METHODS else "other"
 
 
