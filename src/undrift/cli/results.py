@@ -141,6 +141,7 @@ def _show(
     stand_ins: set[str],
 ) -> None:
     from undrift.cli.console import output
+    from undrift.datasets.stand_ins import marked
     from undrift.reporting.terminal.query_table import fitting, query_table, shown
 
     console = output()
@@ -148,8 +149,7 @@ def _show(
     if "id" in names and "stream" in names:
         run, stream = names.index("id"), names.index("stream")
         for row in cells:
-            if row[run] in stand_ins and "stand-in" not in row[stream]:
-                row[stream] += " (stand-in)"
+            row[stream] = marked(row[stream], row[run] in stand_ins)
     numbers = [all(not isinstance(row[i], str | bool) for row in rows) for i, _ in enumerate(names)]
     kept = fitting(names, cells, console.width, given_up or ())
     lines = [[row[i] for i in kept] for row in cells]
