@@ -13,7 +13,7 @@ from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.encoders.head import Head
 from undrift.encoders.training import Training, fit
-from undrift.learners.parts.backbone import columns_of
+from undrift.learners.parts.training.backbone import columns_of
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 

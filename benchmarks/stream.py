@@ -12,4 +12,10 @@ def cs_stream() -> TaskStream:
     if STREAMS["cs-cl"].on_disk():
         return load_stream("cs-cl", seed=0)
     graph = generate(nodes=18_333, words=6_805, classes=15, average_degree=8.9, words_per_node=60)
-    return TaskStream.from_graph(graph, base=5, increment=2, name="cs-cl (stand-in)", stand_in=True)
+    return TaskStream.from_graph(
+        graph,
+        base=5,
+        increment=2,
+        name="cs-cl (stand-in)",
+        provenance={"stand_in": "all generated"},
+    )

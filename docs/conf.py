@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "site"))
+# notebooks call `undrift` as a reader would: the one beside this Python
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 from undrift import __version__  # noqa: E402  # after the path, as are those within functions
 
@@ -16,7 +19,14 @@ project = "undrift"
 author = "The undrift authors"
 release = version = __version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_nb", "equations"]
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
+nb_execution_mode = "force"  # a page with a kernelspec is run, in a folder of its own
+nb_execution_in_temp = True
+nb_execution_show_tb = True  # a failure is a warning, and so an error
+nb_execution_timeout = 120
+nb_merge_streams = True
 exclude_patterns = ["site/**"]
 myst_heading_anchors = 3
 nitpicky = True
@@ -46,6 +56,14 @@ your-own-graph
 experiments
 protocols
 adding-a-method
+```
+
+```{toctree}
+:hidden:
+:caption: Notebooks
+
+notebooks/researcher
+notebooks/engineer
 ```
 
 ```{toctree}
@@ -90,14 +108,24 @@ def setup(app: Any) -> None:
 
 
 def add_what_the_code_knows(app: Any, page: str, source: list[str]) -> None:
-    """Put the table of methods, the menu and the Python reference into their pages."""
+    """Put what is made from the code and the recorded runs between a page's marks."""
     from api_reference import reference
+    from drawings import drawing
     from methods_table import methods_table
+    from scores import picture, scores
 
     if page == "index":
-        source[0] = _put(source[0], methods_table()) + _MENU
+        source[0] = _put(source[0], "picture", _html(picture()))
+        source[0] = _put(source[0], "methods", methods_table()) + _MENU
     if page == "api":
-        source[0] = _put(source[0], reference())
+        source[0] = _put(source[0], "reference", reference())
+    if page.startswith("methods/"):
+        method = page.removeprefix("methods/")
+        source[0] = _put(source[0], "drawing", _html(drawing(method)))
+        source[0] = _put(source[0], "scores", scores(method))
+    source[0] = source[0].replace(
+        " ± ", "\u00a0±\u00a0"
+    )  # a number and its deviation stay together
 
 
 def refuse_what_is_fetched(app: Any, error: Exception | None) -> None:
@@ -111,10 +139,14 @@ def refuse_what_is_fetched(app: Any, error: Exception | None) -> None:
                     logging.getLogger(__name__).warning("%s fetches: %s", path.name, found)
 
 
-def _put(text: str, what: str) -> str:
-    """The page with `what` between its two marks, in place of what readers of the source see."""
-    before, _, rest = text.partition("<!-- made by the build -->")
+def _html(made: str) -> str:
+    return f"```{{raw}} html\n{made}\n```"
+
+
+def _put(text: str, what: str, made: str) -> str:
+    """The page with `made` between its two marks, in place of what readers of the source see."""
+    before, _, rest = text.partition(f"<!-- {what}: made by the build -->")
     _, found, after = rest.partition("<!-- end -->")
     if not found:
-        raise ValueError("a page has lost its marks of what is made by the build")
-    return before + what + after
+        raise ValueError(f"a page has lost its marks of the {what}, which the build makes")
+    return before + made + after

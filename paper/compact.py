@@ -17,11 +17,11 @@ from paper.csv_lines import Line, lines_of, number, packed, write_lines
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS
+from undrift.experiments.flat import flat
 from undrift.experiments.manifest import Cell, Manifest, Skipped
 from undrift.experiments.result import Cost, Graded, Metrics, Result, graded_metrics
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records, load_records
-from undrift.experiments.table import flat_row
 
 __all__ = ["is_compact", "read_compact", "rounded", "write_compact"]
 
@@ -145,7 +145,7 @@ def _place(result: Result) -> tuple[object, ...]:
 
 def _run_line(result: Result) -> dict[str, Any]:
     cost = result.cost
-    return flat_row(result) | {
+    return flat(result) | {
         "params": packed(result.spec.params),
         "drift": packed(result.drift),
         "seconds_total": cost.seconds.get("total"),

@@ -21,8 +21,9 @@ __all__ = ["Door"]
 class Door:
     """Everything of one kind that can be named; nothing is imported before it is loaded.
 
-    A name is one of our own (`own`: name to `module:attribute`), one that an installed
-    distribution declares as an entry point of `group`, or spelled out as `module:attribute`.
+    A name is one of our own (`own`: name to `module:attribute`, or to the thing itself), one that
+    an installed distribution declares as an entry point of `group`, or spelled out as
+    `module:attribute`.
 
     >>> door = Door("method", "undrift.methods", {"adr": "undrift.learners.adr:Adr"})
     >>> door.load("adr").name, door.load("undrift.learners.bare:Bare").name
@@ -31,7 +32,7 @@ class Door:
 
     what: str
     group: str
-    own: Mapping[str, str]
+    own: Mapping[str, Any]
 
     def names(self) -> tuple[str, ...]:
         """Every name: ours in their order, then the others in alphabetical order."""
@@ -58,7 +59,8 @@ class Door:
                     f"{self.what} {name!r} is ours, and {_distribution(outside[name])} brings "
                     f"another of that name; uninstall it, or let it take another name"
                 )
-            return _imported(self.own[name], f"{self.what} {name!r}")
+            mine = self.own[name]
+            return _imported(mine, f"{self.what} {name!r}") if isinstance(mine, str) else mine
         if name in outside:
             entry = outside[name]
             return _imported(

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from undrift.cli.app import start
 from undrift.cli.data import download_progress
-from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile
+from undrift.datasets import Dataset, RemoteFile
+from undrift.datasets.catalogue import DATASETS, OWN
 
 Captured = pytest.CaptureFixture[str]
 
@@ -29,7 +30,7 @@ def tiny(site: Any, official: Any, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """A dataset that the server on localhost has."""
     file = RemoteFile("tiny.npz", site.put("/tiny.npz", official.gnn_benchmark()))
     dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "localhost")
-    monkeypatch.setitem(DATASETS, "tiny", dataset)
+    monkeypatch.setitem(OWN, "tiny", dataset)
     return dataset
 
 
@@ -45,7 +46,8 @@ def test_fetch_says_where_the_file_is_and_what_to_do_next(
 ) -> None:
     assert start(["data", "fetch", "tiny"]) == 0
     shown = capsys.readouterr()
-    assert shown.out == f"tiny: {folder / 'tiny.npz'}\nnext: undrift data check tiny\n"
+    then = "undrift data check tiny, then: undrift run --stream tiny"
+    assert shown.out == f"tiny: {folder / 'tiny.npz'}\nnext: {then}\n"
     lines = shown.err.splitlines()  # progress, which is no result
     assert lines[0].startswith("tiny.npz: 0 B of ")
     assert len(lines) == 2

@@ -185,7 +185,7 @@ def test_nothing_found_is_said(tmp_path: Path, capsys: Captured) -> None:
         (["--limit", "-1"], "--limit must be 0"),
         (["--csv", "--limit"], "--csv needs the name of a file"),
         (["--csv", "runs"], "cannot write runs"),
-        (["--query", "SELECT x FROM results"], "no such column: x"),
+        (["--query", "SELECT x FROM results"], '"x" not found'),
         (["--query", "SELECT 1", "--sort", "a_f"], "--query says the columns and the order"),
     ],
 )

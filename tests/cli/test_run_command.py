@@ -94,7 +94,7 @@ def test_threads_are_set_and_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--method", "magic"], "unknown method 'magic'"),
         (["--set", "gama=1"], "unknown parameter of propagation 'gama' (did you mean 'gamma'?)"),
         (["--set", "gamma"], "--set takes name=value"),
-        (["--set", "gamma=x"], "gamma='x' does not suit method 'propagation'"),
+        (["--set", "gamma=x"], "gamma must be a finite number or none, not 'x'"),
         (["--set", "gamma=-1"], "gamma must be greater than 0"),
         (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
         (["--threads", "0"], "--threads must be 1 or more"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from undrift.cli.values import parse_settings, readings
+from undrift.cli.values import choose_readings, parse_settings, readings
 from undrift.errors import InputError
 
 
@@ -67,3 +67,38 @@ def test_a_name_given_twice_is_rejected() -> None:
 def test_what_has_an_option_of_its_own_is_not_set(name: str) -> None:
     with pytest.raises(InputError, match=f"write --{name} 3"):
         parse_settings([f"{name}=3"])
+
+
+def test_the_type_decides_what_a_word_means() -> None:
+    readings = {
+        "merge": (None, "none"),
+        "batch_size": (None, "none"),
+        "gamma": (0.1, "0.1"),
+        "hidden": ((8, 8), "8,8"),
+        "backbone__lr": (1, "1"),
+    }
+    assert choose_readings("adr", readings) == {
+        "merge": "none",
+        "batch_size": None,
+        "gamma": 0.1,
+        "hidden": (8, 8),
+        "backbone__lr": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "message"),
+    [
+        ("gamma", (True, "true"), "gamma must be a finite number, not True"),
+        ("epochs", (2.5, "2.5"), "epochs must be a whole number, not 2.5"),
+        ("balanced", ("no",), "balanced must be true or false, not 'no'"),
+        ("start", ("previos",), "unknown start 'previos' .did you mean 'previous'"),
+        ("name", ("x",), "unknown parameter of adr 'name'"),
+        ("learned_", ("x",), "unknown parameter of adr 'learned_'"),
+    ],
+)
+def test_where_no_reading_fits_the_likeliest_is_named(
+    name: str, texts: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        choose_readings("adr", {name: texts})

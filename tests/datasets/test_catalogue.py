@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, dataset_of, load_dataset
+from undrift.datasets import Dataset, RemoteFile
+from undrift.datasets.catalogue import DATASETS, OWN, dataset_of, load_dataset
 from undrift.datasets.checksums import published, record
 from undrift.datasets.folder import data_folder
 from undrift.errors import InputError
@@ -25,6 +26,8 @@ STATISTICS = {
     "cora-ml": (2_995, 16_316, 2_879, 7),
     "citeseer-full": (4_230, 10_674, 602, 6),
     "dblp": (17_716, 105_734, 1_639, 4),
+    "squirrel": (2_223, 93_996, 2_089, 5),
+    "actor": (7_600, 53_318, 932, 5),
 }
 FILES = [file for dataset in DATASETS.values() for file in dataset.files]
 
@@ -54,9 +57,7 @@ def test_no_file_belongs_to_two_datasets():
 
 
 def test_every_reader_is_there():
-    from undrift.datasets.catalogue import _reader
-
-    assert all(callable(_reader(dataset)) for dataset in DATASETS.values())
+    assert all(callable(dataset._function()) for dataset in OWN.values())
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def tiny(folder, official, monkeypatch):
     (folder / "tiny.npz").write_bytes(content)
     file = RemoteFile("tiny.npz", "https://example.org/tiny.npz")
     dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "example.org")
-    monkeypatch.setitem(DATASETS, "tiny", dataset)
+    monkeypatch.setitem(OWN, "tiny", dataset)
     return dataset
 
 
@@ -87,9 +88,9 @@ def test_load_dataset_gives_graph_and_provenance(tiny, folder):
 def test_a_dataset_of_two_files_names_both(folder, official, monkeypatch):
     files = {"a.npz": official.reddit_data(), "b.npz": official.reddit_graph()}
     archive = RemoteFile("x.zip", "https://example.org/x.zip", members=tuple(files))
-    reader = "undrift.datasets.reddit:load"
+    reader = "undrift.datasets.reddit:read_reddit"
     dataset = Dataset("two", "Two", (archive,), 5, 6, 2, 3, "MIT", "example.org", reader)
-    monkeypatch.setitem(DATASETS, "two", dataset)
+    monkeypatch.setitem(OWN, "two", dataset)
     (folder / "a.npz").write_bytes(files["a.npz"])
     assert not dataset.on_disk()
     (folder / "b.npz").write_bytes(files["b.npz"])
@@ -103,7 +104,7 @@ def test_a_dataset_of_two_files_names_both(folder, official, monkeypatch):
 def test_options_go_to_the_reader(folder, official, monkeypatch):
     (folder / "arxiv.zip").write_bytes(official.ogb())
     statistics = {"nodes": 5, "edges": 5, "features": 2, "classes": 3}
-    monkeypatch.setitem(DATASETS, "ogbn-arxiv", replace(DATASETS["ogbn-arxiv"], **statistics))
+    monkeypatch.setitem(OWN, "arxiv-cl", replace(DATASETS["ogbn-arxiv"], **statistics))
     both, _ = load_dataset("ogbn-arxiv")
     one, _ = load_dataset("ogbn-arxiv", directed=True)
     assert (both.num_edges, one.num_edges) == (6, 4)  # and 5 in the file, as published
@@ -113,8 +114,8 @@ def test_options_go_to_the_reader(folder, official, monkeypatch):
 @pytest.mark.parametrize("what", ["nodes", "edges", "features", "classes"])
 def test_other_statistics_are_an_error_with_both_numbers(tiny, monkeypatch, what):
     found = getattr(tiny, what)
-    monkeypatch.setitem(DATASETS, "tiny", replace(tiny, **{what: 12_345}))
-    sentence = rf"tiny\.npz hold {found} {what}, but tiny has 12,345; .*fetch --force tiny"
+    monkeypatch.setitem(OWN, "tiny", replace(tiny, **{what: 12_345}))
+    sentence = rf"tiny\.npz has {found} {what} instead of the 12,345 of tiny; .*fetch --force tiny"
     with pytest.raises(InputError, match=sentence):
         load_dataset("tiny")
 

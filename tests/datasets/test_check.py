@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile
+from undrift.datasets import Dataset, RemoteFile
+from undrift.datasets.catalogue import OWN
 from undrift.datasets.check import check_dataset
 from undrift.datasets.checksums import record, recorded
 from undrift.errors import InputError
@@ -20,7 +21,7 @@ def tiny(tmp_path, official, monkeypatch):
     def tiny(**published):
         file = RemoteFile("tiny.npz", "https://example.org/tiny.npz", **published)
         dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "example.org")
-        monkeypatch.setitem(DATASETS, "tiny", dataset)
+        monkeypatch.setitem(OWN, "tiny", dataset)
         return tmp_path / "tiny.npz"
 
     return tiny

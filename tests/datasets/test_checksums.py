@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from undrift.datasets.catalogue import RemoteFile
+from undrift.datasets import RemoteFile
 from undrift.datasets.checksums import (
     check_recorded,
     published,

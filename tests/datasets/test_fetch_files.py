@@ -8,8 +8,8 @@ import os
 import numpy as np
 import pytest
 
-from undrift.datasets import download
-from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, load_dataset
+from undrift.datasets import Dataset, RemoteFile, download
+from undrift.datasets.catalogue import DATASETS, OWN, load_dataset
 from undrift.datasets.checksums import record_path, recorded, sha256
 from undrift.datasets.fetch import fetch, is_whole
 from undrift.errors import InputError
@@ -32,13 +32,13 @@ def folder(tmp_path, monkeypatch):
 def offer(site, monkeypatch):
     """Puts a dataset of one file into the catalogue, and the file on the server."""
 
-    def offer(content, name="tiny.npz", reader="undrift.datasets.npz:load", **options):
+    def offer(content, name="tiny.npz", reader="undrift.datasets.npz:read_npz", **options):
         known = {k: options.pop(k) for k in ("size", "sha256", "git", "md5") if k in options}
         members = options.pop("members", ())
         url = site.put(f"/{name}", content, **options)
         file = RemoteFile(name, url, members=members, **known)
         dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "here", reader)
-        monkeypatch.setitem(DATASETS, "tiny", dataset)
+        monkeypatch.setitem(OWN, "tiny", dataset)
 
     return offer
 
@@ -202,7 +202,7 @@ def test_a_zip_with_members_is_unpacked_and_not_kept(folder, offer, official, si
         official.zip(pair),
         name="reddit.zip",
         members=tuple(pair),
-        reader="undrift.datasets.reddit:load",
+        reader="undrift.datasets.reddit:read_reddit",
     )
     paths = get()
     assert [path.name for path in paths] == list(pair)
@@ -275,7 +275,7 @@ def test_404_and_a_file_address(folder, offer, official, site):
     with pytest.raises(InputError, match=r"tiny\.npz answers 404"):
         get()
     file = RemoteFile("tiny.npz", (folder / "tiny.npz").as_uri())
-    DATASETS["tiny"] = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "here")
+    OWN["tiny"] = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "here")
     with pytest.raises(InputError, match="begins with https://"):
         get()
 

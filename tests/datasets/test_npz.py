@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift.datasets.npz import load, read_npz, read_topology
+from undrift.datasets.npz import read_npz, read_topology
 from undrift.errors import InputError
 
 
@@ -199,7 +199,34 @@ def test_a_topology_whose_sizes_disagree(path):
         read_topology(path)
 
 
-def test_load_counts_the_edges_of_the_graph(path):
+PAIRS = np.array([[0, 1], [1, 0], [1, 2], [3, 3]])
+
+
+def listed(**changes):
+    """The same graph as pairs of nodes and dense features."""
+    parts = {
+        "node_features": sp.csr_matrix(
+            (arrays()["attr_data"], arrays()["attr_indices"], arrays()["attr_indptr"])
+        ).toarray(),
+        "node_labels": arrays()["labels"],
+        "edges": PAIRS,
+        "train_masks": np.zeros((10, 4), dtype=bool),
+    }
+    return parts | changes
+
+
+def test_a_list_of_edges_gives_the_same_graph(path):
     np.savez(path, **arrays())
-    graph, edges = load([path])
-    assert edges == graph.num_edges == 4
+    graph = read_npz(path)
+    np.savez(path, **listed())
+    again = read_npz(path)
+    assert torch.equal(again.adjacency.to_dense(), graph.adjacency.to_dense())
+    assert torch.equal(again.features.to_dense(), graph.features.to_dense())
+    assert again.labels.tolist() == graph.labels.tolist()
+
+
+@pytest.mark.parametrize("edges", [[[0, 4]], [[-1, 0]], [[0, 1, 2]]])
+def test_an_edge_that_is_no_pair_of_nodes(path, edges):
+    np.savez(path, **listed(edges=np.array(edges)))
+    with pytest.raises(InputError, match=r"edges of .* must be pairs of nodes from 0 to 3"):
+        read_npz(path)

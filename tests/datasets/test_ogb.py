@@ -49,7 +49,7 @@ def test_load_gives_the_edges_of_the_file_before_they_are_made_symmetric(
     monkeypatch.setenv("UNDRIFT_DATA", str(path.parent))
     path.write_bytes(official.ogb())
     for directed, edges in ((False, 6), (True, 4)):
-        graph, published = load([path], directed=directed)
+        graph, published = load(path, directed=directed)
         assert (graph.num_edges, published) == (edges, 5)
 
 

@@ -200,6 +200,17 @@ def test_modules_that_pages_name_are_there(page: str) -> None:
         import_module(name)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_pages_name_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for folder, names, ending in re.findall(
+        r"`((?:undrift|tests|docs)/[\w/.-]*?)(?:\{([\w,]+)\}([\w.]*))?`", text
+    ):
+        for name in names.split(","):
+            path = ("src/" if folder.startswith("undrift/") else "") + folder + name + ending
+            assert (ROOT / path).exists(), f"{page.name} speaks of {path}"
+
+
 def test_the_plan_of_the_page_is_one(tmp_path: Path) -> None:
     (example,) = [block for language, block in fences("experiments.md") if language == "toml"]
     path = tmp_path / "mine.toml"

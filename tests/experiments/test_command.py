@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.cli.app import make_app
-from undrift.cli.values import parse_settings
+from undrift.cli.values import choose_readings, parse_settings
 from undrift.experiments.command import command_of
-from undrift.experiments.params import choose_readings
 from undrift.experiments.spec import RunSpec
 
 

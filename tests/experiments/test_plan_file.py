@@ -70,7 +70,7 @@ def test_a_stream_file_is_found_from_the_plan(tmp_path: Path) -> None:
         ('"cs-cl"', '"cs"', 3, "unknown stream 'cs'.*did you mean 'cs-cl'"),
         ('"bare"', '"bear"', 4, "unknown method 'bear'.*did you mean 'bare'"),
         ("gamma =", "gama =", 13, "unknown parameter of adr 'gama'.*did you mean 'gamma'"),
-        ("epochs = 5", 'epochs = "many"', 9, "epochs='many' does not suit method 'adr'"),
+        ("epochs = 5", 'epochs = "many"', 9, "epochs must be a whole number, not 'many'"),
         ("[0.1, 1.0]", "[0.1, -1.0]", 13, "gamma must be greater than 0, not -1.0"),
         ("alpha = 2", "alpha = 0", 14, "alpha must be a whole number of at least 1"),
         ("alpha = 2", "alpha = []", 14, "the grid of alpha has no value"),

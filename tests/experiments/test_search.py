@@ -119,7 +119,7 @@ def test_the_id_is_of_what_is_searched() -> None:
         ({}, {"gamma": (0.1, -1.0)}, "gamma must be greater than 0"),
         ({}, {"gama": (0.1,)}, "did you mean 'gamma'"),
         ({"merge": "hum"}, {}, "merge"),
-        ({}, {"alpha": ("wide",)}, "alpha='wide' does not suit"),
+        ({}, {"alpha": ("wide",)}, "alpha must be a whole number, not 'wide'"),
     ],
 )
 def test_a_grid_is_checked_before_anything_runs(

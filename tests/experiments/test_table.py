@@ -1,7 +1,7 @@
+"""Questions to a folder of results: what DuckDB is asked, and what it may not do."""
+
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,111 +11,172 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments import table as module
-from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
+from undrift.experiments.flat import Row
+from undrift.experiments.result import Cost, Result, graded_metrics, save_result
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.table import flat_row, load_table, table_path, write_table
+from undrift.experiments.table import ResultTable, load_table
 
-ROWS = [[90.0], [70.0, 80.0]]
-METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
+COLUMNS = (
+    "id",
+    "stream",
+    "stand_in",
+    "method",
+    "seed",
+    "param_gamma",
+    "params",
+    "a_f",
+    "drift_last",
+)
+LINES: list[tuple[object, ...]] = [
+    ("a1", "cs-cl", False, "adr", 0, 0.1, '{"gamma": 0.1}', 84.5, None),
+    ("a2", "cs-cl", False, "adr", 1, 1, '{"gamma": 1}', 80.0, None),
+    ("b1", "coraml-cl", True, "bare", 0, None, "{}", 20.0, None),
+    ("b2", "cs-cl", False, "bare", 1, None, "{}", 25.0, None),
+]
 
 
-def result(*, validation: bool = True, phases: tuple[str, ...] = ("train",), **spec: Any) -> Result:
-    metrics = Metrics.of(AccuracyMatrix(ROWS))
-    graded = Graded[Metrics](by_class=metrics, by_node=metrics)
-    return Result(
-        spec=RunSpec(**spec),
-        matrix=Graded[list[list[float]]](by_class=ROWS, by_node=ROWS),
-        metrics=graded,
-        validation=graded if validation else None,
-        drift=[0.0, 0.5],
-        cost=Cost(
-            seconds={**dict.fromkeys(phases, 1.5), "total": 1.5 * len(phases)},
+def table() -> ResultTable:
+    rows: list[Row] = [dict(zip(COLUMNS, line, strict=True)) for line in LINES]  # type: ignore[arg-type]
+    return ResultTable(rows)
+
+
+def ids(found: ResultTable, sort: str | None = "id", *, reverse: bool = True) -> str:
+    return " ".join(str(row[0]) for row in found.rows(["id"], sort, reverse=reverse))
+
+
+def save(folder: Path, seed: int = 0, phases: tuple[str, ...] = ("train",), **spec: Any) -> Path:
+    rows = [[90.0], [70.0, 80.0]]
+    metrics = graded_metrics(AccuracyMatrix(rows), AccuracyMatrix(rows))
+    fields: dict[str, Any] = {
+        "spec": RunSpec(seed=seed, **spec),
+        "matrix": {"class": rows, "node": rows},
+        "metrics": metrics,
+        "validation": None,
+        "drift": [0.0, 0.5],
+        "cost": Cost(
+            seconds={**dict.fromkeys(phases, 1.5), "total": 1.5},
             peak_memory_mb=None,
             state_mb=0.1,
             threads=1,
         ),
-        versions={"undrift": "0.1.0", "torch": "2"},
-        provenance={"sha256": "ab", "split_sha256": "cd", "stand_in": True},
-    )
-
-
-def without_file(folder: Path) -> module.ResultTable:
-    """The table from the results alone."""
-    table_path(folder).unlink(missing_ok=True)
-    return load_table(folder)
-
-
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the results that are read from now on."""
-    seen: list[str] = []
-    real = module.read_run
-
-    def read(path: Path) -> Result:
-        seen.append(path.parent.name)
-        return real(path)
-
-    monkeypatch.setattr(module, "read_run", read)
-    return seen
-
-
-def test_a_row_says_all_about_its_run() -> None:
-    params = {"gamma": 0.1, "hidden": (8, 8), "merge": "ham"}
-    one = result(method="er-gnn", stream="cs-cl", seed=3, params=params)
-    prefixes = ("", "node_", "val_", "val_node_")
-    assert flat_row(one) == {
-        "id": one.spec.id,
-        "stream": "cs-cl",
-        "stand_in": True,
-        "method": "er-gnn",
-        "seed": 3,
-        "protocol": "global",
-        "device": "cpu",
-        "params": '{"gamma": 0.1, "hidden": [8, 8], "merge": "ham"}',
-        "param_gamma": 0.1,
-        "param_hidden": "[8, 8]",
-        "param_merge": "ham",
-        "tasks": 2,
-        **{f"{prefix}{name}": value for prefix in prefixes for name, value in METRICS.items()},
-        "drift_last": 0.5,
-        "seconds_total": 1.5,
-        "seconds_train": 1.5,
-        "peak_memory_mb": None,
-        "state_mb": 0.1,
-        "threads": 1,
-        "keeps_examples": True,
-        "version_undrift": "0.1.0",
-        "version_torch": "2",
-        "data_sha256": "ab",
-        "split_sha256": "cd",
+        "versions": {"torch": "2"},
+        "provenance": {"stand_in": True},
     }
+    return save_result(Result.model_validate(fields), folder)
 
 
-def test_a_row_without_validation_drift_or_a_known_method() -> None:
-    one = result(validation=False, method="mine").model_copy(
-        update={"drift": [], "provenance": {"x_sha256": "1", "y_sha256": "2", "stand_in": False}}
-    )
-    row = flat_row(one)
-    assert row["val_a_avg"] is row["drift_last"] is row["keeps_examples"] is None
-    assert row["data_sha256"] == "1 2"
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ([], "a1 a2 b1 b2"),
+        (["method=adr"], "a1 a2"),
+        (["method==adr"], "a1 a2"),
+        (["method!=adr"], "b1 b2"),
+        (["method = 'adr'"], "a1 a2"),
+        (["stream=c?-*"], "a1 a2 b2"),
+        (["stream!=c?-*"], "b1"),
+        (["id=[ab]1"], "a1 b1"),
+        (['params={"gamma": 1}'], "a2"),
+        (["method=ADR"], ""),
+        (["a_f>80"], "a1"),
+        (["a_f>=80"], "a1 a2"),
+        (["a_f<25"], "b1"),
+        (["a_f<=25"], "b1 b2"),
+        (["a_f = 80"], "a2"),
+        (["a_f!=80.0"], "a1 b1 b2"),
+        (["a_f>=2e1", "a_f<=8.0e1"], "a2 b1 b2"),
+        (["stand_in=yes"], "b1"),
+        (["stand_in!=True"], "a1 a2 b2"),
+        (["gamma=1"], "a2"),
+        (["param.gamma=0.1"], "a1"),
+        (["param_gamma!=1"], "a1 b1 b2"),
+        (["gamma<5"], "a1 a2"),
+        (["gamma="], "b1 b2"),
+        (["gamma!="], "a1 a2"),
+        (["drift_last<1"], ""),
+        (["drift_last!=1"], "a1 a2 b1 b2"),
+        (["method=adr", "seed=1"], "a2"),
+        (["method=nothing", "a_f>1"], ""),
+    ],
+)
+def test_filters(filters: list[str], found: str) -> None:
+    some = table()
+    some.keep(filters)
+    assert ids(some, reverse=False) == found
+    assert len(some) == len(found.split())
 
 
-def test_names_of_columns_need_no_quotes_in_sql() -> None:
-    row = flat_row(result(params={"Half Life": 1}, phases=("merge-fit",)))
-    assert row["param_half_life"] == 1
-    assert row["seconds_merge_fit"] == 1.5
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a_f", "takes a column, one of = != < <= > >= and a value"),
+        ("", "takes a column"),
+        (">=80", "takes a column"),
+        (
+            "a_ff>=80",
+            r"unknown column 'a_ff' \(did you mean 'a_f'\?\); choose one of: a_avg",
+        ),
+        ("a_f>=high", "column a_f holds numbers, and 'high'"),
+        ("stand_in=1", "column stand_in holds true or false, and '1'"),
+        ("method>adr", "column method holds text, which > cannot compare"),
+        ("a_f>=", "has no value"),
+    ],
+)
+def test_a_bad_filter_says_what_is_wrong(text: str, why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        table().keep([text])
+    assert "\n" not in str(caught.value)
+
+
+def test_text_of_a_filter_is_never_sql() -> None:
+    some = table()
+    some.keep(["method!=x' OR 1=1; DROP TABLE results; --", "stream=*/*", 'id!="'])
+    assert len(some) == 0
+    some = ResultTable([{"id": "x", "stream": "my/graph[1].toml"}])
+    some.keep(["stream=my/*", "stream=my/graph[1].toml", "stream=my/graph[[]1].toml"])
+    assert len(some) == 1
+
+
+def test_an_empty_table_can_be_filtered_and_asked_anything() -> None:
+    nothing = ResultTable([])
+    nothing.keep(["a_f>=80", "method=adr"])
+    assert nothing.rows(["id", "a_f"], "a_f") == []
+    query = "SELECT avg(a_f) FROM results WHERE method = 'adr' AND NOT stand_in"
+    assert nothing.ask(query)[1] == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "reverse", "found"),
+    [
+        ("a_f", False, "a1 a2 b2 b1"),
+        ("a_f", True, "b1 b2 a2 a1"),
+        ("stream", False, "b1 a1 a2 b2"),
+        ("stream", True, "a1 a2 b2 b1"),
+        ("gamma", False, "a2 a1 b1 b2"),
+        ("gamma", True, "a1 a2 b1 b2"),
+        ("drift_last", False, "b1 a1 a2 b2"),
+    ],
+)
+def test_the_order_of_a_column(column: str, reverse: bool, found: str) -> None:
+    # of equals, by stream, method, params and seed
+    assert ids(table(), column, reverse=reverse) == found
+
+
+def test_an_own_column_goes_before_a_hyperparameter() -> None:
+    both = ResultTable([{"seed": 1, "param_seed": 2, "param_x": 3}])
+    assert both.column("seed") == "seed"
+    assert both.column(" X ") == "param_x"
 
 
 def test_every_row_has_every_column_in_one_order(tmp_path: Path) -> None:
-    save_result(result(params={"gamma": 1.0}, phases=("train", "merge")), tmp_path)
-    save_result(result(method="bare", params={"alpha": 2}), tmp_path)
-    table = load_table(tmp_path)
-    assert all(tuple(row) == table.columns for row in table.rows)
-    at = table.columns.index
+    save(tmp_path, params={"gamma": 1.0}, phases=("train", "merge"))
+    save(tmp_path, method="bare", params={"alpha": 2})
+    found = load_table(tmp_path)
+    at = found.columns.index
     assert at("params") + 1 == at("param_alpha") == at("param_gamma") - 1
     assert at("seconds_total") + 1 == at("seconds_merge") == at("seconds_train") - 1
-    bare = next(row for row in table.rows if row["method"] == "bare")
-    assert (bare["param_gamma"], bare["seconds_merge"]) == (None, None)
+    found.keep(["method=bare"])
+    assert found.rows(["param_gamma", "seconds_merge", "alpha"]) == [(None, None, 2)]
 
 
 @pytest.mark.parametrize(
@@ -129,153 +190,118 @@ def test_every_row_has_every_column_in_one_order(tmp_path: Path) -> None:
         ((2**70, 1), [str(2**70), "1"]),
     ],
 )
-def test_a_column_holds_one_kind(tmp_path: Path, values: tuple[Any, ...], kept: list[Any]) -> None:
-    for seed, value in enumerate(values):
-        save_result(result(seed=seed, params={"x": value}), tmp_path)
-    for _ in range(2):  # from the results, then from the file
-        rows = sorted(load_table(tmp_path).rows, key=lambda row: int(str(row["seed"])))
-        assert [row["param_x"] for row in rows] == kept
+def test_a_column_holds_one_kind(values: tuple[Any, ...], kept: list[Any]) -> None:
+    rows: list[Row] = [{"id": str(k), "param_x": value} for k, value in enumerate(values)]
+    found = ResultTable(rows).rows(["param_x"], "id")
+    assert [row[0] for row in found] == kept
 
 
 def test_an_empty_folder_has_the_columns_that_always_are(tmp_path: Path) -> None:
-    table = load_table(tmp_path)
-    assert table.rows == []
-    assert {"id", "a_f", "seconds_total", "data_sha256"} < set(table.columns)
-    assert not any(name.startswith("param_") for name in table.columns)
-
-
-def test_only_what_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyarrow", reason="pip install undrift[tables]")
-    paths = [save_result(result(seed=seed, params={"gamma": 0.1}), tmp_path) for seed in range(3)]
-    seen = reads(monkeypatch)
-    first = load_table(tmp_path)
-    assert sorted(seen) == sorted(path.parent.name for path in paths)
-    seen.clear()
-    assert load_table(tmp_path) == first
-    assert seen == []
-    changed = result(seed=1, params={"gamma": 0.1}).model_copy(update={"drift": [0.0, 0.25]})
-    save_result(changed, tmp_path)
-    save_result(result(seed=9, params={"gamma": "auto"}, phases=("solve",)), tmp_path)
-    paths[2].unlink()
-    again = load_table(tmp_path)
-    assert sorted(seen) == sorted([changed.spec.id, RunSpec(seed=9, params={"gamma": "auto"}).id])
-    assert again == without_file(tmp_path)
-    assert len(again.rows) == 3
-    # and what only the deleted run had is gone with it
-    for path in tmp_path.glob("*/result.json"):
-        if "auto" in path.read_text():
-            path.unlink()
-    assert load_table(tmp_path) == without_file(tmp_path)
-
-
-def test_the_same_size_at_another_time_is_a_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = save_result(result(), tmp_path)
-    load_table(tmp_path)
-    seen = reads(monkeypatch)
-    os.utime(path, ns=(1, 1))
-    load_table(tmp_path)
-    assert seen == [path.parent.name]
+    found = load_table(tmp_path)
+    assert len(found) == 0
+    assert {"id", "a_f", "seconds_total", "data_sha256"} < set(found.columns)
+    assert not any(name.startswith("param_") for name in found.columns)
 
 
 def test_damaged_results_are_named_and_left_out(tmp_path: Path) -> None:
-    save_result(result(), tmp_path)
-    path = save_result(result(seed=5), tmp_path)
-    load_table(tmp_path)
+    save(tmp_path)
+    path = save(tmp_path, seed=5)
     path.write_text("{")
-    for _ in range(2):  # also when the file is up to date
-        table = load_table(tmp_path)
-        assert [row["seed"] for row in table.rows] == [0]
-        (sentence,) = table.damaged
-        assert str(path) in sentence
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1 and nothing else", b"{}"])
-def test_a_damaged_file_is_made_again(tmp_path: Path, content: bytes) -> None:
-    pytest.importorskip("pyarrow", reason="pip install undrift[tables]")
-    save_result(result(), tmp_path)
-    table = load_table(tmp_path)
-    table_path(tmp_path).write_bytes(content)
-    assert load_table(tmp_path) == table
-    assert table_path(tmp_path).read_bytes() != content
-
-
-def test_a_file_of_another_layout_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("pyarrow", reason="pip install undrift[tables]")
-    save_result(result(), tmp_path)
-    with monkeypatch.context() as older:
-        older.setattr(module, "_LAYOUT", b"0")
-        load_table(tmp_path)
-    seen = reads(monkeypatch)
-    load_table(tmp_path)
-    assert seen == [result().spec.id]
-
-
-def test_the_file_is_readable_by_anything(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install undrift[tables]")
-    save_result(result(params={"gamma": 0.1}), tmp_path)
-    save_result(result(seed=1, params={"gamma": 1}), tmp_path)
-    path = write_table(tmp_path)
-    assert path == tmp_path / "results.parquet"
-    stored = parquet.read_table(path)
-    kinds = {field.name: str(field.type) for field in stored.schema}
-    assert kinds["param_gamma"] == kinds["a_f"] == "double"
-    assert (kinds["seed"], kinds["stand_in"], kinds["stream"]) == ("int64", "bool", "string")
-    assert sorted(stored.column("seed").to_pylist()) == [0, 1]
-    assert [p.name for p in tmp_path.glob(".*")] == []
-
-
-def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, data: bytes) -> None:
-        raise InputError("the disk is full")
-
-    save_result(result(), tmp_path)
-    monkeypatch.setattr(module, "write_atomically", full)
-    assert len(load_table(tmp_path).rows) == 1
-    pytest.importorskip("pyarrow", reason="pip install undrift[tables]")
-    with pytest.raises(InputError, match="full"):
-        write_table(tmp_path)
-
-
-def test_without_pyarrow_the_results_are_read_and_the_file_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_result(result(params={"gamma": 0.1}), tmp_path)
-    with_file = load_table(tmp_path)
-    table_path(tmp_path).unlink(missing_ok=True)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    assert load_table(tmp_path) == with_file
-    assert not table_path(tmp_path).exists()
-    with pytest.raises(InputError, match=r"pip install undrift\[tables\]"):
-        write_table(tmp_path)
+    found = load_table(tmp_path)
+    assert found.rows(["seed"]) == [(0,)]
+    (sentence,) = found.damaged
+    assert str(path) in sentence
 
 
 def test_a_missing_folder_is_an_input_error(tmp_path: Path) -> None:
-    for call in (load_table, write_table):
-        with pytest.raises(InputError, match="undrift bench smoke"):
-            call(tmp_path / "runs")
+    with pytest.raises(InputError, match="undrift bench smoke"):
+        load_table(tmp_path / "runs")
 
 
 def test_progress_counts_the_results(tmp_path: Path) -> None:
     for seed in range(2):
-        save_result(result(seed=seed), tmp_path)
+        save(tmp_path, seed)
     calls: list[tuple[str, int, int]] = []
     load_table(tmp_path, progress=lambda *call: calls.append(call))
     assert calls == [("read", done, 2) for done in range(3)]
 
 
-def test_params_survive_as_json(tmp_path: Path) -> None:
-    save_result(result(params={"hidden": (8, 8), "merge": None}), tmp_path)
-    (row,) = load_table(tmp_path).rows
-    assert json.loads(str(row["params"])) == {"hidden": [8, 8], "merge": None}
+def test_a_query_is_answered() -> None:
+    some = table()
+    names, rows = some.ask(
+        "SELECT method, count(*) AS n, avg(a_f), stdev(a_f) AS spread FROM results "
+        "GROUP BY method ORDER BY 3 DESC",
+    )
+    assert names == ("method", "n", "avg(a_f)", "spread")
+    assert [row[:3] for row in rows] == [("adr", 2, 82.25), ("bare", 2, 22.5)]
+    assert rows[0][3] == pytest.approx(4.5 / 2**0.5)
+    assert some.ask("SELECT stdev(a_f) FROM results WHERE id = 'a1'")[1] == [(None,)]
+    assert some.ask("WITH x AS (SELECT 1 AS y) SELECT y FROM x")[1] == [(1,)]
+    assert some.ask("SELECT 0.5, 1 / 0, 'nan'::DOUBLE, [1, 2]")[1] == [(0.5, None, None, "[1, 2]")]
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT speed FROM results", r'"speed" not found.*id, stream, stand_in'),
+        ("SELECT id FROM runs", r"runs does not exist.*its table is results"),
+        ("SELEC id", "syntax error"),
+        ("SELECT 1; SELECT 2", "not one SELECT"),
+        ("DELETE FROM results", r"not one SELECT.*must be one SELECT"),
+        ("CREATE TABLE x (y INT)", "not one SELECT"),
+        ("PRAGMA table_info(results)", "not one SELECT"),
+        ("SET lock_configuration = false", "not one SELECT"),
+        ("INSTALL httpfs", "not one SELECT"),
+        ("SELECT load_extension('x')", "the query failed"),
+        ("SELECT * FROM query('DELETE FROM results')", "the query failed"),
+        ("", "the query is empty"),
+        ("-- nothing", "the query is empty"),
+    ],
+)
+def test_a_bad_query_says_what_is_wrong(query: str, why: str) -> None:
+    some = table()
+    with pytest.raises(InputError, match=why) as caught:
+        some.ask(query)
+    assert "\n" not in str(caught.value)
+    assert len(some) == len(LINES)
+
+
+def test_a_query_reaches_no_file_and_no_variable(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,b\n1,2\n")
+    outside = {"secret": [1]}  # a variable of this process, which DuckDB could look for
+    for query in (
+        f"SELECT * FROM read_csv('{secret}')",
+        f"SELECT * FROM read_text('{secret}')",
+        f"SELECT * FROM '{secret}'",
+        f"SELECT * FROM glob('{tmp_path}/*')",
+        f"SELECT * FROM query('FROM read_csv(''{secret}'')')",
+        "SELECT * FROM outside",
+        f"ATTACH '{tmp_path}/x.db' AS y",
+        f"COPY results TO '{tmp_path}/x.csv'",
+        f"EXPORT DATABASE '{tmp_path}/x'",
+    ):
+        with pytest.raises(InputError, match="the query failed"):
+            table().ask(query)
+    assert outside
+    assert list(tmp_path.iterdir()) == [secret]
+
+
+def test_the_table_as_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install undrift[tables]")
+    save(tmp_path, params={"gamma": 0.1})
+    save(tmp_path, seed=1, params={"gamma": 1})
+    path = tmp_path / "it's.parquet"
+    load_table(tmp_path).parquet(path)
+    stored = parquet.read_table(path)
+    kinds = {field.name: str(field.type) for field in stored.schema}
+    assert kinds["param_gamma"] == kinds["a_f"] == "double"
+    assert (kinds["seed"], kinds["stand_in"], kinds["stream"]) == ("int64", "bool", "string")
+    assert stored.column("seed").to_pylist() == [0, 1]
+    with pytest.raises(InputError, match="cannot write"):
+        load_table(tmp_path).parquet(tmp_path)
 
 
 def test_the_table_does_not_import_torch() -> None:
-    code = "import sys, undrift.experiments.table_query; sys.exit('torch' in sys.modules)"
+    code = "import sys, undrift.experiments.table; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

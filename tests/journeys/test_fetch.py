@@ -13,19 +13,21 @@ import pytest
 CODE = """
 import sys
 from undrift.cli import main
-from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile
+from undrift.datasets import Dataset, RemoteFile
+from undrift.datasets.catalogue import OWN
 
 address = sys.argv.pop(1)
 readers = "undrift.datasets."
+reddit = readers + "reddit:read_reddit"
 npz = RemoteFile("tiny.npz", address + "/tiny.npz")
 ogb = RemoteFile("ogb.zip", address + "/ogb.zip")
 pair = RemoteFile("pair.zip", address + "/pair.zip", members=("a.npz", "b.npz"))
 for dataset in (
     Dataset("tiny", "Tiny", (npz,), 4, 4, 3, 2, "MIT", "localhost"),
     Dataset("ogb", "Ogb", (ogb,), 5, 5, 2, 3, "MIT", "localhost", readers + "ogb:load"),
-    Dataset("pair", "Pair", (pair,), 5, 6, 2, 3, "MIT", "localhost", readers + "reddit:load"),
+    Dataset("pair", "Pair", (pair,), 5, 6, 2, 3, "MIT", "localhost", reddit),
 ):
-    DATASETS[dataset.name] = dataset
+    OWN[dataset.name] = dataset
 main()
 """
 

@@ -13,8 +13,7 @@ from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.adr_plus import AdrPlus, AdrPlusLearned
 from undrift.learners.base import Learner
-from undrift.learners.parts.drift_cure import drift_map
-from undrift.learners.parts.last_layer import leaving_last
+from undrift.learners.parts.analytic.drift_compensation import drift_map, leaving_last
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.streams.thin import thin

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
@@ -9,8 +12,8 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
-from undrift.learners.parts.backbone import Backbone, columns_of
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.hybrid import Hybrid
+from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -26,6 +29,41 @@ def test_parameters_of_a_part_stand_beside_the_others() -> None:
     assert params["epochs"] == 7
     assert params["hidden"] == [4, 4]
     assert Adr.from_params(**params) == learner
+
+
+def test_a_part_goes_by_its_path_where_its_name_is_taken() -> None:
+    assert (Hybrid().params()["hops"], Hybrid().params()["backbone__hops"]) == (8, 2)
+    assert Hybrid.from_params(hops=3)._propagation().hops == 3
+    assert Hybrid.from_params(backbone__hops=3).backbone.hops == 3
+    assert Adr.from_params(backbone__hops=3) == Adr.from_params(hops=3)
+    nested = Adr().set_params(backbone__lr=0.5, gamma=2)
+    assert (nested.backbone.lr, nested.gamma) == (0.5, 2)
+    assert Adr().set_params(backbone=Backbone(epochs=3), lr=0.5).backbone == Backbone(
+        epochs=3, lr=0.5
+    )
+
+
+def test_a_learner_that_has_learned_keeps_its_parameters() -> None:
+    learner = quick().observe(tiny_stream().task(0))
+    with pytest.raises(InputError, match="gamma cannot be set after 2 classes were observed"):
+        learner.set_params(gamma=2.0)
+    assert learner.clone().set_params(gamma=2.0).gamma == 2.0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Adr(gamma="1"), "gamma must be a finite number, not '1'"),
+        (lambda: Adr(gamma=float("inf")), "gamma must be a finite number, not inf"),
+        (lambda: Adr(balanced="no"), "balanced must be true or false, not 'no'"),
+        (lambda: Adr(backbone="gcn"), "backbone must be a Backbone, not 'gcn'"),
+        (lambda: Backbone(hidden="64"), "hidden must be whole numbers, not '64'"),
+        (lambda: setattr(Adr(), "seed", 0.5), "seed must be a whole number, not 0.5"),
+    ],
+)
+def test_python_is_held_to_the_types_too(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
 
 
 def test_defaults_are_the_papers_settings() -> None:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
 
 from undrift.encoders.training import cross_entropy, fit
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
+from undrift.graphs import Graph
 from undrift.learners.bare import Bare
-from undrift.learners.cat import Cat
-from undrift.testing.graphs import tiny_stream
+from undrift.learners.cat import (
+    Cat,
+    ClassMeans,
+    Condensation,
+    embedded,
+    matching_loss,
+    random_encoder,
+    shares,
+)
+from undrift.sparse import Csr
+from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing.reference_graphs import dense_operator
 
 QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 
@@ -71,7 +87,7 @@ def test_training_reads_every_condensed_graph_and_no_edge(monkeypatch: pytest.Mo
         seen.append((graph.num_nodes, graph.num_edges, rest["train"].tolist()))
         return fit(encoder, head, graph, **rest)
 
-    monkeypatch.setattr("undrift.learners.parts.backbone.fit", spy)
+    monkeypatch.setattr("undrift.learners.parts.training.backbone.fit", spy)
     learner = cat(budget=2)
     for task in tiny_stream(nodes=90):
         learner.observe(task)
@@ -88,3 +104,155 @@ def test_progress_names_the_stages() -> None:
     phases: list[str] = []
     cat().observe(tiny_stream().task(0), progress=lambda phase, *_: phases.append(phase))
     assert list(dict.fromkeys(phases)) == ["condense", "train"]
+
+
+TRAIN = torch.arange(0, 90, 2)  # of tiny_graph(nodes=90, classes=3): 15 nodes of each class
+CLASSES = (0, 1, 2)
+
+
+def tiny(**options: Any) -> Graph:
+    return tiny_graph(nodes=90, classes=3, **options)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def condensed(graph: Graph, **options: Any) -> Graph:
+    return Condensation(**options).condense(graph, TRAIN, CLASSES, generator=generator())
+
+
+def dense(features: Tensor | Csr) -> Tensor:
+    return features.to_dense() if isinstance(features, Csr) else features
+
+
+def slow_means(rows: Tensor, labels: list[int], weight: Tensor) -> Tensor:
+    """The mean embedding of each class, row by row, in float64."""
+    means = []
+    for c in CLASSES:
+        total = torch.zeros(weight.shape[1], dtype=torch.float64)
+        mine = [row for row, label in zip(rows, labels, strict=True) if label == c]
+        for row in mine:
+            r = (row.double() @ weight.double()).clamp_min(0)
+            total += r / r.norm().clamp_min(1e-12)
+        means.append(total / len(mine))
+    return torch.stack(means)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("propagations", [0, 1, 2])
+def test_the_real_side_is_the_class_mean_of_the_propagated_nodes(
+    sparse: bool, propagations: int
+) -> None:
+    graph = tiny(sparse=sparse)
+    assert graph.labels is not None
+    weight = random_encoder(graph, 7, generator())
+    rows = dense(graph.features).double()
+    operator = dense_operator(graph.adjacency.to_dense(), "symmetric")
+    for _ in range(propagations):
+        rows = operator @ rows
+    slow = slow_means(rows[TRAIN], graph.labels[TRAIN].tolist(), weight)
+    fast = ClassMeans.of(graph, TRAIN, CLASSES, propagations)(weight)
+    assert torch.allclose(fast.double(), slow, atol=1e-6)
+
+
+def mismatch(graph: Graph, synthetic: Graph) -> float:
+    """The matching loss under encoders that condensation has not seen."""
+    real, unseen = ClassMeans.of(graph, TRAIN, CLASSES, 1), generator(99)
+    assert synthetic.labels is not None
+    labels, total = synthetic.labels.tolist(), 0.0
+    for _ in range(10):
+        weight = random_encoder(graph, 32, unseen)
+        fake = slow_means(dense(synthetic.features), labels, weight)
+        total += float(matching_loss(real(weight), fake))
+    return total / 10
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_loss_falls_under_encoders_never_seen(sparse: bool) -> None:
+    graph = tiny(sparse=sparse)
+    options: dict[str, Any] = {"budget": 3, "condense_lr": 1e-2, "encoder_width": 16}
+    losses = [mismatch(graph, condensed(graph, n_encoders=n, **options)) for n in (0, 30, 300)]
+    assert losses[1] < 0.8 * losses[0]
+    assert losses[2] < 0.5 * losses[1]
+
+
+def test_rows_start_as_training_nodes_and_move_away() -> None:
+    graph = tiny()
+    assert graph.labels is not None
+    nodes = dense(graph.features)[TRAIN]
+    start, moved = condensed(graph, n_encoders=0), condensed(graph, n_encoders=100)
+    assert start.labels is not None
+    assert moved.labels is not None
+    assert torch.equal(start.labels, moved.labels)
+    place = torch.cdist(dense(start.features).double(), nodes.double())
+    assert float(place.min(dim=1).values.max()) < 1e-6
+    assert torch.equal(graph.labels[TRAIN][place.argmin(dim=1)], start.labels)
+    assert len(set(place.argmin(dim=1).tolist())) == len(start.labels), "a node taken twice"
+    distance = (dense(moved.features) - dense(start.features)).norm(dim=1)
+    assert float(distance.min()) > 0.05
+
+
+def test_rounding_gives_counted_words_back() -> None:
+    """Why CaT says that it keeps examples: the step is smaller than half a word."""
+    graph = tiny()
+    words = torch.round(dense(graph.features).abs())
+    counted = Graph(words, graph.adjacency, graph.labels)
+    start, moved = condensed(counted, n_encoders=0), condensed(counted, n_encoders=300)
+    assert not torch.equal(dense(moved.features), dense(start.features))
+    assert torch.equal(torch.round(dense(moved.features)), dense(start.features))
+
+
+def test_the_budget_is_split_by_class_ratio() -> None:
+    labels = np.repeat([0, 1, 2], [60, 29, 1])
+    x = np.random.default_rng(0).normal(size=(90, 4))
+    graph = Graph.from_arrays(x, np.zeros((2, 0), dtype=int), labels)
+    for budget, expected in ((1, [1, 1, 1]), (4, [7, 4, 1]), (10, [19, 10, 1]), (99, [60, 29, 1])):
+        made = Condensation(budget=budget, n_encoders=1).condense(
+            graph, torch.arange(90), CLASSES, generator=generator()
+        )
+        assert made.labels is not None
+        assert torch.bincount(made.labels).tolist() == expected
+        assert made.num_nodes <= 3 * budget
+        assert made.num_edges == 0
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=12), st.integers(0, 300))
+def test_shares_add_up_and_fit(counts: list[int], total: int) -> None:
+    given_out = shares(counts, total)
+    assert sum(given_out) == max(len(counts), min(total, sum(counts)))
+    assert all(1 <= share <= count for share, count in zip(given_out, counts, strict=True))
+    order = sorted(range(len(counts)), key=lambda c: counts[c])
+    for small, large in pairwise(order):
+        assert given_out[small] <= given_out[large] + 1, "a larger class must not get less"
+
+
+def test_an_embedding_has_length_one_or_zero() -> None:
+    z = torch.tensor([[3.0, -1.0, 4.0], [-1.0, -2.0, 0.0]])
+    assert embedded(z).tolist() == [[pytest.approx(0.6), 0.0, pytest.approx(0.8)], [0.0, 0.0, 0.0]]
+
+
+def test_the_graph_is_left_as_it_was() -> None:
+    graph = tiny()
+    before = dense(graph.features).clone()
+    condensed(graph, n_encoders=5, condense_lr=1.0)
+    assert torch.equal(dense(graph.features), before)
+
+
+def test_progress_counts_the_encoders() -> None:
+    calls: list[tuple[str, int, int]] = []
+    Condensation(n_encoders=3).condense(
+        tiny(), TRAIN, CLASSES, generator=generator(), progress=lambda *c: calls.append(c)
+    )
+    assert calls == [("condense", done, 3) for done in range(4)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"budget": 0}, {"n_encoders": -1}, {"encoder_width": 0}, {"condense_lr": 0.0},
+     {"propagations": -1}],
+)  # fmt: skip
+def test_condensation_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Condensation(**wrong)

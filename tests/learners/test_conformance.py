@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from undrift.checks import _described as described
 from undrift.errors import InputError
 from undrift.learners.base import Learner
 from undrift.learners.registry import METHODS, make_learner, method_class
@@ -59,6 +60,50 @@ def test_the_search_grid_holds_valid_values(name: str) -> None:
         assert len(set(values)) == len(values) > 1
         for value in values:
             assert kind.from_params(**{key: value}).params()[key] == value
+
+
+WRONG = {
+    "a boolean": (True, ("true or false",)),
+    "a text": ("no-such-thing", ("a text", "one of")),
+    "a fraction": (0.123, ("a finite number",)),
+    "infinity": (float("inf"), ()),
+    "an object": (object(), ()),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_parameter_refuses_a_wrong_type_in_one_sentence(name: str) -> None:
+    kind = method_class(name)
+    for key, default in kind.defaults().items():
+        assert kind.check_param(key, default) == (
+            tuple(default) if isinstance(default, list) else default
+        )
+        refused = 0
+        for value, fine in WRONG.values():
+            try:
+                kind.from_params(**{key: value})
+            except InputError as error:
+                sentence = str(error)
+                assert key.rpartition("__")[2] in sentence, sentence
+                assert "\n" not in sentence
+                refused += 1
+            else:
+                hint = kind._place(key).hint
+                assert any(word in described(hint) for word in fine), (key, value)
+        assert refused >= 3, key
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parameters_as_scikit_learn_has_them(name: str) -> None:
+    learner = make_learner(name, seed=3)
+    again = type(learner)(**learner.get_params(deep=False))
+    assert again == learner
+    assert all(again.get_params()[k] is v for k, v in learner.get_params(deep=False).items())
+    assert learner.set_params(**learner.get_params()) == again
+    assert learner.set_params(**learner.params()) == again
+    with pytest.raises(InputError, match=f"unknown parameter of {name} 'nothing'"):
+        learner.set_params(seed=4, nothing=1)
+    assert learner.seed == 3
 
 
 def test_unknown_method_lists_the_names() -> None:

@@ -19,7 +19,7 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners.hybrid import Beside, Hybrid, HybridLearned, Tally
-from undrift.learners.parts.fixed_rows import dense
+from undrift.learners.parts.propagation.feature_map import dense
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
 from undrift.storage.state import pack

@@ -11,7 +11,7 @@ from torch.nn import functional
 from undrift.encoders.training import Step
 from undrift.errors import InputError
 from undrift.learners.lwf import Lwf, LwfLearned
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.parts.training.backbone import generator_for
 from undrift.testing.graphs import tiny_stream
 
 QUICK = {"epochs": 20, "hidden": (8, 8), "lr": 1e-2, "lr_next": 1e-2}

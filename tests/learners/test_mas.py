@@ -14,9 +14,8 @@ from undrift.encoders.head import Head
 from undrift.encoders.training import Step
 from undrift.errors import InputError
 from undrift.learners.mas import Mas, MasLearned
-from undrift.learners.parts.importance import Parameters
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.parts.regularisation.penalty import Parameters
+from undrift.learners.parts.training.backbone import Model, generator_for
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream

@@ -202,7 +202,7 @@ def test_mini_batches_and_unweighted_classes_conform() -> None:
         ({"neighbours": 0}, "neighbours must be greater than 0"),
         ({"alpha2": 0}, "alpha2 must be greater than 0"),
         ({"kd": -1.0}, r"kd must be at least 0, not -1\.0"),
-        ({"drift_weight": float("nan")}, "drift_weight must be at least 0, not nan"),
+        ({"drift_weight": float("nan")}, "drift_weight must be a finite number, not nan"),
     ],
 )
 def test_bad_parameters(bad: dict[str, Any], message: str) -> None:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from undrift.errors import InputError
-from undrift.storage.lock import alone
+from undrift.storage.lock import BusyError, alone
 
 
 def test_a_second_holder_is_refused_and_a_later_one_is_not(tmp_path):
@@ -34,7 +34,7 @@ def test_a_file_left_behind_locks_nothing(tmp_path):
     code = f"""
 import os
 from pathlib import Path
-from undrift.storage.lock import alone
+from undrift.storage.lock import BusyError, alone
 with alone(Path({str(path)!r}), "x"):
     os._exit(3)
 """
@@ -50,3 +50,22 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         alone(tmp_path / "gone/l", "x"),
     ):
         pass
+
+
+def test_it_waits_as_long_as_it_is_told_to(tmp_path):
+    path = tmp_path / ".lock"
+    code = f"""
+import time
+from pathlib import Path
+from undrift.storage.lock import BusyError, alone
+with alone(Path({str(path)!r}), "x"):
+    print("held", flush=True)
+    time.sleep(0.5)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(BusyError), alone(path, "x"):
+            pass
+        with alone(path, "x", patience=30):
+            assert path.exists()

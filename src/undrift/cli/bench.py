@@ -102,20 +102,9 @@ def bench(
             "interrupted; finished runs and finished tasks are kept: the same command goes on"
         )
         raise SystemExit(130) from None
-    _write_table(out)
     _close(console, console_err, progress, out, traceback)
     if progress.failed:
         raise SystemExit(1)
-
-
-def _write_table(out: Path) -> None:
-    """Bring results.parquet up to date, where the extra that writes it is installed."""
-    from importlib.util import find_spec
-
-    if find_spec("pyarrow"):
-        from undrift.experiments.table import write_table
-
-        write_table(out)
 
 
 def _workers(workers: int | None, threads: int) -> int:
@@ -176,9 +165,12 @@ def _estimator(out: Path) -> Estimator:
 def _announce(
     console: Console, plans: Sequence[Plan], found: Progress, estimator: Estimator, workers: int
 ) -> None:
+    from undrift.streams.benchmarks import stream_info
+    from undrift.streams.file import is_stream_file
+
     for plan in plans:
         runs = len(plan.rows) * len(plan.streams) * len(plan.seeds)
-        stand_ins = [name for name in plan.streams if "stand-in" in name]
+        stand_ins = [n for n in plan.streams if not is_stream_file(n) and stream_info(n).stand_in]
         console.print(
             f"{plan.name}: {len(plan.rows)} rows x {len(plan.streams)} streams x "
             f"{len(plan.seeds)} seeds = {runs} runs",

@@ -76,6 +76,7 @@ def fetch(
         When the download fails, print where.
     """
     from undrift.cli.console import output, progress_console
+    from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.fetch import fetch as fetch_files
 
     with download_progress(progress_console()) as progress:
@@ -83,14 +84,8 @@ def fetch(
     console = output()
     for path in paths:
         console.print(f"{name}: {path}", soft_wrap=True)
-    console.print(f"next: undrift data check {name}{_run_hint(name)}", soft_wrap=True)
-
-
-def _run_hint(dataset: str) -> str:
-    from undrift.streams.benchmarks import STREAMS
-
-    streams = [s.name for s in STREAMS.values() if s.dataset == dataset and not s.stand_in]
-    return f", then: undrift run --stream {streams[0]}" if streams else ""
+    then = f"undrift data check {name}, then: undrift run --stream {DATASETS[name].stream_name}"
+    console.print(f"next: {then}", soft_wrap=True)
 
 
 def check(

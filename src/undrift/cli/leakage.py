@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
+    from undrift.evaluation.leakage import Attack
     from undrift.experiments.spec import RunSpec
     from undrift.reporting.figures.leakage import LeakageStudy
 
@@ -61,7 +61,7 @@ def leakage(
     """
     from undrift.cli.console import output
     from undrift.cli.run import check_stream_name, set_threads
-    from undrift.cli.values import parse_settings
+    from undrift.cli.values import choose_readings, parse_settings
     from undrift.errors import InputError
     from undrift.experiments.spec import RunSpec
     from undrift.learners.registry import known_method
@@ -80,7 +80,6 @@ def leakage(
 
         canvas(figure, width=1, height=1)  # complains of the suffix, or that matplotlib is missing
 
-    from undrift.experiments.params import choose_readings
     from undrift.reporting.figures.leakage import leakage_figure, load_studies, save_study
 
     params = choose_readings(method, texts)
@@ -126,39 +125,25 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
 
 
 def _show(console: Console, study: LeakageStudy) -> None:
-    stream = study.stream + (" (stand-in)" if study.stand_in else "")
+    from undrift.datasets.stand_ins import marked
+    from undrift.reporting.terminal.run_tables import plain_table
+
+    stream = marked(study.stream, study.stand_in)
     console.print(f"\n{study.method} on {stream}, seed {study.seed}\n")
-    console.print(_attack_table(study), "")
-    console.print(_lift_table(study), "")
-
-
-def _attack_table(study: LeakageStudy) -> Table:
-    from undrift.evaluation.leakage import ATTACKS
-    from undrift.reporting.terminal.run_tables import plain_table
-
-    table = plain_table(f"Test nodes whose task is named, percent ({study.leakage.hops} hops)")
-    table.add_column("attack")
-    for name in ("local", "global"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("how")
-    accuracy = study.leakage.accuracy
-    how = {"graph": "one task per test graph", "node": "one task per node"}
-    for attack in ATTACKS:
-        local, whole = (accuracy[p][attack].by_node[-1] for p in ("local", "global"))
-        table.add_row(attack, f"{local:.2f}", f"{whole:.2f}", how[attack])
-    chance = f"{study.leakage.chance[-1]:.2f}"
+    found = study.leakage
+    table = plain_table(f"Test nodes whose task is named, percent ({found.hops} hops)")
+    for name in ("attack", "local", "global", "how"):
+        table.add_column(name, justify="right" if name in study.lift else "left")
+    how: dict[Attack, str] = {"graph": "one task per test graph", "node": "one task per node"}
+    for attack, words in how.items():
+        shares = (found.accuracy[p][attack].by_node[-1] for p in ("local", "global"))
+        table.add_row(attack, *(f"{share:.2f}" for share in shares), words)
+    chance = f"{found.chance[-1]:.2f}"
     table.add_row("none", chance, chance, "always the largest task: chance")
-    return table
-
-
-def _lift_table(study: LeakageStudy) -> Table:
-    from undrift.reporting.terminal.run_tables import plain_table
-
-    table = plain_table(f"A_f of {study.method} by class, percent")
-    table.add_column("protocol")
-    for name in ("told nothing", "graph attack", "node attack", "true task"):
-        table.add_column(name, justify="right", no_wrap=True)
+    lifts = plain_table(f"A_f of {study.method} by class, percent")
+    for name in ("protocol", "told nothing", "graph attack", "node attack", "true task"):
+        lifts.add_column(name, justify="left" if name == "protocol" else "right")
     for protocol, lift in study.lift.items():
         values = (lift.plain, lift.graph, lift.node, lift.oracle)
-        table.add_row(protocol, *(f"{value:.2f}" for value in values))
-    return table
+        lifts.add_row(protocol, *(f"{value:.2f}" for value in values))
+    console.print(table, "", lifts, "")

@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from undrift.experiments.table import ResultTable, Value
+    from undrift.experiments.flat import Value
+    from undrift.experiments.table import ResultTable
 
 __all__ = ["results"]
 
-_COLUMNS = (
-    *("id", "stream", "method", "params", "seed", "a_avg", "a_f", "a_l", "forgetting"),
-    *("val_a_avg", "drift_last", "seconds_total", "state_mb"),
-)
-_GIVEN_UP = ("state_mb", "drift_last", "val_a_avg", "forgetting", "a_l", "seconds_total", "params")
-_ORDER = ("stream", "method", "params", "seed")
 _ROWS = 40
 _SENTENCES = 20
 
@@ -35,6 +30,7 @@ def results(
     reverse: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     columns: Annotated[str | None, Parameter(show_default=False)] = None,
     csv: Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)] = None,
+    parquet: Annotated[Path | None, Parameter(show_default=False)] = None,
     limit: Annotated[int | None, Parameter(show_default=False)] = None,
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
@@ -42,8 +38,6 @@ def results(
 
     Accuracies are in percent and by class: a_avg, a_f, a_l, forgetting; node_a_avg and so on are
     by node, val_a_avg and so on of the validation nodes. Damaged results are named and skipped.
-    With pyarrow (pip install undrift[tables]) the table is kept in FOLDER/results.parquet, and
-    only results that changed are read again.
 
     Parameters
     ----------
@@ -52,7 +46,7 @@ def results(
     filters
         Only runs with this, such as a_f>=80, method!=bare or stream=c*; repeat it for more.
     query
-        Ask in SQL instead: one SELECT from the table results.
+        Ask in SQL (DuckDB's) instead: one SELECT from the table results.
     sort
         The column to sort by: numbers from the highest, text from A.
     reverse
@@ -61,6 +55,8 @@ def results(
         Which columns to show, with commas between them; all: every one.
     csv
         Write all the rows and columns to this file, or with - to the terminal.
+    parquet
+        Write all the rows and columns to this Parquet file.
     limit
         How many rows to show; 40 without it and all in a CSV file. 0: all.
     traceback
@@ -68,19 +64,27 @@ def results(
     """
     from undrift.cli.console import output
     from undrift.errors import InputError
-    from undrift.experiments.table_query import ask, filtered
 
     if limit is not None and limit < 0:
         raise InputError(f"--limit must be 0 (all rows) or more, not {limit}")
     if csv is not None and (csv.startswith("--") or not csv):
         raise InputError("--csv needs the name of a file, or - for the terminal")
-    if query is not None and (sort or columns or reverse):
+    if query is not None and (sort or columns or reverse or parquet):
         raise InputError("--query says the columns and the order itself; leave out the others")
-    table = filtered(_load(folder), filters)
+    table = _load(folder)
+    table.keep(filters)
+    if parquet is not None:
+        table.parquet(parquet)
+        output().print(f"{len(table):,} rows: {parquet}", soft_wrap=True, markup=False)
+        return
+    given_up: Sequence[str] | None = None
     if query is not None:
-        names, rows = ask(table, query)
+        names, rows = table.ask(query)
     else:
-        names, rows = _picked(table, sort, reverse, columns, everything=csv is not None)
+        names, given_up = _picked(table, columns, everything=csv is not None)
+        if reverse and sort is None:
+            raise InputError("--reverse needs --sort; name a column, for example --sort a_f")
+        rows = table.rows(names, sort, reverse=reverse)
     total, most = len(rows), limit if limit is not None else (0 if csv else _ROWS)
     rows = rows[:most] if most else rows
     if csv is not None:
@@ -90,8 +94,8 @@ def results(
         what = "run passes the filters" if filters else "finished run lies"
         output().print(f"no {what} in {folder}" if query is None else "no rows", soft_wrap=True)
         return
-    stand_ins = {str(row["id"]) for row in table.rows if row["stand_in"]}
-    _show(names, rows, total, None if columns or query else _GIVEN_UP, stand_ins)
+    stand_ins = {str(run) for run, imitated in table.rows(("id", "stand_in")) if imitated}
+    _show(names, rows, total, given_up, stand_ins)
 
 
 def _load(folder: Path) -> ResultTable:
@@ -110,29 +114,23 @@ def _load(folder: Path) -> ResultTable:
 
 
 def _picked(
-    table: ResultTable, sort: str | None, reverse: bool, columns: str | None, *, everything: bool
-) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
+    table: ResultTable, columns: str | None, *, everything: bool
+) -> tuple[tuple[str, ...], Sequence[str] | None]:
+    """The columns to show, and in which order they may be given up; None: as they stand."""
     from undrift.errors import InputError
-    from undrift.experiments.table_query import column_of, ordered
+    from undrift.evaluation.metrics import METRICS
 
-    if reverse and sort is None:
-        raise InputError("--reverse needs --sort; name a column, for example --sort a_f")
     if columns == "all" or (columns is None and everything):
-        names = table.columns
-    else:
-        asked = _COLUMNS if columns is None else [c for c in columns.split(",") if c.strip()]
-        names = tuple(dict.fromkeys(column_of(table, name) for name in asked))
+        return table.columns, None if columns else ()
+    if columns is None:
+        metrics, costs = tuple(METRICS), ("drift_last", "seconds_total", "state_mb")
+        shown = ("id", "stream", "method", "params", "seed", *metrics, "val_a_avg", *costs)
+        first = ("state_mb", "drift_last", "val_a_avg", *reversed(metrics[2:]))
+        return shown, (*first, "seconds_total", "params")
+    names = tuple(dict.fromkeys(table.column(c) for c in columns.split(",") if c.strip()))
     if not names:
         raise InputError("--columns names no column; give some, for example --columns id,a_f")
-    rows = sorted(table.rows, key=lambda row: [_sortable(row[name]) for name in _ORDER])
-    table = type(table)(table.columns, rows, table.damaged)
-    if sort is not None:
-        table = ordered(table, sort, reverse=reverse)
-    return names, [tuple(row[name] for name in names) for row in table.rows]
-
-
-def _sortable(value: Value) -> tuple[float, str]:
-    return (0.0, value) if isinstance(value, str) else (float(value or 0), "")
+    return names, None
 
 
 def _show(

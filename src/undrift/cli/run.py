@@ -66,7 +66,7 @@ def run(
     """
     from undrift.cli.console import output, progress_console
     from undrift.cli.progress import run_progress
-    from undrift.cli.values import parse_settings
+    from undrift.cli.values import choose_readings, parse_settings
     from undrift.experiments.result import result_path
     from undrift.experiments.spec import RunSpec
     from undrift.experiments.tracking import check_trackers
@@ -82,7 +82,6 @@ def run(
     make_folder(out)
 
     from undrift.experiments import run as experiment
-    from undrift.experiments.params import choose_readings
     from undrift.experiments.tracking import each_of
 
     spec = RunSpec(
@@ -148,11 +147,11 @@ def set_threads(threads: int | None) -> None:
 
 
 def _show(console: Console, result: Result, path: Path) -> None:
+    from undrift.datasets.stand_ins import marked
     from undrift.reporting.terminal.run_tables import cost_table, matrix_table, metrics_table
 
     spec = result.spec
-    unmarked = result.stand_in and "stand-in" not in spec.stream
-    stream = spec.stream + (" (stand-in)" if unmarked else "")
+    stream = marked(spec.stream, result.stand_in)
     console.print(f"\n{spec.method} on {stream}, seed {spec.seed}, {spec.protocol} protocol\n")
     title = "Accuracy by class, percent"
     console.print(matrix_table(result.by_class, title=title, width=console.width), "")

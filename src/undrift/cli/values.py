@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from undrift.errors import InputError
 
-__all__ = ["parse_settings", "readings"]
+__all__ = ["choose_readings", "parse_settings", "readings"]
 
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
@@ -54,3 +54,26 @@ def readings(text: str) -> tuple[Any, ...]:
     if isinstance(value, list):
         value = tuple(value)
     return (value, word) if isinstance(value, int | float | str | tuple) else (word,)
+
+
+def choose_readings(method: str, readings: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """For each name the first of its readings that is of the right type; none is an `InputError`.
+
+    >>> choose_readings("adr", {"merge": (None, "none"), "batch_size": (None, "none")})
+    {'merge': 'none', 'batch_size': None}
+    """
+    from undrift.learners.registry import method_class
+
+    kind = method_class(method)
+    chosen: dict[str, Any] = {}
+    for name, values in readings.items():
+        for value in values:
+            try:
+                kind.check_param(name, value)
+            except InputError:
+                continue
+            chosen[name] = value
+            break
+        else:
+            kind.check_param(name, values[0])  # complains
+    return chosen

@@ -1,124 +1,86 @@
-"""The public datasets: what they are, where they come from, and how they are read.
-
-Reading the list needs neither torch nor a data file.
-"""
+"""The public datasets, each with its stream. Reading the list needs no torch and no data file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from undrift.datasets.dataset import Dataset, RemoteFile
+from undrift.doors import Door
 from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from undrift.graphs import Graph
 
-__all__ = ["DATASETS", "Dataset", "RemoteFile", "dataset_of", "load_dataset"]
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file at a public address.
-
-    `name` is what it is called on disk. Sizes and checksums are given only where they are
-    published: `git` is the id of the file in the repository that publishes it, which is the SHA-1
-    of its size and bytes. A zip with `members` is unpacked: those files stay, the zip does not.
-    """
-
-    name: str
-    url: str
-    size: int | None = None
-    sha256: str | None = None
-    md5: str | None = None
-    git: str | None = None
-    members: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What lies in the data folder once it is fetched."""
-        return self.members or (self.name,)
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A dataset with its published statistics, which a loaded graph must match.
-
-    `edges` is counted as it is published: an undirected edge twice, a citation of ogbn-arxiv
-    once. `reader` names a function, "module:function", that takes the files' paths and returns
-    the graph and the number of edges to compare.
-    """
-
-    name: str
-    title: str
-    files: tuple[RemoteFile, ...]
-    nodes: int
-    edges: int
-    features: int
-    classes: int
-    licence: str
-    source: str
-    reader: str = "undrift.datasets.npz:load"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The files that must be in the data folder to load it."""
-        return tuple(name for file in self.files for name in file.names)
-
-    def on_disk(self) -> bool:
-        """Whether all its files are there."""
-        from undrift.datasets.folder import data_folder
-
-        folder = data_folder()
-        return all((folder / name).is_file() for name in self.names)
-
+__all__ = ["BENCHMARKS", "DATASETS", "OWN", "dataset_of", "dataset_of_stream", "load_dataset"]
 
 # pinned commits: the bytes at these addresses cannot change, and their git ids are known
-_GNN_BENCHMARK = (
-    "https://github.com/shchur/gnn-benchmark/raw/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz/"
-)
-_GRAPH2GAUSS = (
-    "https://github.com/abojchevski/graph2gauss/raw/240248289d38c22ba28ea8e56b7d6873e291499b/data/"
-)
+_GNN_BENCHMARK = "github.com/shchur/gnn-benchmark"
+_GRAPH2GAUSS = "github.com/abojchevski/graph2gauss"
+_HETEROPHILOUS = "github.com/yandex-research/heterophilous-graphs"
+_FOLDERS = {
+    _GNN_BENCHMARK: "raw/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz",
+    _GRAPH2GAUSS: "raw/240248289d38c22ba28ea8e56b7d6873e291499b/data",
+    _HETEROPHILOUS: "raw/a431395582e929d88271309716bea4fe24ce6318/data",
+}
 
-DATASETS: dict[str, Dataset] = {
-    dataset.name: dataset
+
+def _in_git(
+    *,
+    counts: tuple[int, int, int, int],
+    repository: str,
+    file: str,
+    git: str,
+    size: int | None = None,
+    here: str | None = None,
+    **rest: Any,
+) -> Dataset:
+    """A dataset of one `.npz` in a repository under the MIT licence; `here` is its name on disk."""
+    url = f"https://{repository}/{_FOLDERS[repository]}/{file}"
+    remote = RemoteFile(here or file, url, size=size, git=git)
+    rest |= zip(("nodes", "edges", "features", "classes"), counts, strict=True)
+    return Dataset(files=(remote,), licence="MIT", source=repository, **rest)
+
+
+OWN: dict[str, Dataset] = {
+    dataset.stream_name: dataset
     for dataset in (
         Dataset(
+            name="synthetic",
+            title="Synthetic",
+            files=(),
+            nodes=3_000,
+            edges=24_000,
+            features=1_000,
+            classes=10,
+            licence="MIT",
+            source="nothing to download",
+            reader="undrift.datasets.synthetic:generate",
+            base=4,
+            increment=2,
+        ),
+        _in_git(
             name="coauthor-cs",
             title="Coauthor-CS",
-            files=(
-                RemoteFile(
-                    "ms_academic_cs.npz",
-                    _GNN_BENCHMARK + "ms_academic_cs.npz",
-                    size=12_835_626,
-                    git="9bdd7da943d86b74297e8d32e99eb64245b52835",
-                ),
-            ),
-            nodes=18_333,
-            edges=163_788,
-            features=6_805,
-            classes=15,
-            licence="MIT",
-            source="github.com/shchur/gnn-benchmark",
+            stream="CS-CL",
+            base=5,
+            increment=2,
+            counts=(18_333, 163_788, 6_805, 15),
+            repository=_GNN_BENCHMARK,
+            file="ms_academic_cs.npz",
+            git="9bdd7da943d86b74297e8d32e99eb64245b52835",
+            size=12_835_626,
         ),
-        Dataset(
+        _in_git(
             name="cora-full",
             title="CoraFull",
-            files=(
-                RemoteFile(
-                    "cora_full.npz",
-                    _GNN_BENCHMARK + "cora_full.npz",
-                    git="2478a176d63fe71090f4c21fe588bf5d381cad80",
-                ),
-            ),
-            nodes=19_793,
-            edges=126_842,
-            features=8_710,
-            classes=70,
-            licence="MIT",
-            source="github.com/shchur/gnn-benchmark",
+            stream="CoraFull-CL",
+            base=30,
+            increment=2,
+            counts=(19_793, 126_842, 8_710, 70),
+            repository=_GNN_BENCHMARK,
+            file="cora_full.npz",
+            git="2478a176d63fe71090f4c21fe588bf5d381cad80",
         ),
         Dataset(
             name="ogbn-arxiv",
@@ -133,6 +95,10 @@ DATASETS: dict[str, Dataset] = {
             licence="ODC-BY",
             source="ogb.stanford.edu",
             reader="undrift.datasets.ogb:load",
+            stream="Arxiv-CL",
+            base=20,
+            increment=2,
+            directed=True,
         ),
         Dataset(
             name="reddit",
@@ -150,112 +116,151 @@ DATASETS: dict[str, Dataset] = {
             classes=41,
             licence="not stated",
             source="GraphSAGE, from data.dgl.ai",
-            reader="undrift.datasets.reddit:load",
+            reader="undrift.datasets.reddit:read_reddit",
+            stream="Reddit-CL",
+            base=20,
+            increment=2,
+            left_out=(40,),  # as in the paper: after 20 + 10 x 2 the last one has no partner
         ),
-        Dataset(
+        _in_git(
             name="coauthor-physics",
             title="Coauthor-Physics",
-            files=(
-                RemoteFile(
-                    "coauthor_physics.npz",
-                    _GNN_BENCHMARK + "ms_academic_phy.npz",
-                    git="8d8bc12e29aa67f6753a712080eae81079bd7d01",
-                ),
-            ),
-            nodes=34_493,
-            edges=495_924,
-            features=8_415,
-            classes=5,
-            licence="MIT",
-            source="github.com/shchur/gnn-benchmark",
+            stream="Physics-CL",
+            base=2,
+            increment=1,
+            counts=(34_493, 495_924, 8_415, 5),
+            repository=_GNN_BENCHMARK,
+            file="ms_academic_phy.npz",
+            git="8d8bc12e29aa67f6753a712080eae81079bd7d01",
+            here="coauthor_physics.npz",
         ),
-        Dataset(
+        _in_git(
             name="amazon-computers",
             title="Amazon Computers",
-            files=(
-                RemoteFile(
-                    "amazon_computers.npz",
-                    _GNN_BENCHMARK + "amazon_electronics_computers.npz",
-                    git="8120e4148a330b3fafe37c4476823302d9d834b9",
-                ),
-            ),
-            nodes=13_752,
-            edges=491_722,
-            features=767,
-            classes=10,
-            licence="MIT",
-            source="github.com/shchur/gnn-benchmark",
+            stream="Computers-CL",
+            base=4,
+            increment=2,
+            counts=(13_752, 491_722, 767, 10),
+            repository=_GNN_BENCHMARK,
+            file="amazon_electronics_computers.npz",
+            git="8120e4148a330b3fafe37c4476823302d9d834b9",
+            here="amazon_computers.npz",
         ),
-        Dataset(
+        _in_git(
             name="amazon-photo",
             title="Amazon Photo",
-            files=(
-                RemoteFile(
-                    "amazon_photo.npz",
-                    _GNN_BENCHMARK + "amazon_electronics_photo.npz",
-                    git="97323743cb56aca9dd611f5b4b46862c1c9c6bd9",
-                ),
-            ),
-            nodes=7_650,
-            edges=238_162,
-            features=745,
-            classes=8,
-            licence="MIT",
-            source="github.com/shchur/gnn-benchmark",
+            stream="Photo-CL",
+            base=4,
+            increment=2,
+            counts=(7_650, 238_162, 745, 8),
+            repository=_GNN_BENCHMARK,
+            file="amazon_electronics_photo.npz",
+            git="97323743cb56aca9dd611f5b4b46862c1c9c6bd9",
+            here="amazon_photo.npz",
         ),
-        Dataset(
+        _in_git(
             name="cora-ml",
             title="Cora-ML",
-            files=(
-                RemoteFile(
-                    "cora_ml.npz",
-                    _GRAPH2GAUSS + "cora_ml.npz",
-                    git="2df67d57d5c34554a689f8addde7fc3bdf37a415",
-                ),
-            ),
-            nodes=2_995,
-            edges=16_316,
-            features=2_879,
-            classes=7,
-            licence="MIT",
-            source="github.com/abojchevski/graph2gauss",
+            stream="CoraML-CL",
+            base=3,
+            increment=2,
+            counts=(2_995, 16_316, 2_879, 7),
+            repository=_GRAPH2GAUSS,
+            file="cora_ml.npz",
+            git="2df67d57d5c34554a689f8addde7fc3bdf37a415",
         ),
-        Dataset(
+        _in_git(
             name="citeseer-full",
             title="CiteSeer, full",
-            files=(
-                RemoteFile(
-                    "citeseer_full.npz",
-                    _GRAPH2GAUSS + "citeseer.npz",
-                    git="b611f48626e7f40fcc81a36b4f022979ea998b38",
-                ),
-            ),
-            nodes=4_230,
-            edges=10_674,
-            features=602,
-            classes=6,
-            licence="MIT",
-            source="github.com/abojchevski/graph2gauss",
+            stream="CiteSeer-CL",
+            base=2,
+            increment=2,
+            counts=(4_230, 10_674, 602, 6),
+            repository=_GRAPH2GAUSS,
+            file="citeseer.npz",
+            git="b611f48626e7f40fcc81a36b4f022979ea998b38",
+            here="citeseer_full.npz",
         ),
-        Dataset(
+        _in_git(
             name="dblp",
             title="DBLP",
-            files=(
-                RemoteFile(
-                    "dblp.npz",
-                    _GRAPH2GAUSS + "dblp.npz",
-                    git="3e179a9ebf2968d9ad67544c8978bf4759e489d8",
-                ),
-            ),
-            nodes=17_716,
-            edges=105_734,
-            features=1_639,
-            classes=4,
-            licence="MIT",
-            source="github.com/abojchevski/graph2gauss",
+            stream="DBLP-CL",
+            base=2,
+            increment=1,
+            counts=(17_716, 105_734, 1_639, 4),
+            repository=_GRAPH2GAUSS,
+            file="dblp.npz",
+            git="3e179a9ebf2968d9ad67544c8978bf4759e489d8",
+        ),
+        # neighbours disagree: 21 and 22 % of the edges join equal classes
+        _in_git(
+            name="squirrel",
+            title="Squirrel, filtered",
+            stream="Squirrel-CL",
+            base=3,
+            increment=2,
+            counts=(2_223, 93_996, 2_089, 5),
+            repository=_HETEROPHILOUS,
+            file="squirrel_filtered.npz",
+            git="a59f6d2e0dc1f11b8e503c426e86f53124c21eb1",
+            size=208_215,
+        ),
+        _in_git(
+            name="actor",
+            title="Actor",
+            stream="Actor-CL",
+            base=3,
+            increment=2,
+            counts=(7_600, 53_318, 932, 5),
+            repository=_HETEROPHILOUS,
+            file="actor.npz",
+            git="84327f6738c09166380b31319f9f5063ab1104e0",
+            size=252_956,
         ),
     )
 }
+"""Our own, by the names of their streams."""
+
+BENCHMARKS = Door("stream", "undrift.streams", OWN)
+
+
+class _Datasets(Mapping[str, Dataset]):
+    """Every dataset that is read from files, by its name: ours, then those of other packages."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (dataset.name for dataset in self._all())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, name: str) -> Dataset:
+        for dataset in self._all():
+            if dataset.name == name:
+                return dataset
+        raise KeyError(name)
+
+    def _all(self) -> Iterator[Dataset]:
+        found = (dataset_of_stream(name) for name in BENCHMARKS.names())
+        return (dataset for dataset in found if dataset.files)
+
+
+DATASETS: Mapping[str, Dataset] = _Datasets()
+
+
+def dataset_of_stream(name: str) -> Dataset:
+    """The dataset of a stream: ours, that of another package, or `module:attribute`."""
+    found = BENCHMARKS.load(name)
+    if not isinstance(found, Dataset):
+        raise InputError(
+            f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset, with its "
+            "statistics, base and increment"
+        )
+    if ":" not in name and found.stream_name != name:
+        raise InputError(
+            f"{BENCHMARKS.origin(name)} brings the stream {name!r}, which calls itself "
+            f"{found.stream_name!r}; give the entry point and the dataset's stream the same name"
+        )
+    return found
 
 
 def dataset_of(file: str) -> str | None:
@@ -268,44 +273,7 @@ def dataset_of(file: str) -> str | None:
 
 
 def load_dataset(name: str, **options: Any) -> tuple[Graph, dict[str, str]]:
-    """A dataset's graph, and its provenance: `file` and `sha256` (where there are several files,
-    of each one, separated by commas).
-
-    The graph is checked against the published statistics, and the files against the checksums
-    recorded when they were fetched, so neither a wrong nor a changed file passes for the
-    dataset. `options` go to its reader, such as `directed=True` for ogbn-arxiv.
-    """
+    """A dataset's graph and its provenance, by its name (see `Dataset.read`)."""
     if name not in DATASETS:
         raise unknown_name("dataset", name, DATASETS)
-    from undrift.datasets.checksums import check_recorded
-    from undrift.datasets.folder import find_file
-
-    dataset = DATASETS[name]
-    paths = [find_file(file) for file in dataset.names]
-    digests = [check_recorded(path) for path in paths]
-    graph, edges = _reader(dataset)(paths, **options)
-    _check_statistics(graph, edges, dataset)
-    return graph, {"file": ", ".join(dataset.names), "sha256": ", ".join(digests)}
-
-
-def _reader(dataset: Dataset) -> Callable[..., tuple[Graph, int]]:
-    module, _, function = dataset.reader.partition(":")
-    read: Callable[..., tuple[Graph, int]] = getattr(import_module(module), function)
-    return read
-
-
-def _check_statistics(graph: Graph, edges: int, dataset: Dataset) -> None:
-    labels = graph.labels
-    found = {
-        "nodes": graph.num_nodes,
-        "edges": edges,
-        "features": graph.num_features,
-        "classes": 0 if labels is None else int(labels[labels >= 0].unique().numel()),
-    }
-    for what, count in found.items():
-        wanted = getattr(dataset, what)
-        if count != wanted:
-            raise InputError(
-                f"{' and '.join(dataset.names)} hold {count:,} {what}, but {dataset.name} has "
-                f"{wanted:,}; get the published one with: undrift data fetch --force {dataset.name}"
-            )
+    return DATASETS[name].read(**options)

@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from undrift.datasets.catalogue import DATASETS, Dataset, load_dataset
+from undrift.datasets.catalogue import DATASETS, load_dataset
 from undrift.datasets.checksums import published, record, recorded, sha256
+from undrift.datasets.dataset import Dataset
 from undrift.datasets.folder import find_file, may_write
 from undrift.errors import InputError, unknown_name
 

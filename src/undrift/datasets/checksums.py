@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
 
-from undrift.datasets.catalogue import RemoteFile, dataset_of
+from undrift.datasets.catalogue import dataset_of
+from undrift.datasets.dataset import RemoteFile
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 

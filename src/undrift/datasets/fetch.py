@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from undrift.datasets.catalogue import DATASETS, RemoteFile
+from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.checksums import published, record, record_path, recorded, sha256
+from undrift.datasets.dataset import RemoteFile
 from undrift.datasets.download import DOWNLOAD_LIMIT, Opener, discard, download, open_url
 from undrift.datasets.folder import VARIABLE, data_folder, may_write
 from undrift.datasets.unpack import check_zip, unpack_zip

@@ -1,8 +1,7 @@
-"""Graphs in `.npz` files of the gnn-benchmark layout (Shchur et al., 2018)."""
+"""Graphs in `.npz` files of two layouts: gnn-benchmark's and that of heterophilous-graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +11,33 @@ from undrift.datasets.arrays import Array, Npz, open_npz
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["load", "read_npz", "read_topology"]
+__all__ = ["read_npz", "read_topology"]
 
 _HOLDS = "a gnn-benchmark file holds adj_*, attr_* and labels"
 
 
 def read_npz(path: str | Path) -> Graph:
-    """The graph in a file with the arrays `adj_*` and `attr_*` (two CSR matrices) and `labels`.
+    """The graph in a file with the arrays `adj_*` and `attr_*` (two CSR matrices) and `labels`
+    (Shchur et al., 2018), or `edges`, `node_features` and `node_labels` (Platonov et al., 2023).
 
     The adjacency becomes binary and symmetric (an edge in either direction is an edge in both)
-    without self-loops. Features stay sparse. Labels may have gaps and keep them. Only these nine
+    without self-loops. Features are sparse. Labels may have gaps and keep them. Only these
     arrays are read: files of this family also carry object arrays, which only pickle could load
     and which are never touched. A damaged or wrong file is an `InputError` that names the file
     and the array.
     """
     path = Path(path)
     with open_npz(path, _HOLDS) as archive:
-        adjacency = _matrix(archive, "adj")
-        features = _matrix(archive, "attr")
-        labels = archive.array("labels", "iu")
+        if "node_features" in archive:
+            labels = archive.array("node_labels", "iu")
+            features = sp.csr_matrix(
+                archive.array("node_features", "iuf", ndim=2, dtype=np.float32)
+            )
+            adjacency = _links(archive, labels.size)
+        else:
+            adjacency = _matrix(archive, "adj")
+            features = _matrix(archive, "attr")
+            labels = archive.array("labels", "iu")
     _check_sizes(adjacency, features, labels, path)
     try:
         return Graph.from_scipy(features, _undirected(adjacency), labels)
@@ -52,13 +59,6 @@ def read_topology(path: str | Path) -> tuple[sp.csr_matrix, Array]:
     return _undirected(adjacency), labels
 
 
-def load(paths: Sequence[Path]) -> tuple[Graph, int]:
-    """What the catalogue asks of a reader: the graph, and its edges as they are published."""
-    (path,) = paths
-    graph = read_npz(path)
-    return graph, graph.num_edges
-
-
 def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
     data = archive.array(f"{prefix}_data", "iufb")
     indices = archive.array(f"{prefix}_indices", "iu")
@@ -74,6 +74,17 @@ def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
             f"{archive.path} are not a CSR matrix ({error}); fetch the file again from its source"
         ) from error
     return matrix
+
+
+def _links(archive: Npz, nodes: int) -> sp.csr_matrix:
+    """The adjacency of `edges`, a list of pairs of nodes."""
+    edges = archive.array("edges", "iu", ndim=2)
+    if edges.shape[1:] != (2,) or (edges.size and not 0 <= edges.min() <= edges.max() < nodes):
+        raise InputError(
+            f"edges of {archive.path} must be pairs of nodes from 0 to {nodes - 1}; fetch the file "
+            "again from its source"
+        )
+    return sp.csr_matrix((np.ones(len(edges)), edges.T), shape=(nodes, nodes))
 
 
 def _check_sizes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +39,8 @@ def read_ogb_zip(
     return _read(Path(path), directed, None if cache is None else Path(cache))[0]
 
 
-def load(paths: Sequence[Path], *, directed: bool = False) -> tuple[Graph, int]:
+def load(path: Path, *, directed: bool = False) -> tuple[Graph, int]:
     """What the catalogue asks of a reader: the graph, and the edges in the file."""
-    (path,) = paths
     return _read(path, directed, cache_folder("prepared"))
 
 

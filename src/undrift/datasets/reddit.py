@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 
-__all__ = ["load", "read_reddit"]
+__all__ = ["read_reddit"]
 
 _DATA_HOLDS = "reddit_data.npz holds feature, label, node_ids and node_types"
 _GRAPH_HOLDS = "reddit_graph.npz holds row, col, data, shape and format, a scipy COO matrix"
@@ -47,13 +46,6 @@ def read_reddit(data_path: str | Path, graph_path: str | Path) -> Graph:
         )
     except InputError as error:
         raise InputError(f"in {data_path}, {error}") from error
-
-
-def load(paths: Sequence[Path]) -> tuple[Graph, int]:
-    """What the catalogue asks of a reader: the graph, and its edges as they are published."""
-    data_path, graph_path = paths
-    graph = read_reddit(data_path, graph_path)
-    return graph, graph.num_edges
 
 
 def _adjacency(path: Path) -> Csr:

@@ -24,12 +24,6 @@ MORE_STREAMS = (
 )
 
 # Reddit's at a twentieth: the full one needs a bigger machine
-_STAND_INS = {
-    "corafull-cl": "corafull-cl-stand-in",
-    "arxiv-cl": "arxiv-cl-stand-in",
-    "reddit-cl": "reddit-cl-stand-in@0.05",
-}
-
 TABLE1 = (
     "joint",
     "bare",
@@ -158,14 +152,14 @@ def _searched(method: str) -> PlanRow:
 def _over(streams: Sequence[str], stand_ins: bool, plan: Plan) -> Plan:
     used, skipped = [], []
     for name in streams:
-        substitute = _STAND_INS.get(name)
+        substitute = STREAMS[name].substitute
         if STREAMS[name].on_disk():
             used.append(name)
         elif stand_ins and substitute and stream_info(substitute).on_disk():
             used.append(substitute)
         else:
             hint = ", or add --stand-ins" if substitute and not stand_ins else ""
-            dataset = STREAMS[name].dataset
+            dataset = STREAMS[name].dataset.name
             why = f"its data is not on disk (undrift data fetch {dataset}{hint})"
             skipped.append(Skipped(stream=name, why=why))
     return replace(plan, streams=tuple(used), skipped=tuple(skipped))

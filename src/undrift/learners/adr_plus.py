@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -15,17 +15,25 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_choice, check_positive
-from undrift.learners.parts.adaptation import Logits, Start, adapt, next_start
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.balance import balanced_rows, class_share
-from undrift.learners.parts.drift_cure import drift_map, mapped, through
-from undrift.learners.parts.frozen import embedded, targets_of, training_labels
-from undrift.learners.parts.last_layer import entering_last, leaving_last
-from undrift.learners.parts.layered_merge import Inputs, merge_layers
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.nodes import Nodes, nodes_that_count
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.base import Learner, check_positive
+from undrift.learners.parts.analytic.adaptation import Logits, Start, adapt, next_start
+from undrift.learners.parts.analytic.class_balance import (
+    Nodes,
+    balanced_rows,
+    class_share,
+    nodes_that_count,
+)
+from undrift.learners.parts.analytic.drift_compensation import (
+    Inputs,
+    drift_map,
+    entering_last,
+    leaving_last,
+    mapped,
+    merge_layers,
+    through,
+)
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of, training_labels
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Settings
 from undrift.sharing import once
@@ -108,14 +116,6 @@ class AdrPlus(Learner):
         check_positive(
             gamma=self.gamma, classifier_gamma=self.classifier_gamma, cure_gamma=self.cure_gamma
         )
-        check_choice("nodes", self.nodes, get_args(Nodes))
-        check_choice("inputs", self.inputs, get_args(Inputs))
-        check_choice("pull", self.pull, get_args(Pull))
-        check_choice("cure", self.cure, get_args(Cure))
-        check_choice("balance", self.balance, get_args(Balance))
-        check_choice("start", self.start, get_args(Start))
-        check_choice("logits", self.logits, get_args(Logits))
-        check_choice("solver", self.solver, get_args(Solver))
         self._expansion()
         if self.cure == "exact" and self.alpha != 1:
             raise InputError(

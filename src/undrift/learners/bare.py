@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
+from undrift.learners.parts.training.backbone import Backbone, Model
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -44,7 +42,7 @@ class Bare(ModelLearner):
 
     def _learn(self, task: Task, progress: Progress) -> BareLearned:
         before: BareLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
-        model = arrival.train(progress)
-        return BareLearned(classes, graph.num_features, arrival.t + 1, model)
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
+        model = training.train(progress)
+        return BareLearned(classes, graph.num_features, training.t + 1, model)

@@ -10,17 +10,193 @@ from functools import reduce
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
+from torch.nn import functional
 
-from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.condensation import Condensation
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
-from undrift.learners.parts.randomness import generator_for
+from undrift.checks import check_fields
+from undrift.errors import InputError
+from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
+from undrift.learners.base import check_positive
+from undrift.learners.parts.replay import edge_free
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.training.model_learner import ModelLearner
+from undrift.sparse import Csr
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, silent
 
-__all__ = ["Cat", "CatLearned"]
+__all__ = [
+    "Cat",
+    "CatLearned",
+    "ClassMeans",
+    "Condensation",
+    "embedded",
+    "matching_loss",
+    "random_encoder",
+    "shares",
+]
+
+Rows = Tensor | Csr
+
+
+@dataclass(frozen=True)
+class Condensation:
+    """How a task graph becomes a few synthetic nodes.
+
+    `budget`: synthetic nodes per class on average; a task gets budget x classes of them, split
+    by class ratio and at least one each, and never more than it has training nodes.
+    `n_encoders`: random encoders, with one Adam step of `condense_lr` on the synthetic features
+    for each; with 0 the synthetic nodes are the random training nodes they start from.
+    `encoder_width`: the encoders' outputs. `propagations`: how often the real side aggregates.
+    """
+
+    budget: int = 10
+    n_encoders: int = 500
+    encoder_width: int = 128
+    propagations: int = 1
+    condense_lr: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_positive(
+            budget=self.budget, encoder_width=self.encoder_width, condense_lr=self.condense_lr
+        )
+        if self.n_encoders < 0 or self.propagations < 0:
+            raise InputError(
+                f"condensation needs n_encoders >= 0 and propagations >= 0, not n_encoders="
+                f"{self.n_encoders}, propagations={self.propagations}"
+            )
+
+    def condense(
+        self,
+        graph: Graph,
+        train: Tensor,
+        classes: tuple[int, ...],
+        *,
+        generator: torch.Generator,
+        progress: Progress = silent,
+    ) -> Graph:
+        """The synthetic nodes of a task: dense features, a label each, no edges.
+
+        `train` are the training nodes' indices. Minimises, over encoders E_W with random W,
+
+            sum_c || mean_{i in c} E_W((A^hop X)_i) - mean_{j in c} E_W(x~_j) ||^2
+
+        with `E_W(x) = r / |r|`, `r = ReLU(x W)`. Cost per encoder: `ClassMeans` on the real
+        side, 2 m d width operations on the synthetic one (m nodes); memory: 3 m d floats.
+        """
+        synthetic, labels = self._start(graph, train, classes, generator)
+        real = ClassMeans.of(graph, train, classes, self.propagations)
+        averages = _averages(labels, classes, synthetic.dtype)
+        synthetic.requires_grad_()
+        optimiser = torch.optim.Adam([synthetic], lr=self.condense_lr, fused=True)
+        progress("condense", 0, self.n_encoders)
+        for done in range(self.n_encoders):
+            weight = random_encoder(graph, self.encoder_width, generator)
+            optimiser.zero_grad(set_to_none=True)
+            matching_loss(real(weight), averages @ embedded(synthetic @ weight)).backward()
+            optimiser.step()
+            progress("condense", done + 1, self.n_encoders)
+        return edge_free(synthetic.detach(), labels)
+
+    def _start(
+        self, graph: Graph, train: Tensor, classes: tuple[int, ...], generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Random training nodes of every class: their features, made dense, and labels."""
+        assert graph.labels is not None  # noqa: S101  # a task has labels
+        members = [train[graph.labels[train] == c] for c in classes]
+        counts = [int(nodes.numel()) for nodes in members]
+        chosen = []
+        for nodes, share in zip(members, shares(counts, self.budget * len(classes)), strict=True):
+            order = torch.randperm(nodes.numel(), generator=generator)[:share]
+            chosen.append(nodes[order.to(nodes.device)])
+        start = torch.cat(chosen)
+        features = graph.features
+        rows = features.select(start).to_dense() if isinstance(features, Csr) else features[start]
+        return rows, graph.labels[start]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMeans:
+    """The real side: per class the mean embedding of its training nodes, for any encoder.
+
+    Dense features are propagated once, so an encoder costs n d width operations. Sparse ones
+    are propagated after the product, A (X W): A X has several times the entries of X, so one
+    encoder costs (nnz(X) + nnz(A)) width operations over the receptive field. The rows of all
+    nodes are needed, since the embedding is not linear.
+    """
+
+    features: Rows
+    hops: tuple[Hop, ...]
+    averages: Tensor
+
+    @classmethod
+    def of(
+        cls, graph: Graph, train: Tensor, classes: tuple[int, ...], propagations: int
+    ) -> ClassMeans:
+        """The real side of a task, with A the symmetric operator with self-loops."""
+        assert graph.labels is not None  # noqa: S101  # a task has labels
+        features = graph.features
+        hops, inputs = receptive_field([graph.operator()] * propagations, train)
+        rows: Rows = features.select(inputs) if isinstance(features, Csr) else features[inputs]
+        averages = _averages(graph.labels[train], classes, features.dtype)
+        if isinstance(rows, Csr):
+            return cls(rows, hops, averages)
+        return cls(_propagated(rows, hops), (), averages)
+
+    def __call__(self, weight: Tensor) -> Tensor:
+        """The class means under this encoder, `[classes, width]`, without gradient."""
+        with torch.no_grad():
+            return self.averages @ embedded(_propagated(self.features @ weight, self.hops))
+
+
+def random_encoder(graph: Graph, width: int, generator: torch.Generator) -> Tensor:
+    """W of a random encoder, for the graph's features; its scale does not matter.
+
+    Drawn on the CPU, so alike on any device.
+    """
+    weight = torch.empty(graph.num_features, width, dtype=graph.features.dtype)
+    return weight.uniform_(-1, 1, generator=generator).to(graph.device)
+
+
+def embedded(z: Tensor) -> Tensor:
+    """Rows of `ReLU(z)` scaled to length one; a row without a positive entry stays zero."""
+    return functional.normalize(torch.relu(z), dim=1)
+
+
+def matching_loss(real: Tensor, synthetic: Tensor) -> Tensor:
+    """How far the class means of both sides are apart: squared distances, summed."""
+    return (real - synthetic).square().sum()
+
+
+def shares(counts: list[int], total: int) -> list[int]:
+    """`total` places over classes of these sizes: one each, the rest by ratio.
+
+    Never more places than members. Rounds down and gives what is left to the largest
+    remainders, so the places add up.
+
+    >>> shares([90, 10, 1], 12)
+    [9, 2, 1]
+    """
+    rest = sum(counts) - len(counts)
+    spare = min(max(total - len(counts), 0), rest)
+    exact = [spare * (count - 1) / max(rest, 1) for count in counts]
+    given = [int(share) for share in exact]
+    largest = sorted(range(len(counts)), key=lambda c: given[c] - exact[c])
+    for c in largest[: spare - sum(given)]:
+        given[c] += 1
+    return [1 + extra for extra in given]
+
+
+def _averages(labels: Tensor, classes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """The matrix `[classes, nodes]` that takes the mean of each class's rows."""
+    member = (labels == torch.tensor(classes, device=labels.device).unsqueeze(1)).to(dtype)
+    return member / member.sum(dim=1, keepdim=True)
+
+
+def _propagated(rows: Tensor, hops: tuple[Hop, ...]) -> Tensor:
+    for hop in hops:
+        rows = hop.operator.to(dtype=rows.dtype) @ rows
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

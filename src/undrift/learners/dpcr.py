@@ -19,12 +19,10 @@ from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.distillation import distillation
-from undrift.learners.parts.frozen import training_labels
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
+from undrift.learners.parts.analytic.frozen_encoder import training_labels
+from undrift.learners.parts.training.backbone import Backbone, Model
+from undrift.learners.parts.training.distillation import distillation
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -146,9 +144,9 @@ class Dpcr(ModelLearner):
 
     def _learn(self, task: Task, progress: Progress) -> DpcrLearned:
         before: DpcrLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
-        model = arrival.train(progress, self._loss(before, graph))
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
+        model = training.train(progress, self._loss(before, graph))
         progress("classify", 0, 1)
         train, labels = training_labels(task, graph)
         embeddings = model.embed(graph)[train]
@@ -160,7 +158,7 @@ class Dpcr(ModelLearner):
         if self.normalise:
             classifier = functional.normalize(classifier, dim=0)
         progress("classify", 1, 1)
-        return DpcrLearned(classes, graph.num_features, arrival.t + 1, model, moments, classifier)
+        return DpcrLearned(classes, graph.num_features, training.t + 1, model, moments, classifier)
 
     def _loss(self, before: DpcrLearned | None, graph: Graph) -> Loss:
         old = len(before.classes) if before else 0

@@ -16,12 +16,10 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.errors import InputError
 from undrift.learners.base import check_positive
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone, columns_of
-from undrift.learners.parts.feature_distillation import FeatureTeacher
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
+from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.training.distillation import FeatureTeacher
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -84,10 +82,10 @@ class Efc(ModelLearner):
 
     def _learn(self, task: Task, progress: Progress) -> EfcLearned:
         before: EfcLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
-        teacher = FeatureTeacher(arrival.model.encoder, arrival.graph)
-        model = arrival.train(progress, self._loss(before, teacher) if before else cross_entropy)
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
+        teacher = FeatureTeacher(training.model.encoder, training.graph)
+        model = training.train(progress, self._loss(before, teacher) if before else cross_entropy)
         progress("prototypes", 0, 1)
         train = task.train.to(graph.device)
         h = model.embed(graph)[train]
@@ -100,7 +98,7 @@ class Efc(ModelLearner):
             prototypes = before.prototypes.moved(by).joined(prototypes)
         matrix = empirical_feature_matrix(model.head.weight, model.head(h))
         progress("prototypes", 1, 1)
-        return EfcLearned(classes, graph.num_features, arrival.t + 1, model, prototypes, matrix)
+        return EfcLearned(classes, graph.num_features, training.t + 1, model, prototypes, matrix)
 
     def _loss(self, before: EfcLearned, teacher: FeatureTeacher) -> Loss:
         sampler = before.prototypes.sampler(jitter=self.jitter)

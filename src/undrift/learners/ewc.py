@@ -15,13 +15,15 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone, columns_of
-from undrift.learners.parts.batch_gradients import loss_weights, squared_batch_gradients
-from undrift.learners.parts.importance import Parameters, Penalty, parameters_of
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
-from undrift.learners.parts.node_gradients import check_draws, sum_of_squares
+from undrift.learners.parts.regularisation.gradients import (
+    check_draws,
+    loss_weights,
+    squared_batch_gradients,
+    sum_of_squares,
+)
+from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
+from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -75,15 +77,15 @@ class Ewc(ModelLearner):
 
     def _learn(self, task: Task, progress: Progress) -> EwcLearned:
         before: EwcLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
-        model = arrival.train(progress, self._loss(before.penalty) if before else cross_entropy)
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
+        model = training.train(progress, self._loss(before.penalty) if before else cross_entropy)
         progress("importance", 0, 1)
-        fisher = self._fisher(model, graph, task, classes, arrival.generator)
+        fisher = self._fisher(model, graph, task, classes, training.generator)
         anchor = parameters_of(model.encoder, model.head)
         penalty = before.penalty.add(fisher, anchor) if before else Penalty.of(fisher, anchor)
         progress("importance", 1, 1)
-        return EwcLearned(classes, graph.num_features, arrival.t + 1, model, penalty)
+        return EwcLearned(classes, graph.num_features, training.t + 1, model, penalty)
 
     def _loss(self, penalty: Penalty) -> Loss:
         def loss(step: Step) -> Tensor:

@@ -17,11 +17,10 @@ from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.fitted import Fitted, Samples
-from undrift.learners.parts.fixed_rows import FixedRows, Sample
-from undrift.learners.parts.frozen import base_encoder, embedded
-from undrift.learners.parts.probe import Probe
+from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
+from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, Samples
+from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
+from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation, PropagationLearned
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -53,7 +52,7 @@ class Tally:
 class Beside:
     """A bank of propagation with the encoder's columns beside: borders around its two sums.
 
-    `weights` of all columns, the bank's first; `hits` as those of `Fitted`, `without` those of
+    `weights` of all columns, the bank's first; `hits` as those of `Bank`, `without` those of
     the bank alone.
     """
 
@@ -101,14 +100,15 @@ class Hybrid(Learner):
 
     Whether the encoder's columns are used, and beside which bank, is decided again after every
     task: only if they are right more often by `gain`, on the validation nodes of each class in
-    the task that brought it, in graphs that are made impure on purpose (`Probe`): a task graph
+    the task that brought it, in graphs with random edges (`PerturbedValidation`): a task graph
     is purer than the world and flatters what is trained on it, the first task above all, which
     therefore counts half at most once there are others (`Tally`). Without them it is
     `propagation`, bit for bit, so it can only be worse by a wrong decision; with poor features
     it is far better (see docs/methods/hybrid.md). A stream without validation nodes does
     without.
 
-    `words`, `trust`, `sketch`, `fourier`: as in `propagation`. Cost: propagation's, one training
+    `words`, `trust`, `hops`, `sketch`, `fourier`: as in `propagation`; the encoder's hops (SGC)
+    are `backbone__hops`. Cost: propagation's, one training
     on the first task, and with d columns in a bank and k of the encoder 16 d k bytes and a
     second factorisation per task.
     """
@@ -126,6 +126,7 @@ class Hybrid(Learner):
     words: float = 1e4
     trust: float | None = None
     fourier: int | None = None
+    hops: int = 8
     sketch: int = 3072
     backbone: Backbone = field(default_factory=Backbone)
 
@@ -144,7 +145,7 @@ class Hybrid(Learner):
             encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
         inside = self._propagation()
         classes = (*(before.classes if before else ()), *task.classes)
-        probe = Probe.of(task, graph, classes, self.seed)
+        probe = PerturbedValidation.of(task, graph, classes, self.seed)
         known, samples = inside.further(
             before.propagation if before else None, task, progress, probe
         )
@@ -187,6 +188,7 @@ class Hybrid(Learner):
             words=self.words,
             trust=self.trust,
             fourier=self.fourier,
+            hops=self.hops,
             sketch=self.sketch,
             seed=self.seed,
             device=self.device,
@@ -207,7 +209,7 @@ class Hybrid(Learner):
         return _scored(rows, plain, self._encoded(learned.encoder, graph), weights)
 
 
-def _scored(rows: FixedRows, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:
+def _scored(rows: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:
     """Scores by both kinds of columns; the encoder's weights stand last."""
     own = weights.shape[0] - h.shape[1]
     return rows.scored(plain, weights[:own]) + h @ weights[own:]
@@ -220,8 +222,8 @@ def _then(tally: Tally | None, more: float) -> Tally:
 
 def _added_to(
     before: Beside | None,
-    bank: Fitted,
-    rows: FixedRows,
+    bank: Bank,
+    rows: FeatureMap,
     samples: Samples,
     columns: tuple[Tensor, Tensor],
 ) -> tuple[Border, Border]:
@@ -234,7 +236,7 @@ def _added_to(
     )
 
 
-def _solved(statistics: Border, validation: Border, bank: Fitted) -> Chosen:
+def _solved(statistics: Border, validation: Border, bank: Bank) -> Chosen:
     """Gamma and weights of all columns."""
     assert bank.validation is not None  # noqa: S101  # gamma is never fixed here
     whole, judged = statistics.around(bank.statistics), validation.around(bank.validation)
@@ -243,7 +245,7 @@ def _solved(statistics: Border, validation: Border, bank: Fitted) -> Chosen:
     return choose_by_validation(whole, judged, bank.gamma)
 
 
-def _added(border: Border, sample: Sample, h: Tensor, rows: FixedRows) -> Border:
+def _added(border: Border, sample: Sample, h: Tensor, rows: FeatureMap) -> Border:
     """The border with these columns; Fourier features exist for some rows at a time only."""
     if len(sample) == 0:
         return border.grow(sample.targets.shape[1])

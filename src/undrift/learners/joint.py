@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
-from undrift.learners.parts.randomness import generator_for
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.training.model_learner import ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 

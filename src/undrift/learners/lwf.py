@@ -6,19 +6,17 @@ Li and Hoiem, "Learning without Forgetting", 2016.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import check_choice, check_positive
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.distillation import distillation, overlapping_distillation
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
+from undrift.learners.base import check_positive
+from undrift.learners.parts.training.backbone import Backbone, Model
+from undrift.learners.parts.training.distillation import distillation, overlapping_distillation
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -82,13 +80,12 @@ class Lwf(ModelLearner):
 
     def __post_init__(self) -> None:
         check_positive(strength=self.strength, temperature=self.temperature)
-        check_choice("logits", self.logits, get_args(Logits))
 
     def _learn(self, task: Task, progress: Progress) -> LwfLearned:
         before: LwfLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
-        model = arrival.train(progress, self._loss(before, graph) if before else cross_entropy)
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
+        model = training.train(progress, self._loss(before, graph) if before else cross_entropy)
         sizes = (*(before.sizes if before else ()), len(classes))
         return LwfLearned(classes, graph.num_features, sizes, model)
 

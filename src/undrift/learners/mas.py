@@ -14,13 +14,19 @@ from torch import Tensor
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.batch_gradients import squared_batch_gradients
-from undrift.learners.parts.importance import Parameters, Penalty, parameters_of, widened
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
-from undrift.learners.parts.node_gradients import check_draws, sum_of_sizes
+from undrift.learners.parts.regularisation.gradients import (
+    check_draws,
+    squared_batch_gradients,
+    sum_of_sizes,
+)
+from undrift.learners.parts.regularisation.penalty import (
+    Parameters,
+    Penalty,
+    parameters_of,
+    widened,
+)
+from undrift.learners.parts.training.backbone import Backbone, Model
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -78,17 +84,17 @@ class Mas(ModelLearner):
 
     def _learn(self, task: Task, progress: Progress) -> MasLearned:
         before: MasLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
-        model = arrival.train(progress, self._loss(before) if before else cross_entropy)
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
+        model = training.train(progress, self._loss(before) if before else cross_entropy)
         progress("importance", 0, 1)
         nodes = task.train.nonzero().flatten().to(graph.device)
-        omega = self._omega(model, graph, nodes, arrival.generator)
+        omega = self._omega(model, graph, nodes, training.generator)
         if before:
             omega = _averaged(before.importance, before.nodes, omega, nodes.numel())
         progress("importance", 1, 1)
         count = (before.nodes if before else 0) + nodes.numel()
-        return MasLearned(classes, graph.num_features, arrival.t + 1, model, omega, count)
+        return MasLearned(classes, graph.num_features, training.t + 1, model, omega, count)
 
     def _loss(self, before: MasLearned) -> Loss:
         anchor = parameters_of(before.model.encoder, before.model.head)

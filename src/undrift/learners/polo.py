@@ -16,12 +16,10 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.errors import InputError
 from undrift.learners.base import check_positive
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone, columns_of
-from undrift.learners.parts.feature_distillation import FeatureTeacher, frobenius_distance
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
+from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.training.distillation import FeatureTeacher, frobenius_distance
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -94,10 +92,10 @@ class Polo(ModelLearner):
 
     def _learn(self, task: Task, progress: Progress) -> PoloLearned:
         before: PoloLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
-        teacher = FeatureTeacher(arrival.model.encoder, arrival.graph)
-        model = arrival.train(
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
+        teacher = FeatureTeacher(training.model.encoder, training.graph)
+        model = training.train(
             progress, self._loss(before.prototypes, teacher) if before else cross_entropy
         )
         progress("prototypes", 0, 1)
@@ -109,7 +107,7 @@ class Polo(ModelLearner):
             by = self._drift(before.prototypes.means, teacher.embeddings[train], h)
             prototypes = before.prototypes.moved(by).joined(prototypes)
         progress("prototypes", 1, 1)
-        return PoloLearned(classes, graph.num_features, arrival.t + 1, model, prototypes)
+        return PoloLearned(classes, graph.num_features, training.t + 1, model, prototypes)
 
     def _loss(self, prototypes: Prototypes, teacher: FeatureTeacher) -> Loss:
         sampler = prototypes.sampler(scale=self.noise)

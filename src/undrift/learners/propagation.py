@@ -5,23 +5,97 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.fitted import Fitted, Samples, fitted_further
-from undrift.learners.parts.fixed_rows import FixedRows, check_widths, samples_of
-from undrift.learners.parts.neighbours import (
-    TELLING_FROM,
-    pattern_of_neighbours,
-    trust_in_neighbours,
-)
-from undrift.learners.parts.probe import Probe
-from undrift.learners.parts.propagated import Mix, Propagated
+from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, Samples, updated_bank
+from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
+from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Propagation", "PropagationLearned"]
+__all__ = [
+    "TELLING_FROM",
+    "Propagation",
+    "PropagationLearned",
+    "pattern_of_neighbours",
+    "trust_in_neighbours",
+]
+
+_PRIOR_EDGES = 20.0  # a few labelled edges prove nothing: belief starts at 1 and weighs this much
+_FULL_FROM = 0.25  # adjusted homophily from which neighbours are believed fully
+
+TELLING_FROM = 0.3
+"""The pattern from which neighbours tell a node's class although they are of another: more than
+the 0.25 that three classes have when neighbours are merely never of a node's own."""
+
+
+def trust_in_neighbours(task: Task) -> float:
+    """From 0 (neighbours say nothing about a node's class) to 1 (believe them).
+
+    Over the m edges between training nodes, h is the share that joins one class and h0 what
+    chance would give with the same degrees per class. The adjusted homophily
+    `a = (h - h0) / (1 - h0)` is pulled toward 1 by 20 edges of belief; trust is `a / 0.25`, cut
+    to 0..1. A task graph that is purer than the whole graph does not raise it, because chance
+    within the task is what it is measured against. A task of one class says nothing: 1.
+    """
+    ours, theirs = _labelled_ends(task)
+    m = ours.numel() / 2  # an edge stands there in both directions
+    if len(task.classes) < 2 or m == 0:
+        return 1.0
+    classes = torch.tensor(task.classes, device=ours.device)
+    shares = (ours.unsqueeze(1) == classes).double().mean(dim=0)
+    chance = float(shares.square().sum())
+    if chance > 1 - 1e-9:
+        return 1.0
+    adjusted = (float((ours == theirs).double().mean()) - chance) / (1 - chance)
+    believed = (m * adjusted + _PRIOR_EDGES) / (m + _PRIOR_EDGES)
+    return min(max(believed / _FULL_FROM, 0.0), 1.0)
+
+
+def pattern_of_neighbours(task: Task, least_classes: int = 3) -> float:
+    """From 0 (a neighbour's class says nothing) to 1 (it gives a node's own class away).
+
+    Cramer's V squared of the two ends of the m edges between training nodes: with P the share
+    of edges that join classes a and b, and p its sums, `sum P_ab^2 / (p_a p_b) - 1` over
+    (C - 1), less what m edges give by chance, `C (C - 1) / 2m`, and pulled toward 0 by 20 edges.
+    It does not ask whether the ends agree: classes that link only to the next one have a
+    pattern, classes that link to all others alike have almost none, `1 / (C - 1)^2`. With two
+    classes the two cannot be told apart, so it is 0 under `least_classes`.
+    """
+    ours, theirs = _labelled_ends(task)
+    m = ours.numel() / 2
+    classes = torch.tensor(task.classes, device=ours.device)
+    table = _one_hot(ours, classes).T @ _one_hot(theirs, classes) / max(2 * m, 1)
+    share = table.sum(dim=1)
+    table, share = table[share > 0][:, share > 0], share[share > 0]
+    count = share.numel()
+    if count < max(least_classes, 2):
+        return 0.0
+    above = float((table.square() / torch.outer(share, share)).sum()) - 1
+    measured = (above - count * (count - 1) / (2 * m)) / (count - 1)
+    return min(max(measured, 0.0) * m / (m + _PRIOR_EDGES), 1.0)
+
+
+def _labelled_ends(task: Task) -> tuple[Tensor, Tensor]:
+    """The classes at both ends of every edge between training nodes, in both directions."""
+    labels = task.graph.labels
+    assert labels is not None  # noqa: S101  # a task has labels
+    known = task.train.to(labels.device)
+    edges = task.graph.adjacency
+    receivers = torch.repeat_interleave(
+        torch.arange(edges.shape[0], device=edges.device), edges.indptr.diff().long()
+    )
+    senders = edges.indices.long()
+    both = known[receivers] & known[senders]
+    return labels[receivers[both]], labels[senders[both]]
+
+
+def _one_hot(labels: Tensor, classes: Tensor) -> Tensor:
+    return (labels.unsqueeze(1) == classes).double()
+
 
 _DOUBT = 0.5  # trust under which it is asked whether neighbours tell something by differing
 _DENSE = 1024  # dense features of at most so many columns are no words: hops may get their own
@@ -41,11 +115,11 @@ class PropagationLearned:
     num_features: int
     tasks: int
     trust: float
-    banks: dict[str, Fitted]
+    banks: dict[str, Bank]
     answers: str
 
     @property
-    def bank(self) -> Fitted:
+    def bank(self) -> Bank:
         """The bank that answers."""
         return self.banks[self.answers]
 
@@ -71,7 +145,7 @@ class Propagation(Learner):
     features of at most 1,024 columns are no words, and own ones may be mostly noise: a bank with
     a column per hop (`concat`, two hops) stands beside, and answers while it is right more often
     by two points on validation nodes, each class in the task that brought it, in
-    graphs that are made impure on purpose (`Probe`).
+    graphs that are made impure on purpose (`PerturbedValidation`).
     `sketch`: rows of more columns are count-sketched to this many (`Sketch`), 0 never does.
     `fourier`: random Fourier features beside the propagated ones; without a number
     min(2048, 16 d) where rows have at most 1,024 columns, else none. `structure`: columns of
@@ -118,7 +192,7 @@ class Propagation(Learner):
         before: PropagationLearned | None,
         task: Task,
         progress: Progress,
-        probe: Probe | None = None,
+        probe: PerturbedValidation | None = None,
     ) -> tuple[PropagationLearned, dict[str, Samples]]:
         """What is known after one more task, and the rows that each bank saw of it.
 
@@ -129,8 +203,8 @@ class Propagation(Learner):
         trust = before.trust if before else self._trust(task)
         names = self._banks(before, task, graph, trust)
         if probe is None and len(names) > 1 and self.gamma is None:
-            probe = Probe.of(task, graph, classes, self.seed)
-        banks: dict[str, Fitted] = {}
+            probe = PerturbedValidation.of(task, graph, classes, self.seed)
+        banks: dict[str, Bank] = {}
         samples: dict[str, Samples] = {}
         for name in names:
             progress("accumulate", 0, 1)
@@ -139,7 +213,7 @@ class Propagation(Learner):
             progress("solve", 0, 1)
             seen = before.banks[name] if before else None
             width = rows.width(graph.num_features)
-            bank = fitted_further(seen, rows, width, samples[name], self.gamma)
+            bank = updated_bank(seen, rows, width, samples[name], self.gamma)
             hits = seen.hits if seen else 0.0
             if probe is not None:
                 hits += probe.hits(rows.scored(part, bank.weights) for part in probe.rows(rows))
@@ -162,14 +236,14 @@ class Propagation(Learner):
         listens, separates = self._listens(before, task, trust), self._separates(before, graph)
         return ["mix", *(["apart"] if listens else []), *(["hops"] if separates else [])]
 
-    def rows_of(self, bank: str, trust: float) -> FixedRows:
+    def rows_of(self, bank: str, trust: float) -> FeatureMap:
         """The rows of a bank: `mix`, `apart` or `hops`."""
         propagated, fourier = {
             "mix": (Propagated(self.mix, self.hops, self.words, trust), self.fourier),
             "apart": (Propagated("apart", hops=2), self.fourier),
             "hops": (Propagated("concat", hops=2, trust=trust), 0),
         }[bank]
-        return FixedRows(propagated, self.sketch, fourier, self.seed, self.structure)
+        return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
 
     def _separates(self, before: PropagationLearned | None, graph: Graph) -> bool:
         """Whether features are narrow and dense, so that own ones may be mostly noise."""
@@ -195,7 +269,7 @@ class Propagation(Learner):
         return rows.spread(graph.to(self.device), learned.bank.weights)
 
 
-def _answering(banks: dict[str, Fitted], classes: int) -> str:
+def _answering(banks: dict[str, Bank], classes: int) -> str:
     """The bank that scores come from."""
     if "apart" in banks:
         return "apart"

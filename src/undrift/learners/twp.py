@@ -12,24 +12,103 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from undrift.encoders.encoder import Encoder, whole_graph
 from undrift.encoders.training import Step, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.arrival import Arrival
-from undrift.learners.parts.backbone import Backbone, columns_of
-from undrift.learners.parts.batch_gradients import (
+from undrift.learners.parts.regularisation.gradients import (
     loss_weights,
     mean_gradient,
     squared_batch_gradients,
 )
-from undrift.learners.parts.importance import Parameters, Penalty, parameters_of
-from undrift.learners.parts.model import Model
-from undrift.learners.parts.model_learner import ModelLearner
-from undrift.learners.parts.topology import topology_gradient
+from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
+from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Twp", "TwpLearned"]
+__all__ = ["Twp", "TwpLearned", "topology_gradient"]
+
+EDGES_AT_ONCE = 2**18
+
+
+def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES_AT_ONCE) -> Tensor:
+    """The gradient of `||e||_2` with respect to the first weight matrix W_0.
+
+    With the linear output h = X W_0 of the first layer, an edge u -> v (self-loops are edges)
+    has the score and the attention
+
+        s_uv = leaky_relu( sum(h_u * tanh(h_v)) ),    e_uv = softmax over the edges into v
+
+    and ||e||_2 is the norm over all edges of the graph. No other parameter moves it. Where a
+    layer keeps a node's own features apart (`sage`), h is what goes along the edges.
+
+    The squared norm is a sum over receivers, so edges are taken in blocks of about
+    `edges_at_once` and the gradient of h is added up; one product with X^T ends it. Cost: a few
+    passes over `edges x width`; memory: one block and two matrices `nodes x width`.
+    """
+    home = encoder.weights[0].device
+    # on the CPU: a GPU adds up the edges of a node in an order that changes from run to run
+    encoder = Encoder(encoder.architecture, tuple(w.cpu() for w in encoder.weights))
+    graph = graph.to("cpu")
+    layer, weight = encoder.layers[0], encoder.weights[0]
+    features = whole_graph(encoder, graph).features
+    operator = encoder.architecture.operator(graph)
+    first = layer.inputs if layer.own else 0
+    with torch.no_grad():
+        h = features @ weight[first:]
+    upstream, squares = torch.zeros_like(h), 0.0
+    for start, stop in _blocks(operator.indptr, edges_at_once):
+        part = operator.slice(start, stop)
+        sources = part.indices.long()
+        half, of_sources, of_targets = _block(h, sources, part.indptr, start)
+        upstream.index_add_(0, sources, of_sources)
+        upstream[start:stop] += of_targets
+        squares += 2 * half
+    gradient = torch.zeros_like(weight)
+    if squares > 0:  # a graph without edges has no attention to keep
+        leaf = weight[first:].detach().requires_grad_()
+        with torch.enable_grad():
+            (pulled,) = torch.autograd.grad(features @ leaf, leaf, upstream / squares**0.5)
+        gradient[first:] = pulled
+    return gradient.to(home)
+
+
+def _block(h: Tensor, sources: Tensor, indptr: Tensor, start: int) -> tuple[float, Tensor, Tensor]:
+    """`||e||^2 / 2` of the edges into a run of receivers, and its gradient at both ends."""
+    count = indptr.numel() - 1
+    receivers = torch.repeat_interleave(
+        torch.arange(count, device=h.device), indptr.diff().long(), output_size=sources.numel()
+    )
+    with torch.enable_grad():
+        sent = h[sources].requires_grad_()
+        there = h[start : start + count].clone().requires_grad_()
+        dots = (sent * torch.tanh(there)[receivers]).sum(dim=1)
+        attention = _softmax(functional.leaky_relu(dots, 0.01), receivers, count)
+        half = attention.square().sum() / 2
+        of_sources, of_targets = torch.autograd.grad(half, (sent, there))
+    return float(half.detach()), of_sources, of_targets
+
+
+def _softmax(scores: Tensor, groups: Tensor, count: int) -> Tensor:
+    """Softmax within each group."""
+    top = torch.full((count,), -torch.inf, dtype=scores.dtype, device=scores.device)
+    top = top.scatter_reduce(0, groups, scores.detach(), "amax")
+    powers = torch.exp(scores - top[groups])
+    sums = torch.zeros(count, dtype=scores.dtype, device=scores.device)
+    return powers / sums.index_add(0, groups, powers)[groups]
+
+
+def _blocks(indptr: Tensor, edges_at_once: int) -> list[tuple[int, int]]:
+    """Runs of rows with at most so many entries together, or of one row that has more."""
+    ends = indptr.long().cpu()
+    blocks, start, rows = [], 0, ends.numel() - 1
+    while start < rows:
+        reach = int(torch.searchsorted(ends, int(ends[start]) + edges_at_once, right=True)) - 1
+        stop = min(max(reach, start + 1), rows)
+        blocks.append((start, stop))
+        start = stop
+    return blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +168,16 @@ class Twp(ModelLearner):
 
     def _learn(self, task: Task, progress: Progress) -> TwpLearned:
         before: TwpLearned | None = self.learned_
-        arrival = Arrival.of(self, task, before)
-        graph, classes = arrival.graph, arrival.classes
+        training = TaskTraining.of(self, task, before)
+        graph, classes = training.graph, training.classes
         penalty = before.penalty if before else None
-        model = arrival.train(progress, lambda step: self._loss(step, penalty))
+        model = training.train(progress, lambda step: self._loss(step, penalty))
         progress("importance", 0, 1)
         importance = self._importance(model, graph, task, classes)
         anchor = parameters_of(model.encoder, model.head)
         penalty = penalty.add(importance, anchor) if penalty else Penalty.of(importance, anchor)
         progress("importance", 1, 1)
-        return TwpLearned(classes, graph.num_features, arrival.t + 1, model, penalty)
+        return TwpLearned(classes, graph.num_features, training.t + 1, model, penalty)
 
     def _loss(self, step: Step, penalty: Penalty | None) -> Tensor:
         loss = cross_entropy(step)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from undrift.datasets.catalogue import DATASETS, Dataset, load_dataset
-from undrift.datasets.stand_ins import (
-    STAND_INS,
-    check_scale,
-    load_stand_in,
-    scaled_classes,
-    scaled_links,
-)
+from undrift.datasets.catalogue import BENCHMARKS, dataset_of_stream
+from undrift.datasets.dataset import Dataset
+from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_scale, load_stand_in
 from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -21,70 +17,64 @@ if TYPE_CHECKING:
 
 __all__ = ["STREAMS", "StreamInfo", "load_stream", "stream_info"]
 
-GENERATOR_SEED = 0
-"""A generated graph is one graph: a run's seed changes its split, never the data."""
-
-SYNTHETIC = Dataset(
-    name="synthetic",
-    title="Synthetic",
-    files=(),
-    nodes=3_000,
-    edges=24_000,
-    features=1_000,
-    classes=10,
-    licence="MIT",
-    source="nothing to download",
-)
-
 
 @dataclass(frozen=True)
 class StreamInfo:
     """What the tables say about a stream: a dataset, and how its classes become tasks.
 
-    Classes arrive in label order, the first `base` of them, then `increment` at a time;
-    `left_out` are classes that belong to no task. A `stand_in` imitates the dataset (see
-    `undrift.datasets.stand_ins`), at full size or at a smaller `scale`. `directed` keeps the
-    direction of edges that are otherwise made symmetric. `thin` takes training nodes out (see
-    `undrift.streams.thin`): they stay in the graph, in no task.
+    An `imitation` stands in for the dataset (see `undrift.datasets.stand_ins`), at full size or
+    at a smaller `scale`. `directed` keeps the direction of edges that are otherwise made
+    symmetric. `thin` takes training nodes out (see `undrift.streams.thin`): they stay in the
+    graph, in no task.
     """
 
     name: str
-    title: str
-    dataset: str
-    base: int
-    increment: int
-    left_out: tuple[int, ...] = ()
-    stand_in: bool = False
+    dataset: Dataset
+    imitation: StandIn | None = None
     scale: float = 1.0
     directed: bool = False
     thin: bool = False
 
     @property
-    def statistics(self) -> Dataset:
-        """The dataset with its published statistics."""
-        return SYNTHETIC if self.dataset == SYNTHETIC.name else DATASETS[self.dataset]
+    def stand_in(self) -> bool:
+        """Whether the data only imitates the dataset."""
+        return self.imitation is not None
+
+    @property
+    def title(self) -> str:
+        """Its name for reading, without an option."""
+        title = self.dataset.stream or self.dataset.title
+        return f"{title} {MARK}" if self.stand_in else title
+
+    @property
+    def base(self) -> int:
+        """Classes of the first task."""
+        return self.dataset.base
+
+    @property
+    def increment(self) -> int:
+        """Classes of every later task."""
+        return self.dataset.increment
 
     @property
     def nodes(self) -> int:
         """Nodes of the graph, those of classes left out among them."""
-        whole = self.scale == 1
-        return self.statistics.nodes if whole else sum(scaled_classes(self.dataset, self.scale))
+        return self.imitation.counts(self.scale)["nodes"] if self.imitation else self.dataset.nodes
 
     @property
     def edges(self) -> int:
         """Edges as published: directed for ogbn-arxiv, else an undirected one counts twice."""
-        whole = self.scale == 1
-        return self.statistics.edges if whole else 2 * scaled_links(self.dataset, self.scale)
+        return self.imitation.counts(self.scale)["edges"] if self.imitation else self.dataset.edges
 
     @property
     def features(self) -> int:
         """The width of a node's features."""
-        return self.statistics.features
+        return self.dataset.features
 
     @property
     def classes(self) -> int:
         """Classes used."""
-        return self.statistics.classes - len(self.left_out)
+        return self.dataset.classes - len(self.dataset.left_out)
 
     @property
     def tasks(self) -> int:
@@ -92,61 +82,69 @@ class StreamInfo:
         return 1 - (self.base - self.classes) // self.increment  # rounded up
 
     @property
+    def substitute(self) -> str | None:
+        """The stand-in that a plan may take in place of this stream, None where there is none."""
+        found = STAND_INS.get(self.dataset.name)
+        if self.stand_in or found is None:
+            return None
+        return f"{self.name}-{MARK}" + ("" if found.plan_scale == 1 else f"@{found.plan_scale:g}")
+
+    @property
     def file(self) -> str | None:
         """The first file needed to load it; None where all of it is generated."""
-        if self.stand_in:
-            return STAND_INS[self.dataset].file
-        return next(iter(self.statistics.names), None)
+        return self.imitation.file if self.imitation else next(iter(self.dataset.names), None)
 
     @property
     def source(self) -> str:
         """Where the graph comes from, in a few words."""
-        if self.stand_in:
-            return STAND_INS[self.dataset].parts
+        if self.imitation:
+            return self.imitation.parts
         if self.file is None:
-            return self.statistics.source
-        licence = self.statistics.licence
-        return f"{self.statistics.title} ({'licence ' if ' ' in licence else ''}{licence})"
+            return self.dataset.source
+        licence = self.dataset.licence
+        return f"{self.dataset.title} ({'licence ' if ' ' in licence else ''}{licence})"
 
     def on_disk(self) -> bool:
         """Whether the stream can be loaded now: what it needs is there, or it is generated."""
-        return STAND_INS[self.dataset].on_disk() if self.stand_in else self.statistics.on_disk()
+        return (self.imitation or self.dataset).on_disk()
+
+    def load_graph(self) -> tuple[Graph, dict[str, str]]:
+        """Its graph and where that comes from: one graph, which a run's seed does not change."""
+        options = {"directed": True} if self.directed else {}
+        if self.imitation:
+            return load_stand_in(self.dataset.name, scale=self.scale, **options)
+        return self.dataset.read(**options)
 
 
-_REDDIT_LEFT_OUT = (40,)
-"""The paper uses 40 of Reddit's 41 classes: after 20 + 10 x 2 the last one has no partner."""
+class _Streams(Mapping[str, StreamInfo]):
+    """Our streams, each with its stand-in after it, then those that other packages bring.
 
-STREAMS: dict[str, StreamInfo] = {
-    info.name: info
-    for info in (
-        StreamInfo("synthetic", "Synthetic", SYNTHETIC.name, 4, 2),
-        # the paper's four, each with its stand-in
-        StreamInfo("cs-cl", "CS-CL", "coauthor-cs", 5, 2),
-        StreamInfo("corafull-cl", "CoraFull-CL", "cora-full", 30, 2),
-        StreamInfo(
-            "corafull-cl-stand-in", "CoraFull-CL stand-in", "cora-full", 30, 2, stand_in=True
-        ),
-        StreamInfo("arxiv-cl", "Arxiv-CL", "ogbn-arxiv", 20, 2),
-        StreamInfo("arxiv-cl-stand-in", "Arxiv-CL stand-in", "ogbn-arxiv", 20, 2, stand_in=True),
-        StreamInfo("reddit-cl", "Reddit-CL", "reddit", 20, 2, _REDDIT_LEFT_OUT),
-        StreamInfo(
-            "reddit-cl-stand-in",
-            "Reddit-CL stand-in",
-            "reddit",
-            20,
-            2,
-            _REDDIT_LEFT_OUT,
-            stand_in=True,
-        ),
-        # more of the same kind
-        StreamInfo("physics-cl", "Physics-CL", "coauthor-physics", 2, 1),
-        StreamInfo("computers-cl", "Computers-CL", "amazon-computers", 4, 2),
-        StreamInfo("photo-cl", "Photo-CL", "amazon-photo", 4, 2),
-        StreamInfo("coraml-cl", "CoraML-CL", "cora-ml", 3, 2),
-        StreamInfo("citeseer-cl", "CiteSeer-CL", "citeseer-full", 2, 2),
-        StreamInfo("dblp-cl", "DBLP-CL", "dblp", 2, 1),
-    )
-}
+    An entry of another package is imported when it is asked for, and not to list the names.
+    """
+
+    def __iter__(self) -> Iterator[str]:
+        for name in BENCHMARKS.names():
+            yield name
+            if name in BENCHMARKS.own and BENCHMARKS.own[name].name in STAND_INS:
+                yield f"{name}-{MARK}"
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
+
+    def __getitem__(self, name: str) -> StreamInfo:
+        if name not in self and ":" not in name:
+            raise KeyError(name)
+        real = name.removesuffix(f"-{MARK}")
+        if name not in BENCHMARKS and real in BENCHMARKS.own:
+            dataset = dataset_of_stream(real)
+            return StreamInfo(name, dataset, STAND_INS[dataset.name])
+        return StreamInfo(name, dataset_of_stream(name))
+
+
+STREAMS: Mapping[str, StreamInfo] = _Streams()
 
 
 def stream_info(name: str) -> StreamInfo:
@@ -154,13 +152,14 @@ def stream_info(name: str) -> StreamInfo:
 
     `reddit-cl-stand-in@0.01` is a stand-in at a smaller scale (above 0, at most 1),
     `arxiv-cl@directed` keeps the direction of citations, which are otherwise made symmetric, and
-    `photo-cl@thin` is thinned until its tasks are as skewed as the worst of Arxiv-CL.
+    `photo-cl@thin` is thinned until its tasks are as skewed as the worst of Arxiv-CL. A stream of
+    another package goes by the name of its entry point, or as `package.module:NAME`.
 
     >>> stream_info("reddit-cl-stand-in@0.01").nodes
     2378
     """
     plain, at, option = name.partition("@")
-    if plain not in STREAMS:
+    if plain not in STREAMS and ":" not in plain:
         raise unknown_name("stream", name, STREAMS)
     info = STREAMS[plain]
     if not at:
@@ -197,16 +196,15 @@ def load_stream(
     'reddit-cl-stand-in@0.01'
     """
     info = _with_options(stream_info(name), scale=scale, directed=directed)
-    graph, provenance = _graph(info)
+    graph, provenance = info.load_graph()
     from undrift.streams.stream import TaskStream
 
     stream = TaskStream.from_graph(
-        _without(graph, info.left_out),
+        _without(graph, info.dataset.left_out),
         base=info.base,
         increment=info.increment,
         name=info.name,
         seed=seed,
-        stand_in=info.stand_in,
         provenance=provenance,
     )
     if not info.thin:
@@ -220,14 +218,13 @@ def _with_options(
     info: StreamInfo, *, scale: float | None = None, directed: bool = False
 ) -> StreamInfo:
     plain = info.name.partition("@")[0]
-    stand_in = STAND_INS.get(info.dataset)
-    if directed and not (stand_in is not None and stand_in.directed):
+    if directed and not info.dataset.directed:
         raise InputError(
             f"stream {plain!r} has no directed form, its edges go both ways; leave directed out"
         )
     if scale is not None:
         check_scale(scale, f"stream {plain!r}")
-        if scale != 1 and not (info.stand_in and stand_in is not None and stand_in.scalable):
+        if scale != 1 and not (info.imitation and info.imitation.scalable):
             raise InputError(
                 f"stream {plain!r} has one size; leave the scale out or take reddit-cl-stand-in"
             )
@@ -247,19 +244,6 @@ def _thinned(info: StreamInfo) -> StreamInfo:
             "one with two, as in photo-cl@thin"
         )
     return replace(info, name=f"{info.name}@thin", thin=True)
-
-
-def _graph(info: StreamInfo) -> tuple[Graph, dict[str, str]]:
-    if info.stand_in:
-        return load_stand_in(
-            info.dataset, scale=info.scale, directed=info.directed, seed=GENERATOR_SEED
-        )
-    if info.dataset == SYNTHETIC.name:
-        from undrift.datasets.synthetic import generate
-
-        call = f"undrift.datasets.synthetic.generate(seed={GENERATOR_SEED})"
-        return generate(seed=GENERATOR_SEED), {"generator": call}
-    return load_dataset(info.dataset, **({"directed": True} if info.directed else {}))
 
 
 def _without(graph: Graph, classes: tuple[int, ...]) -> Graph:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -12,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.errors import InputError, unknown_name
+from undrift.checks import checked
+from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.split import split_nodes
 from undrift.streams.summary import TaskSummary, summarise
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["TaskStream", "TaskSummary"]
 
 
+Order = Literal["label", "random"] | Sequence[int]
+
+
 @dataclass(frozen=True, eq=False)
 class TaskStream:
     """A class-incremental stream T_0, T_1, ... over one graph.
@@ -31,8 +34,9 @@ class TaskStream:
     `graph` is the whole graph with its true labels, for evaluation; a learner only ever sees
     `task(t)`. `classes` holds the classes of each task, no class twice. `train`, `val` and
     `test` are disjoint masks over `graph`. `fractions` is None where the masks were given and
-    not drawn. `stand_in` says that the data imitates a benchmark and is not it; `provenance`
-    says where it came from.
+    not drawn. `provenance` says where the data came from; `stand_in` in it says that the data
+    imitates a benchmark and is not it. `task_of` is the task of each node of `graph`, -1 for a
+    node that is in none. Edges between tasks are in no task's graph.
 
     Build one with `from_graph`, or from masks of your own:
     `TaskStream(graph, classes=((0, 1), (2, 3)), train=..., val=..., test=...)`.
@@ -46,13 +50,10 @@ class TaskStream:
     name: str = "custom"
     seed: int = 0
     fractions: tuple[float, ...] | None = None
-    inter_task_edges: Literal["drop"] = "drop"
-    stand_in: bool = False
     provenance: Mapping[str, str] = field(default_factory=dict)
+    task_of: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.inter_task_edges != "drop":
-            raise unknown_name("choice of inter_task_edges", self.inter_task_edges, ["drop"])
         flat = [c for classes in self.classes for c in classes]
         if not flat or not all(self.classes) or len(set(flat)) != len(flat) or min(flat) < 0:
             raise InputError(
@@ -67,7 +68,7 @@ class TaskStream:
                     f"the {split} mask of a stream must be {n} booleans, one per node, not "
                     f"{tuple(mask.shape)} of {mask.dtype}"
                 )
-        _labels(self.graph)
+        object.__setattr__(self, "task_of", _tasks(_labels(self.graph), self.classes))
 
     @classmethod
     def from_graph(
@@ -77,20 +78,17 @@ class TaskStream:
         base: int,
         increment: int,
         name: str = "custom",
-        order: Literal["label", "random"] | Sequence[int] = "label",
+        order: Order = "label",
         seed: int = 0,
         fractions: Sequence[float] = (0.6, 0.2, 0.2),
-        inter_task_edges: Literal["drop"] = "drop",
-        stand_in: bool = False,
         provenance: Mapping[str, str] | None = None,
     ) -> Self:
         """The first `base` classes, then `increment` at a time; the last task may be smaller.
 
         `order` is `label` (ascending ids), `random` (a permutation drawn from the seed) or the
         class ids in the order wanted. Every class is split into train, val and test by `seed`
-        (see `split_nodes`), whatever the order. Nodes labelled -1 belong to no task. Edges
-        between tasks are not in any task's graph. Cost: one pass over the labels; task graphs
-        are made when asked for.
+        (see `split_nodes`), whatever the order. Nodes labelled -1 belong to no task. Cost: one
+        pass over the labels; task graphs are made when asked for.
 
         >>> g = Graph.from_arrays(np.eye(30), [[0], [1]], labels=[0] * 10 + [1] * 10 + [2] * 10)
         >>> stream = TaskStream.from_graph(g, base=2, increment=1)
@@ -98,23 +96,13 @@ class TaskStream:
         (((0, 1), (2,)), 2)
         """
         labels = _labels(graph)
-        split = split_nodes(labels, seed=seed, fractions=fractions)
+        masks = _drawn(labels, seed, fractions)
         classes = _ordered(torch.unique(labels[labels >= 0]).tolist(), order, seed)
         _check_sizes(base, increment, len(classes))
         starts = [0, *range(base, len(classes), increment), len(classes)]
-        return cls(
-            graph=graph,
-            classes=tuple(tuple(classes[a:b]) for a, b in pairwise(starts)),
-            train=split.train.to(labels.device),
-            val=split.val.to(labels.device),
-            test=split.test.to(labels.device),
-            name=name,
-            seed=seed,
-            fractions=tuple(fractions),
-            inter_task_edges=inter_task_edges,
-            stand_in=stand_in,
-            provenance=dict(provenance or {}),
-        )
+        tasks = tuple(tuple(classes[a:b]) for a, b in pairwise(starts))
+        about = dict(provenance or {})
+        return cls(graph, tasks, *masks, name, seed, tuple(fractions), about)
 
     # what it is --------------------------------------------------------------------------
 
@@ -133,16 +121,10 @@ class TaskStream:
         """The classes of all tasks together."""
         return sum(len(classes) for classes in self.classes)
 
-    @cached_property
-    def task_of(self) -> Tensor:
-        """The task of each node of `graph`; -1 for a node that is in none."""
-        labels = _labels(self.graph)
-        # over the ids that occur, not up to the largest: ids may be sparse
-        present, place = torch.unique(labels, return_inverse=True)
-        table = torch.full_like(present, -1)
-        for t, classes in enumerate(self.classes):
-            table[torch.isin(present, torch.tensor(classes, device=labels.device))] = t
-        return table[place]
+    @property
+    def stand_in(self) -> bool:
+        """Whether the data only imitates a benchmark."""
+        return bool(self.provenance.get("stand_in"))
 
     # what arrives ------------------------------------------------------------------------
 
@@ -153,19 +135,15 @@ class TaskStream:
         nodes.
         """
         nodes = self.nodes([t])
+        part, test = self.graph.subgraph(nodes), self.test[nodes]
+        hidden = _labels(part).masked_fill(test, -1)
         return Task(
-            graph=self._visible.subgraph(nodes),
+            graph=Graph(part.features, part.adjacency, hidden),
             train=self.train[nodes],
             val=self.val[nodes],
-            test=self.test[nodes],
+            test=test,
             classes=self.classes[t],
         )
-
-    @cached_property
-    def _visible(self) -> Graph:
-        # hidden once for all tasks: no path from here to a task can carry a test label
-        hidden = _labels(self.graph).masked_fill(self.test, -1)
-        return Graph(self.graph.features, self.graph.adjacency, hidden)
 
     def nodes(self, tasks: Iterable[int]) -> Tensor:
         """The nodes of these tasks, as ascending indices into `graph`."""
@@ -200,7 +178,6 @@ class TaskStream:
         name: str = "custom",
         seed: int = 0,
         fractions: Sequence[float] = (0.6, 0.2, 0.2),
-        stand_in: bool = False,
         provenance: Mapping[str, str] | None = None,
     ) -> Self:
         """Tasks are periods: a class arrives in the period in which its first node appears.
@@ -219,19 +196,9 @@ class TaskStream:
 
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods)
-        split = split_nodes(labels, seed=seed, fractions=fractions)
-        return cls(
-            graph=graph,
-            classes=found.tasks,
-            train=split.train.to(labels.device),
-            val=split.val.to(labels.device),
-            test=split.test.to(labels.device),
-            name=name,
-            seed=seed,
-            fractions=tuple(fractions),
-            stand_in=stand_in,
-            provenance=dict(provenance or {}) | {"periods": str(found)},
-        )
+        masks = _drawn(labels, seed, fractions)
+        about = dict(provenance or {}) | {"periods": str(found)}
+        return cls(graph, found.tasks, *masks, name, seed, tuple(fractions), about)
 
     @classmethod
     def with_split(
@@ -241,7 +208,6 @@ class TaskStream:
         *,
         name: str = "custom",
         seed: int = 0,
-        stand_in: bool = False,
         provenance: Mapping[str, str] | None = None,
     ) -> Self:
         """The stream whose `saved_split` this is, over the same graph on any machine.
@@ -268,21 +234,12 @@ class TaskStream:
                 "the split is for other labels than the graph has, or for the same in another "
                 "order of the nodes; use the graph that was split"
             )
-        masks = (
-            torch.from_numpy(m).to(labels.device) for m in (split.train, split.val, split.test)
+        train, val, test = (
+            torch.from_numpy(mask).to(labels.device)
+            for mask in (split.train, split.val, split.test)
         )
-        train, val, test = masks
-        return cls(
-            graph=graph,
-            classes=split.classes,
-            train=train,
-            val=val,
-            test=test,
-            name=name,
-            seed=seed,
-            stand_in=stand_in,
-            provenance=dict(provenance or {}),
-        )
+        about = dict(provenance or {})
+        return cls(graph, split.classes, train, val, test, name, seed, provenance=about)
 
     def saved_split(self) -> SavedSplit:
         """The classes of every task and the masks, to be kept by `save_split`."""
@@ -301,16 +258,30 @@ def _labels(graph: Graph) -> Tensor:
     return graph.labels
 
 
-def _ordered(classes: list[int], order: str | Sequence[int], seed: int) -> list[int]:
-    if isinstance(order, str):
-        if order == "label":
-            return classes
-        if order == "random":
-            # another sequence than any class's split, which is drawn from [seed, class]
-            generator = np.random.default_rng([seed, 0, len(classes)])
-            return [int(c) for c in generator.permutation(classes)]
-        raise unknown_name("order", order, ["label", "random"])
-    wanted = [int(c) for c in order]
+def _tasks(labels: Tensor, classes: Sequence[Sequence[int]]) -> Tensor:
+    """The task of each node; -1 for a node that is in none."""
+    # over the ids that occur, not up to the largest: ids may be sparse
+    present, place = torch.unique(labels, return_inverse=True)
+    table = torch.full_like(present, -1)
+    for t, wanted in enumerate(classes):
+        table[torch.isin(present, torch.tensor(wanted, device=labels.device))] = t
+    return table[place]
+
+
+def _drawn(labels: Tensor, seed: int, fractions: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
+    train, val, test = split_nodes(labels, seed=seed, fractions=fractions)
+    return train.to(labels.device), val.to(labels.device), test.to(labels.device)
+
+
+def _ordered(classes: list[int], order: Order, seed: int) -> list[int]:
+    order = checked("order", Order, order)
+    if order == "label":
+        return classes
+    if order == "random":
+        # another sequence than any class's split, which is drawn from [seed, class]
+        generator = np.random.default_rng([seed, 0, len(classes)])
+        return [int(c) for c in generator.permutation(classes)]
+    wanted: list[int] = list(order)
     if sorted(wanted) != classes:
         missing = sorted(set(classes) - set(wanted))
         extra = sorted(set(wanted) - set(classes))
@@ -323,6 +294,7 @@ def _ordered(classes: list[int], order: str | Sequence[int], seed: int) -> list[
 
 
 def _check_sizes(base: int, increment: int, classes: int) -> None:
+    base, increment = checked("base", int, base), checked("increment", int, increment)
     if not 1 <= base <= classes:
         raise InputError(
             f"base must be between 1 and the {classes} classes of the graph, not {base}"

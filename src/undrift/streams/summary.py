@@ -1,4 +1,4 @@
-"""`TaskSummary`: what a table says about a task, counted without making its graph."""
+"""What a table says about the tasks of a stream, counted without making their graphs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ class TaskSummary:
 
     Edges are directed (an undirected one counts twice). `dropped` are the edges that end at one
     of the task's nodes but start outside the task, so those that its graph leaves out.
-    `imbalance` is rho_t, the nodes of the largest class over those of the smallest (eq.
-    `imbalance` of the paper). It counts all nodes of the task: the published figures of
-    Arxiv-CL come out so, and not from the training nodes alone.
+    `imbalance` is rho_t (see `imbalance_of`).
     """
 
     task: int
@@ -51,29 +49,20 @@ def summarise(stream: TaskStream) -> list[TaskSummary]:
         for inside in (known, *(known & mask for mask in masks))
     )
     kept, dropped = _count_edges(graph, task_of, tasks)
-    imbalance = imbalance_of(stream)
-    rows = []
-    for t, classes in enumerate(stream.classes):
-        rows.append(
-            TaskSummary(
-                task=t,
-                classes=classes,
-                nodes=nodes[t],
-                train=train[t],
-                val=val[t],
-                test=test[t],
-                edges=kept[t],
-                dropped=dropped[t],
-                imbalance=imbalance[t],
-            )
-        )
-    return rows
+    return [
+        TaskSummary(t, classes, nodes[t], train[t], val[t], test[t], kept[t], dropped[t], rho)
+        for t, (classes, rho) in enumerate(zip(stream.classes, imbalance_of(stream), strict=True))
+    ]
 
 
 def imbalance_of(stream: TaskStream) -> list[float]:
-    """rho_t of every task (see `TaskSummary`); infinite where a class has no node."""
-    given = stream.graph.labels
-    labels = np.empty(0) if given is None else given.cpu().numpy()
+    """rho_t of every task: the nodes of its largest class over those of its smallest.
+
+    All nodes count (eq. `imbalance` of the paper): the published figures of Arxiv-CL come out
+    so, and not from the training nodes alone. Infinite where a class has no node. Cost: one
+    sort of the labels.
+    """
+    labels = np.empty(0) if stream.graph.labels is None else stream.graph.labels.cpu().numpy()
     present, counts = np.unique(labels, return_counts=True)
     size = dict(zip(present.tolist(), counts.tolist(), strict=True))
     sizes = [[size.get(c, 0) for c in classes] for classes in stream.classes]

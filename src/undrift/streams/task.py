@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -13,14 +14,19 @@ from undrift.graphs import Graph
 __all__ = ["Task"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Task:
     """A task T_t = {G_t, Y_t} of the stream.
 
     `graph` holds this task's nodes only; edges to other tasks are not in it. `train`, `val` and
-    `test` are disjoint boolean masks over its nodes. `classes` are the classes that arrive with
-    the task. Labels of test nodes are not in it (-1): a learner cannot look at what it does not
-    have.
+    `test` are disjoint boolean masks over its nodes; without `val` or `test`, no node is in it.
+    `classes` are the classes that arrive with the task, those of the training nodes where they
+    are not given. Labels of test nodes are not in it (-1): a learner cannot look at what it does
+    not have.
+
+    >>> graph = Graph.from_arrays(torch.eye(3), [[0], [1]], labels=[4, 2, -1])
+    >>> Task(graph, train=torch.tensor([True, True, False])).classes
+    (2, 4)
     """
 
     graph: Graph
@@ -29,43 +35,55 @@ class Task:
     test: Tensor
     classes: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        n = self.graph.num_nodes
-        if n == 0 or not self.classes:
-            raise InputError(
-                f"an empty task ({n} nodes, {len(self.classes)} classes) cannot be learned; "
-                "leave it out of the stream"
-            )
-        if len(set(self.classes)) != len(self.classes) or min(self.classes) < 0:
-            raise InputError(f"a task's classes must be different ids from 0, not {self.classes}")
-        masks = {"train": self.train, "val": self.val, "test": self.test}
-        for name, mask in masks.items():
-            if mask.dtype != torch.bool or mask.shape != (n,):
-                raise InputError(
-                    f"the {name} mask must be {n} booleans, one per node, not "
-                    f"{tuple(mask.shape)} of {mask.dtype}"
-                )
-        if bool((self.train & self.val | self.train & self.test | self.val & self.test).any()):
-            raise InputError("the train, val and test masks overlap; a node belongs to one of them")
-        if not bool(self.train.any()):
-            raise InputError("a task without training nodes cannot be learned; set its train mask")
-        self._check_labels()
-
-    def _check_labels(self) -> None:
-        if self.graph.labels is None:
+    def __init__(
+        self,
+        graph: Graph,
+        train: Tensor,
+        val: Tensor | None = None,
+        test: Tensor | None = None,
+        classes: Iterable[int] | None = None,
+    ) -> None:
+        nowhere = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+        masks = {"train": train, "val": nowhere if val is None else val}
+        masks["test"] = nowhere if test is None else test
+        _check_masks(masks, graph.num_nodes)
+        if graph.labels is None:
             raise InputError("a task's graph needs labels for its training nodes")
-        known = self.graph.labels[self.train | self.val]
-        wanted = torch.tensor(self.classes, device=known.device)
-        strange = known[~torch.isin(known, wanted)]
-        if strange.numel():
+        if classes is None:
+            classes = [c for c in graph.labels[train].unique().tolist() if c >= 0]
+        _check_classes(tuple(classes), graph.labels[train], graph.labels[masks["val"]])
+        for name, value in {"graph": graph, **masks, "classes": tuple(classes)}.items():
+            object.__setattr__(self, name, value)
+
+
+def _check_masks(masks: Mapping[str, Tensor], n: int) -> None:
+    for name, mask in masks.items():
+        if mask.dtype != torch.bool or mask.shape != (n,):
             raise InputError(
-                f"label {int(strange[0])} is outside the task's classes {self.classes}; add the "
-                "class to the task or take its nodes out of train and val"
+                f"the {name} mask must be {n} booleans, one per node, not {tuple(mask.shape)} of "
+                f"{mask.dtype}"
             )
-        present = self.graph.labels[self.train]
-        missing = [c for c in self.classes if not bool((present == c).any())]
-        if missing:
-            raise InputError(
-                f"class {missing[0]} of the task has no training node; leave the class out or "
-                "move some of its nodes to train"
-            )
+    if bool((torch.stack(list(masks.values())).sum(dim=0) > 1).any()):
+        raise InputError("the train, val and test masks overlap; a node belongs to one of them")
+    if not bool(masks["train"].any()):
+        raise InputError(
+            "a task without training nodes cannot be learned; set its train mask or leave it out"
+        )
+
+
+def _check_classes(classes: tuple[int, ...], train: Tensor, val: Tensor) -> None:
+    if not classes or len(set(classes)) != len(classes) or min(classes) < 0:
+        raise InputError(f"a task needs one or more different class ids from 0, not {classes}")
+    known = torch.cat([train, val])
+    strange = known[~torch.isin(known, torch.tensor(classes, device=known.device))]
+    if strange.numel():
+        raise InputError(
+            f"label {int(strange[0])} is outside the task's classes {classes}; add the class to "
+            "the task or take its nodes out of train and val"
+        )
+    missing = [c for c in classes if not bool((train == c).any())]
+    if missing:
+        raise InputError(
+            f"class {missing[0]} of the task has no training node; leave the class out or move "
+            "some of its nodes to train"
+        )

@@ -118,7 +118,10 @@ def test_generating_leaves_the_global_generators_alone():
 
 def test_the_provenance_is_the_call():
     _, provenance = load_stand_in("reddit", scale=0.01, seed=4)
-    assert provenance == {"generator": "undrift.datasets.stand_ins.reddit.make(scale=0.01, seed=4)"}
+    assert provenance == {
+        "stand_in": "all generated",
+        "generator": "undrift.datasets.stand_ins.reddit.make(scale=0.01, seed=4)",
+    }
 
 
 # arxiv and corafull, on small files of the same layout ---------------------------------------
@@ -131,7 +134,7 @@ def arxiv_file(monkeypatch, tmp_path):
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(5), sizes))
     np.savez(tmp_path / "arxiv_labels_split.npz", label=labels.astype(np.int16))
     changed = dataclasses.replace(DATASETS["ogbn-arxiv"], nodes=4000, edges=28_000, classes=5)
-    monkeypatch.setitem(catalogue.DATASETS, "ogbn-arxiv", changed)
+    monkeypatch.setitem(catalogue.OWN, "arxiv-cl", changed)
     monkeypatch.setattr(arxiv, "PAIRS", 27_800)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     return labels
@@ -191,7 +194,7 @@ def cora_file(monkeypatch, tmp_path):
     changed = dataclasses.replace(
         DATASETS["cora-full"], nodes=n, edges=2 * n, classes=4, features=3000
     )
-    monkeypatch.setitem(catalogue.DATASETS, "cora-full", changed)
+    monkeypatch.setitem(catalogue.OWN, "corafull-cl", changed)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     return tmp_path / "cora_full_topology.npz"
 
@@ -220,8 +223,8 @@ def test_words_of_corafull_follow_zipf_and_tell_classes_apart(cora_file):
 
 def test_a_file_with_other_statistics_does_not_pass(monkeypatch, cora_file):
     wrong = dataclasses.replace(catalogue.DATASETS["cora-full"], edges=126_842)
-    monkeypatch.setitem(catalogue.DATASETS, "cora-full", wrong)
-    wanted = "stand-in for cora-full has 800 edges instead of 126,842; check cora_full_topology"
+    monkeypatch.setitem(catalogue.OWN, "corafull-cl", wrong)
+    wanted = "the stand-in for it has 800 edges instead of the 126,842 of cora-full; check cora"
     with pytest.raises(InputError, match=wanted):
         load_stand_in("cora-full")
 

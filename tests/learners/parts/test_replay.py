@@ -12,9 +12,8 @@ from torch.nn import functional
 from undrift.encoders.training import Step
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.model import Model
 from undrift.learners.parts.replay import Buffer, edge_free, replayed
+from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.sparse import Csr
 from undrift.storage.state import pack, unpack
 from undrift.testing.graphs import tiny_graph

@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile
+from undrift.datasets import Dataset, RemoteFile
+from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.check import CheckedFile
 from undrift.reporting.terminal.data_tables import data_table, files_table
 

@@ -9,6 +9,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from undrift.datasets.catalogue import OWN
+from undrift.datasets.stand_ins import STAND_INS
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.result import Result
 from undrift.learners.registry import METHODS
@@ -142,7 +144,7 @@ def test_a_stream_on_disk_and_a_stand_in_are_marked() -> None:
         def on_disk(self) -> bool:
             return True
 
-    info = Here("x-stand-in", "X stand-in", "cora-full", 30, 2, stand_in=True)
+    info = Here("x-stand-in", OWN["corafull-cl"], STAND_INS["cora-full"])
     line = shown(streams_table([info]))[-1]
     assert "  yes  " in line
     assert line.endswith("real links and labels (stand-in)")

@@ -74,7 +74,7 @@ def test_the_header_has_the_statistics_and_where_the_data_comes_from() -> None:
 
 
 def test_the_header_of_a_stand_in_says_so_first() -> None:
-    stream = replace(tiny_stream(), name="mine-stand-in", stand_in=True)
+    stream = replace(tiny_stream(), name="mine-stand-in", provenance={"stand_in": "in part"})
     first = stream_header(stream, stream.describe())[0]
     assert first == "mine-stand-in (stand-in: this data imitates the benchmark)"
 

@@ -1,18 +1,19 @@
 """Stand-ins: generated graphs of the size and shape of datasets that are not at hand.
 
-What can be real is real (see `StandIn`); the rest is drawn from a seed. Reading the list and the
-sizes needs neither torch, numpy nor a data file.
+What can be real is real (see `StandIn`); the rest is drawn from a seed. Whatever is made of one
+carries `provenance["stand_in"]`, which says how much of it is real; `marked` words it in titles.
+Reading the list and the sizes needs neither torch, numpy nor a data file.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from undrift.datasets.catalogue import DATASETS
+from undrift.datasets.dataset import check_statistics
 from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -20,7 +21,27 @@ if TYPE_CHECKING:
 
     from undrift.graphs import Graph
 
-__all__ = ["STAND_INS", "StandIn", "check_scale", "load_stand_in", "scaled_classes", "scaled_links"]
+__all__ = [
+    "MARK",
+    "STAND_INS",
+    "StandIn",
+    "check_scale",
+    "load_stand_in",
+    "marked",
+    "scaled_classes",
+    "scaled_links",
+]
+
+MARK = "stand-in"
+
+
+def marked(title: str, stand_in: object = True) -> str:
+    """A title that says once that its data is a stand-in, where it is one.
+
+    >>> marked("Reddit-CL"), marked("Reddit-CL stand-in"), marked("CS-CL", False)
+    ('Reddit-CL (stand-in)', 'Reddit-CL stand-in', 'CS-CL')
+    """
+    return f"{title} ({MARK})" if stand_in and MARK not in title.lower() else title
 
 
 @dataclass(frozen=True)
@@ -29,7 +50,8 @@ class StandIn:
 
     `file` is the data file with its real part, None where nothing is real; `parts` says how
     much of it is real. `maker` is the module whose `make(path, scale, directed, seed)` returns
-    the graph and the number of edges to compare with the dataset's.
+    the graph and the number of edges to compare with the dataset's. A plan that takes it in
+    place of the dataset takes it at `plan_scale`; one that is `scalable` has other sizes too.
     """
 
     dataset: str
@@ -37,7 +59,7 @@ class StandIn:
     parts: str
     maker: str
     scalable: bool = False
-    directed: bool = False
+    plan_scale: float = 1.0
 
     def on_disk(self) -> bool:
         """Whether it can be generated now: its real part is there, or it has none."""
@@ -45,13 +67,24 @@ class StandIn:
 
         return self.file is None or (data_folder() / self.file).is_file()
 
+    def counts(self, scale: float = 1.0) -> dict[str, int]:
+        """The statistics of the dataset, or what is left of them at a smaller scale."""
+        dataset = DATASETS[self.dataset]
+        whole = scale == 1
+        return {
+            "nodes": dataset.nodes if whole else sum(scaled_classes(self.dataset, scale)),
+            "edges": dataset.edges if whole else 2 * scaled_links(self.dataset, scale),
+            "features": dataset.features,
+            "classes": dataset.classes,
+        }
+
 
 STAND_INS: dict[str, StandIn] = {
     stand_in.dataset: stand_in
     for stand_in in (
         StandIn("cora-full", "cora_full_topology.npz", "real links and labels", "cora_full"),
-        StandIn("ogbn-arxiv", "arxiv_labels_split.npz", "real labels", "arxiv", directed=True),
-        StandIn("reddit", None, "all generated", "reddit", scalable=True),
+        StandIn("ogbn-arxiv", "arxiv_labels_split.npz", "real labels", "arxiv"),
+        StandIn("reddit", None, "all generated", "reddit", scalable=True, plan_scale=0.05),
     )
 }
 
@@ -59,25 +92,28 @@ STAND_INS: dict[str, StandIn] = {
 def load_stand_in(
     name: str, *, scale: float = 1.0, directed: bool = False, seed: int = 0
 ) -> tuple[Graph, dict[str, str]]:
-    """The stand-in for a dataset, and its provenance: the call, and the file of its real part.
+    """The stand-in for a dataset, and its provenance: how much is real, the call, the real file.
 
     The same arguments give the same graph. It is checked against the dataset's statistics, or
     what is left of them at a smaller `scale`. What takes long to draw is cached on disk.
 
-    >>> graph, _ = load_stand_in("reddit", scale=0.01)
-    >>> graph
-    Graph(2378 nodes, 23780 edges, 602 features dense, 41 classes)
+    >>> graph, provenance = load_stand_in("reddit", scale=0.01)
+    >>> graph, provenance["stand_in"]
+    (Graph(2378 nodes, 23780 edges, 602 features dense, 41 classes), 'all generated')
     """
     if name not in STAND_INS:
-        raise unknown_name("stand-in", name, STAND_INS)
+        raise unknown_name(MARK, name, STAND_INS)
     stand_in = STAND_INS[name]
     _check_options(stand_in, scale, directed, seed)
     options = {"scale": scale} if stand_in.scalable else {}
-    options |= {"directed": directed} if stand_in.directed else {}
+    options |= {"directed": directed} if DATASETS[name].directed else {}
     call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
-    provenance = {"generator": f"undrift.datasets.stand_ins.{stand_in.maker}.make({call})"}
-    graph, edges = _maker(stand_in)(_real_part(stand_in, provenance), scale, directed, seed)
-    _check_statistics(graph, edges, stand_in, scale)
+    maker = import_module(f"{__name__}.{stand_in.maker}")
+    provenance = {"stand_in": stand_in.parts, "generator": f"{maker.__name__}.make({call})"}
+    graph, edges = maker.make(_real_part(stand_in, provenance), scale, directed, seed)
+    way = f"check {stand_in.file or 'the generator'}"
+    counts = stand_in.counts(scale)
+    check_statistics(graph, edges, counts, name=name, holder=f"the {MARK} for it", way=way)
     return graph, provenance
 
 
@@ -90,13 +126,6 @@ def _real_part(stand_in: StandIn, provenance: dict[str, str]) -> Path | None:
     path = find_file(stand_in.file)
     provenance[stand_in.file] = check_recorded(path)
     return path
-
-
-def _maker(stand_in: StandIn) -> Callable[..., tuple[Graph, int]]:
-    make: Callable[..., tuple[Graph, int]] = import_module(
-        f"undrift.datasets.stand_ins.{stand_in.maker}"
-    ).make
-    return make
 
 
 # sizes -----------------------------------------------------------------------------------
@@ -150,31 +179,11 @@ def check_scale(scale: float, name: str) -> None:
 
 
 def _check_options(stand_in: StandIn, scale: float, directed: bool, seed: int) -> None:
-    name = f"the stand-in for {stand_in.dataset}"
+    name = f"the {MARK} for {stand_in.dataset}"
     check_scale(scale, name)
     if scale != 1 and not stand_in.scalable:
         raise InputError(f"{name} has one size, because its labels are real; leave the scale out")
-    if directed and not stand_in.directed:
+    if directed and not DATASETS[stand_in.dataset].directed:
         raise InputError(f"{name} has no directed form; leave directed out")
     if seed < 0:
         raise InputError(f"the seed of {name} must be 0 or more, not {seed}")
-
-
-def _check_statistics(graph: Graph, edges: int, stand_in: StandIn, scale: float) -> None:
-    dataset = DATASETS[stand_in.dataset]
-    labels = graph.labels
-    classes = 0 if labels is None else int(labels[labels >= 0].unique().numel())
-    whole = scale == 1
-    nodes = dataset.nodes if whole else sum(scaled_classes(dataset.name, scale))
-    links = dataset.edges if whole else 2 * scaled_links(dataset.name, scale)
-    for what, found, wanted in (
-        ("nodes", graph.num_nodes, nodes),
-        ("edges", edges, links),
-        ("features", graph.num_features, dataset.features),
-        ("classes", classes, dataset.classes),
-    ):
-        if found != wanted:
-            raise InputError(
-                f"the stand-in for {dataset.name} has {found:,} {what} instead of {wanted:,}; "
-                f"check {stand_in.file or 'the generator'}"
-            )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from undrift.experiments.flat import each_metric, flat, plain_params
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
@@ -28,11 +31,10 @@ def run_name(spec: RunSpec) -> str:
 def settings(spec: RunSpec) -> dict[str, str | int | float | bool]:
     """What decides a run, flat: hyperparameters that are no plain number or text are JSON."""
     plain = {
-        name: value if isinstance(value, str | int | float) else json.dumps(value)
-        for name, value in spec.params.items()
+        f"param.{name}": value if isinstance(value, str | int | float) else json.dumps(value)
+        for name, value in plain_params(spec).items()
     }
-    about = {name: getattr(spec, name) for name in ("stream", "method", "seed", "protocol")}
-    return {**{f"param.{name}": value for name, value in plain.items()}, **about}
+    return plain | {name: getattr(spec, name) for name in ("stream", "method", "seed", "protocol")}
 
 
 def of_task(t: int, evaluation: Evaluation) -> dict[str, float]:
@@ -52,22 +54,17 @@ def of_task(t: int, evaluation: Evaluation) -> dict[str, float]:
 
 def final(result: Result) -> dict[str, float]:
     """The measures of a finished run."""
-    found: dict[str, float] = {}
-    for split, graded in (("test", result.metrics), ("val", result.validation)):
-        if graded is not None:
-            by_class, by_node = graded.by_class.model_dump(), graded.by_node.model_dump()
-            found |= {f"final.{split}.{name}": value for name, value in by_class.items()}
-            found |= {f"final.{split}.{name}_node": value for name, value in by_node.items()}
-    cost = result.cost
-    found |= {f"cost.seconds_{phase}": spent for phase, spent in cost.seconds.items()}
-    found["cost.state_mb"] = cost.state_mb
-    if cost.peak_memory_mb is not None:
-        found["cost.peak_memory_mb"] = cost.peak_memory_mb
-    if result.drift and result.drift[-1] is not None:
-        found["final.drift"] = result.drift[-1]
+    row = flat(result)
+    found: dict[str, Any] = {
+        f"final.{split}.{key}{'_node' if by == 'node' else ''}": value
+        for (split, by), key, value in each_metric(result)
+    }
+    found |= {f"cost.seconds_{phase}": spent for phase, spent in result.cost.seconds.items()}
+    found |= {f"cost.{name}": row[name] for name in ("state_mb", "peak_memory_mb")}
+    found["final.drift"] = row["drift_last"]
     return _finite(found)
 
 
-def _finite(found: dict[str, float]) -> dict[str, float]:
+def _finite(found: Mapping[str, Any]) -> dict[str, float]:
     # a tool draws or stores other numbers wrongly, or refuses all of them for one
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    return {n: value for n, value in found.items() if value is not None and math.isfinite(value)}

@@ -7,11 +7,10 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undrift.errors import InputError
 from undrift.experiments.tracking.measures import final, of_task, run_name, settings
 from undrift.storage.files import make_folder
 from undrift.storage.lock import alone
@@ -95,7 +94,8 @@ class MlflowTracker:
         if address:
             return MlflowClient(tracking_uri=address)
         folder = make_folder(self._folder).resolve()
-        with _in_turn(folder / ".mlflow.lock"):  # the first to come makes the tables
+        lock, what = folder / ".mlflow.lock", "making the MLflow database"
+        with alone(lock, what, patience=_PATIENCE_S):  # the first to come makes the tables
             client = MlflowClient(tracking_uri=f"sqlite:///{folder.as_posix()}/mlflow.db")
             client.search_experiments(max_results=1)
         return client
@@ -119,22 +119,6 @@ class MlflowTracker:
         same = f"tags.`{_ID}` = '{run}' and attributes.status = 'RUNNING'"
         for old in self._client.search_runs([experiment], filter_string=same):
             self._client.set_terminated(old.info.run_id, "KILLED")
-
-
-@contextmanager
-def _in_turn(path: Path) -> Iterator[None]:
-    """Hold a lock that other workers hold for a few seconds at most."""
-    last = time.monotonic() + _PATIENCE_S
-    with ExitStack() as held:
-        while True:
-            try:
-                held.enter_context(alone(path, "making the MLflow database"))
-                break
-            except InputError:
-                if time.monotonic() > last:
-                    raise
-                time.sleep(0.1)
-        yield
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from undrift.encoders.encoder import whole_graph
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.backbone import columns_of
-from undrift.learners.parts.model import Model
+from undrift.learners.parts.training.backbone import Model, columns_of
 from undrift.sparse import Csr
 
 __all__ = ["Buffer", "edge_free", "replayed"]

@@ -12,7 +12,7 @@ from undrift.formatting import size
 from undrift.reporting.terminal.run_tables import plain_table
 
 if TYPE_CHECKING:
-    from undrift.datasets.catalogue import Dataset
+    from undrift.datasets import Dataset
     from undrift.datasets.check import CheckedFile
 
 __all__ = ["data_table", "files_table"]

@@ -1,0 +1,122 @@
+"""Values held to their annotated types: Python itself would take anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from undrift.errors import InputError, unknown_name
+
+__all__ = ["check_fields", "checked", "field_types"]
+
+_WORDS: dict[Any, tuple[str, str]] = {
+    bool: ("true or false", "true or false each"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a finite number", "finite numbers"),
+    str: ("a text", "texts"),
+    NoneType: ("none", "none each"),
+}
+_MISFIT = object()
+
+
+def checked(name: str, hint: Any, value: Any) -> Any:
+    """The value, if it is of the type that `hint` says; else an `InputError` of one sentence.
+
+    A whole number is a number, a list a tuple, one value a tuple of one, an array of numpy or
+    torch the list of its values. A boolean is no number, and numbers are finite. Of a type that
+    is not made of plain values and classes everything passes.
+
+    >>> checked("hidden", tuple[int, ...], [64, 64]), checked("gamma", float, 1)
+    ((64, 64), 1)
+    >>> checked("hidden", tuple[int, ...], "64")
+    Traceback (most recent call last):
+    undrift.errors.InputError: hidden must be whole numbers, not '64'
+    """
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    found = _fitted(hint, plain)
+    if found is not _MISFIT:
+        return found
+    choices = [choice for member in _members(hint) for choice in _choices(member)]
+    if choices and isinstance(value, str):
+        raise unknown_name(name, value, choices)
+    raise InputError(f"{name} must be {_described(hint)}, not {value!r}")
+
+
+def check_fields(thing: Any) -> None:
+    """Hold the fields of a dataclass, frozen or not, to their types."""
+    kind: type = type(thing)
+    for name, hint in field_types(kind).items():
+        object.__setattr__(thing, name, checked(name, hint, getattr(thing, name)))
+
+
+@lru_cache(maxsize=256)
+def field_types(kind: type) -> dict[str, Any]:
+    """The annotated type of each field that a dataclass takes."""
+    try:
+        hints = get_type_hints(kind)
+    except NameError as error:
+        raise InputError(
+            f"the types of {kind.__name__}'s fields cannot be read ({error}); import them where "
+            "the class is defined, not only for type checkers"
+        ) from error
+    return {f.name: hints[f.name] for f in fields(kind) if f.init}
+
+
+def _fitted(hint: Any, value: Any) -> Any:
+    """The value as this type has it, or `_MISFIT`."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        found = (_fitted(member, value) for member in get_args(hint))
+        return next((fit for fit in found if fit is not _MISFIT), _MISFIT)
+    if origin in (tuple, Sequence):
+        return _fitted_parts(hint, value)
+    if origin is Literal:
+        fits = any(value == choice and type(value) is type(choice) for choice in get_args(hint))
+    elif hint is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        fits = number and math.isfinite(value)
+    elif hint is int:
+        fits = isinstance(value, int) and not isinstance(value, bool)
+    else:
+        kind = NoneType if hint is None else hint
+        fits = kind is Any or not isinstance(kind, type) or isinstance(value, kind)
+    return value if fits else _MISFIT
+
+
+def _fitted_parts(hint: Any, value: Any) -> Any:
+    arguments = get_args(hint)
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    parts = value if several else (value,)
+    kinds = arguments
+    if get_origin(hint) is Sequence or Ellipsis in arguments:
+        kinds = arguments[:1] * len(parts)
+    found = [_fitted(kind, part) for kind, part in zip(kinds, parts, strict=False)]
+    if len(kinds) != len(parts) or any(part is _MISFIT for part in found):
+        return _MISFIT
+    return value if isinstance(value, tuple) else tuple(found)  # a tuple stays the one it is
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _choices(hint: Any) -> tuple[str, ...]:
+    return tuple(map(str, get_args(hint))) if get_origin(hint) is Literal else ()
+
+
+def _described(hint: Any, place: int = 0) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(_described(member, place) for member in get_args(hint))
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(_choices(hint))}"
+    if get_origin(hint) in (tuple, Sequence):
+        arguments = get_args(hint)
+        if get_origin(hint) is Sequence or Ellipsis in arguments:
+            return _described(arguments[0], 1)
+        return f"{len(arguments)} values ({', '.join(map(_described, arguments))})"
+    kind = NoneType if hint is None else hint
+    return _WORDS[kind][place] if kind in _WORDS else f"a {getattr(kind, '__name__', kind)}"

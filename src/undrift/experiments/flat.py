@@ -1,0 +1,113 @@
+"""A result as one flat row: the only place that says which columns there are. Without torch."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from undrift.evaluation.metrics import METRICS
+from undrift.experiments.result import Result
+from undrift.experiments.spec import RunSpec
+from undrift.learners.registry import METHODS
+
+__all__ = ["Row", "Value", "each_metric", "flat", "place_of", "plain_params", "standing_columns"]
+
+Value = str | int | float | bool | None
+Row = dict[str, Value]
+
+_GRADES = {("test", "class"): "", ("test", "node"): "node_"}
+_GRADES |= {("val", "class"): "val_", ("val", "node"): "val_node_"}
+
+
+def standing_columns() -> tuple[str, ...]:
+    """Every column in its order; a name that ends in _ stands for all that begin with it."""
+    return (
+        *("id", "stream", "stand_in", "method", "seed", "protocol", "device", "params", "param_"),
+        *("tasks", *(prefix + key for prefix in _GRADES.values() for key in METRICS)),
+        *("drift_last", "seconds_total", "seconds_", "peak_memory_mb", "state_mb", "threads"),
+        *("keeps_examples", "version_", "data_sha256", "split_sha256"),
+    )
+
+
+def place_of(column: str, standing: tuple[str, ...]) -> tuple[int, str]:
+    """Where a column stands; those of a group by their names."""
+    if column in standing:
+        return standing.index(column), ""
+    group = next(name for name in standing if name.endswith("_") and column.startswith(name))
+    return standing.index(group), column
+
+
+def flat(result: Result, run: str | None = None) -> Row:
+    """One run as a flat row; `run` is its id, where that is known.
+
+    A metric's key alone is by class on the test nodes; `node_` before it means by node, `val_`
+    on the validation nodes. `params` is the JSON of the hyperparameters that differ from the
+    method's defaults, and `param_<name>` has each. `drift_last` is the drift after the last
+    task, `seconds_total` and `seconds_<phase>` are the time, and `keeps_examples` is what the
+    registry says of the method. What is not a finite number is None.
+    """
+    spec, cost = result.spec, result.cost
+    known = METHODS.get(spec.method)
+    row: Row = {
+        "id": run or spec.id,
+        "stream": spec.stream,
+        "stand_in": result.stand_in,
+        "method": spec.method,
+        "seed": spec.seed,
+        "protocol": spec.protocol,
+        "device": spec.device,
+        "params": json.dumps(spec.params, sort_keys=True),
+        "tasks": len(result.matrix.by_class),
+        "drift_last": result.drift[-1] if result.drift else None,
+        "peak_memory_mb": cost.peak_memory_mb,
+        "state_mb": cost.state_mb,
+        "threads": cost.threads,
+        "keeps_examples": None if known is None else known.keeps_examples,
+        "data_sha256": _data_sha256(result),
+        "split_sha256": _text(result.provenance.get("split_sha256")),
+    }
+    row |= {_GRADES[grade] + key: value for grade, key, value in each_metric(result)}
+    row |= {_name("param_", name): value for name, value in plain_params(spec).items()}
+    row |= {_name("seconds_", phase): value for phase, value in cost.seconds.items()}
+    row |= {_name("version_", package): text for package, text in result.versions.items()}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def each_metric(result: Result) -> Iterator[tuple[tuple[str, str], str, float | None]]:
+    """Every metric that is known here: ((split, by), key, value), None where it is not there."""
+    keys = tuple(METRICS)
+    for split, graded in (("test", result.metrics), ("val", result.validation)):
+        for by in ("class", "node"):
+            metrics = graded and (graded.by_class if by == "class" else graded.by_node)
+            values = (metrics and metrics.model_extra) or {}
+            for key in keys:
+                yield (split, by), key, values.get(key)
+
+
+def plain_params(spec: RunSpec) -> Row:
+    """The hyperparameters of a spec; one that is no plain value is JSON."""
+    return {n: json.dumps(v) if isinstance(v, list | tuple) else v for n, v in spec.params.items()}
+
+
+def _name(group: str, name: str) -> str:
+    """A column's name that SQL takes without quotes; SQL does not tell upper from lower case."""
+    return group + re.sub(r"\W", "_", name.lower())
+
+
+def _data_sha256(result: Result) -> Value:
+    """The hash of the data; where there are several files and no hash of all, each of them."""
+    found = {k: v for k, v in result.provenance.items() if k.endswith("sha256")}
+    for name in ("content_sha256", "sha256"):
+        if name in found:
+            return _text(found[name])
+    return " ".join(str(v) for k, v in sorted(found.items()) if k != "split_sha256") or None
+
+
+def _text(value: Any) -> Value:
+    return None if value is None else str(value)

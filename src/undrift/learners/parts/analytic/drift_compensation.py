@@ -1,0 +1,133 @@
+"""What can be done about encoders that move after a classifier's sums were made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.bank import RidgeBank
+from undrift.analytic.gram import Rows
+from undrift.analytic.solve import solve
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.encoders.encoder import Encoder, aggregate, linear, whole_graph
+from undrift.graphs import Graph
+from undrift.merging.ham import Ham, regression
+from undrift.merging.merger import Adapted
+from undrift.sharing import once
+
+__all__ = [
+    "Inputs",
+    "drift_map",
+    "entering_last",
+    "leaving_last",
+    "mapped",
+    "merge_layers",
+    "through",
+]
+
+
+def drift_map(
+    before: Tensor, after: Tensor, gamma: float, *, still: RidgeStatistics | None = None
+) -> Tensor:
+    """P that carries embeddings of the last encoder to those of this one, fitted on a task.
+
+    `P = I + (B^T B + gamma I)^-1 B^T (A - B)` for embeddings B `before` and A `after`: ridge
+    regression that is pulled to the identity, so directions without a row do not move. gamma is
+    relative to the mean diagonal. With `still`, the Gram matrix R of old rows is added to
+    B^T B: the rows of old tasks then count as rows that did not move, which is what HAM aims
+    at. Cost: d^3.
+    """
+    moved = RidgeStatistics.of(before, after - before)
+    if still is not None:
+        moved = replace(moved, gram=moved.gram + still.gram)
+    eye = torch.eye(moved.width, dtype=torch.float64, device=moved.gram.device)
+    return eye + solve(moved, gamma, relative=True)
+
+
+def mapped(bank: RidgeBank, by: Tensor) -> RidgeBank:
+    """The bank of the rows x P: `R <- P^T R P`, `Q <- P^T Q`; exact for a linear map."""
+    return RidgeBank(through(bank.statistics, by), bank.gamma, bank.relative, bank.solver)
+
+
+def through(statistics: RidgeStatistics, weight: Tensor) -> RidgeStatistics:
+    """The sums over the rows x W from the sums over the rows x, whatever W is.
+
+    With S and T of what enters the last layer of an encoder that ends linear, `W^T S W` and
+    `W^T T` are the classifier's R and Q under any later last layer: it cannot make them stale.
+    """
+    w = weight.to(statistics.gram)
+    return replace(statistics, gram=w.T @ statistics.gram @ w, moment=w.T @ statistics.moment)
+
+
+def entering_last(encoder: Encoder, graph: Graph, nodes: Tensor) -> Rows:
+    """H_hat of the last layer at these nodes: its weights are in none of it."""
+    operator = encoder.architecture.operator(graph).to(dtype=encoder.weights[0].dtype)
+    with torch.no_grad():
+        return aggregate(encoder.layers[-1], operator, _below_last(encoder, graph), nodes)
+
+
+def leaving_last(encoder: Encoder, graph: Graph) -> Tensor:
+    """`H_hat W` of the last layer at every node, in float64; shared side by side."""
+
+    def make() -> Tensor:
+        layer = encoder.layers[-1]
+        hops = whole_graph(encoder, graph).hops
+        with torch.no_grad():
+            below = _below_last(encoder, graph)
+            last = hops[len(hops) - layer.hops :]
+            return linear(layer, last, below, encoder.weights[-1]).double()
+
+    return once(make, "leaving last", encoder, graph)
+
+
+def _below_last(encoder: Encoder, graph: Graph) -> Rows:
+    """The outputs of all layers but the last, with their activations, at every node."""
+    batch = whole_graph(encoder, graph)
+    h: Rows = batch.features
+    at = 0
+    for layer, weight in list(zip(encoder.layers, encoder.weights, strict=True))[:-1]:
+        z = linear(layer, batch.hops[at : at + layer.hops], h, weight)
+        at += layer.hops
+        h = torch.relu(z) if layer.activate else z
+    return h
+
+
+Inputs = Literal["own", "merged"]
+"""What a layer's rows are: the outputs of the task's own lower layers, or of the merged ones."""
+
+
+def merge_layers(
+    memory: Ham,
+    adapted: Adapted,
+    *,
+    inputs: Inputs,
+    toward: Encoder | None,
+) -> tuple[Ham, Encoder]:
+    """The memory with this task's encoder, and the merged encoder.
+
+    With `inputs="merged"` the rows of layer k are H_hat under the merged layers below it, and
+    the targets stay the task's own outputs: layer k also undoes what merging did below. `toward`
+    pulls every layer to that encoder's weights instead of zero,
+    `(R + gamma I)^-1 (Q + gamma W)`. With `own` and no pull this is HAM as it stands.
+    """
+    own = adapted.encoder
+    merged: list[Tensor] = []
+    banks = []
+    for k, (bank, weight) in enumerate(zip(memory.banks, own.weights, strict=True)):
+        rows, targets = regression(adapted.trace()[k], weight)
+        if inputs == "merged" and k > 0:
+            rows = _under(own, tuple(merged), adapted)[k].to(dtype=targets.dtype)
+        grown = bank.add(rows, targets, adapted.row_weights)
+        prior = None if toward is None else toward.weights[k].double()
+        banks.append(grown)
+        merged.append(grown.solve(prior=prior))
+    return Ham(tuple(banks)), own.with_weights(tuple(merged))
+
+
+def _under(own: Encoder, lower: tuple[Tensor, ...], adapted: Adapted) -> tuple[Rows, ...]:
+    """The trace with these lower layers in the place of the task's own."""
+    mixed = own.with_weights((*lower, *own.weights[len(lower) :]))
+    return mixed.trace(adapted.graph, adapted.nodes)

@@ -1,0 +1,199 @@
+"""`FeatureMap`: what ridge regression sees of a node, a fixed function of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.analytic.fourier import Fourier
+from undrift.analytic.gram import Rows, chunks
+from undrift.analytic.sketch import Sketch
+from undrift.analytic.statistics import one_hot
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.parts.propagation.propagated import Propagated, beside, times
+from undrift.sparse import Csr
+from undrift.streams.task import Task
+
+__all__ = [
+    "STRUCTURE",
+    "FeatureMap",
+    "Sample",
+    "check_widths",
+    "dense",
+    "samples_of",
+    "structural_columns",
+]
+
+_NARROW = 1024  # columns up to which random Fourier features are added on their own
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of one split of a task, before Fourier features, with their targets and weights."""
+
+    rows: Rows
+    targets: Tensor
+    weights: Tensor | None
+
+    def __len__(self) -> int:
+        return int(self.targets.shape[0])
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Propagated, then count-sketched if wide, then with Fourier features beside if narrow.
+
+    `sketch`: wider rows are sketched to this many columns (a mix that keeps hops apart shares
+    them among the hops), 0 never does. `fourier`: how many random Fourier features; without a
+    number min(2048, 16 d) where rows have at most 1,024 columns, else none. Both maps come from
+    the seed and are not stored. `structure`: three columns of degrees (`structural_columns`).
+    """
+
+    propagated: Propagated
+    sketch: int = 3072
+    fourier: int | None = None
+    seed: int = 0
+    structure: bool = False
+
+    def plain(self, graph: Graph, nodes: Tensor) -> Rows:
+        """The rows of these nodes before Fourier features."""
+        rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+        if not self.structure:
+            return rows
+        columns = structural_columns(graph)[nodes].to(rows.dtype)
+        if not isinstance(rows, Csr):
+            return beside([rows, columns])
+        sparse = Csr.from_scipy(sp.csr_matrix(columns.cpu().numpy()), dtype=rows.dtype)
+        return beside([rows, sparse.to(rows.device)])
+
+    def width(self, num_features: int) -> int:
+        """Columns of a row, Fourier features among them."""
+        columns = self._columns(num_features)
+        fourier = self.fourier_of(columns)
+        return columns + (fourier.outputs if fourier else 0)
+
+    def expanded(self, rows: Rows) -> Rows:
+        """Plain rows with their Fourier features beside them; dense where there are any."""
+        fourier = self.fourier_of(rows.shape[1])
+        if fourier is None:
+            return rows
+        return torch.cat([dense(rows), fourier(rows)], dim=1)
+
+    def pieces(self, rows: Rows, budget_mb: float = 256) -> Iterator[tuple[slice, Rows]]:
+        """Expanded rows, some at a time where Fourier features must be formed; else all."""
+        if self.fourier_of(rows.shape[1]) is None:
+            yield slice(0, rows.shape[0]), rows
+            return
+        for where, part in chunks(rows, budget_mb):
+            yield where, self.expanded(part)
+
+    def spread(self, graph: Graph, weights: Tensor) -> Tensor:
+        """Scores of every node, up to a positive factor per node (see `Propagated.spread`).
+
+        With Fourier features or structure a row must be formed, and the factor is one.
+        """
+        fourier = self.fourier_of(self._columns(graph.num_features))
+        if fourier is None and not self.structure:
+            sketch = self.sketch_of(graph.num_features)
+            return self.propagated.spread(graph, weights, sketch)
+        return self.scores(graph, weights)
+
+    def scores(self, graph: Graph, weights: Tensor) -> Tensor:
+        """`Z W` of every node, with Z formed some nodes at a time."""
+        everyone = torch.arange(graph.num_nodes, device=graph.device)
+        return self.scored(self.plain(graph, everyone), weights)
+
+    def scored(self, rows: Rows, weights: Tensor) -> Tensor:
+        """`Z W` of plain rows."""
+        return torch.cat([times(part, weights) for _, part in self.pieces(rows, 64)])
+
+    def sketch_of(self, num_features: int) -> Sketch | None:
+        """The sketch of features of so many columns; None where they are few enough."""
+        if not 0 < self.sketch < self.propagated.width(num_features):
+            return None
+        return Sketch(num_features, max(1, self.sketch // self.propagated.blocks), self.seed)
+
+    def fourier_of(self, width: int) -> Fourier | None:
+        """The Fourier features of plain rows of so many columns."""
+        wanted = self.fourier
+        if wanted is None:
+            wanted = min(2 * _NARROW, 16 * width) if width <= _NARROW else 0
+        return Fourier(width, wanted, seed=self.seed) if wanted else None
+
+    def _columns(self, num_features: int) -> int:
+        sketch = self.sketch_of(num_features)
+        columns = self.propagated.width(num_features if sketch is None else sketch.size)
+        return columns + (STRUCTURE if self.structure else 0)
+
+
+def samples_of(
+    feature_map: FeatureMap, task: Task, graph: Graph, classes: tuple[int, ...], *, balanced: bool
+) -> tuple[Sample, Sample]:
+    """The training and the validation nodes of a task, propagated together.
+
+    `balanced`: each class weighs one, so gamma should be relative.
+    """
+    assert graph.labels is not None  # noqa: S101  # a task has labels
+    train, val = (mask.to(graph.device).nonzero().flatten() for mask in (task.train, task.val))
+    rows = feature_map.plain(graph, torch.cat([train, val]))
+    m = train.numel()
+    first, second = (
+        (rows.slice(0, m), rows.slice(m, rows.shape[0]))
+        if isinstance(rows, Csr)
+        else (rows[:m], rows[m:])
+    )
+    return (
+        _sample(first, graph.labels[train], classes, balanced),
+        _sample(second, graph.labels[val], classes, balanced),
+    )
+
+
+def check_widths(fourier: int | None, sketch: int) -> None:
+    """Reject numbers of columns that cannot be."""
+    if fourier is not None and fourier < 0:
+        raise InputError(f"fourier must be at least 0, not {fourier}")
+    if sketch < 0 or sketch != int(sketch):
+        raise InputError(f"sketch must be a whole number of columns, or 0 for none, not {sketch}")
+
+
+def _sample(rows: Rows, labels: Tensor, classes: tuple[int, ...], balanced: bool) -> Sample:
+    targets = one_hot(labels, classes)
+    weights = targets @ targets.sum(dim=0).clamp(min=1).reciprocal() if balanced else None
+    return Sample(rows, targets, weights)
+
+
+def dense(rows: Rows) -> Tensor:
+    """The rows as a dense matrix in float64."""
+    return rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double()
+
+
+STRUCTURE = 3
+"""How many columns there are."""
+
+_SCALE = 0.1  # degrees up to some thousands stay under one
+
+
+def structural_columns(graph: Graph) -> Tensor:
+    """`[nodes, 3]` in float64: logarithms of own, neighbours' mean and neighbours' summed degree.
+
+    Each is `log(1 + value) / 10`; an isolated node has zeros. Degrees count the edges that are
+    there: a task's graph lacks those to other tasks, so the columns of one node grow between
+    learning and testing. Cost: one product with the adjacency.
+
+    >>> path = Graph.from_arrays(torch.eye(3), [[0, 1], [1, 2]], undirected=True)
+    >>> structural_columns(path).mul(10).exp().sub(1).round().tolist()
+    [[1.0, 2.0, 2.0], [2.0, 1.0, 2.0], [1.0, 2.0, 2.0]]
+    """
+    edges = graph.adjacency
+    degree = edges.indptr.diff().double()
+    receivers = torch.repeat_interleave(
+        torch.arange(graph.num_nodes, device=graph.device), edges.indptr.diff().long()
+    )
+    around = torch.zeros_like(degree).index_add(0, receivers, degree[edges.indices.long()])
+    columns = torch.stack([degree, around / degree.clamp(min=1), around], dim=1)
+    return _SCALE * columns.log1p()

@@ -1,0 +1,1 @@
+"""Training a model by backpropagation, task after task: what most methods share."""

@@ -1,0 +1,144 @@
+"""`Backbone`: the encoder a method trains, and how it trains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from undrift.checks import check_fields
+from undrift.encoders.architecture import Architecture, Kind
+from undrift.encoders.encoder import Encoder
+from undrift.encoders.head import Head
+from undrift.encoders.training import Loss, Training, cross_entropy, fit
+from undrift.graphs import Graph, Normalisation
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["Backbone", "Model", "columns_of", "generator_for"]
+
+
+def generator_for(seed: int, t: int) -> torch.Generator:
+    """The generator of task t: the same after a restart, so no generator is ever saved."""
+    word = np.random.SeedSequence([seed, t]).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(word))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Theta = {theta, phi}: encoder and linear classifier; never changed, only replaced."""
+
+    encoder: Encoder
+    head: Head
+
+    def grow(self, classes: int, generator: torch.Generator) -> Model:
+        """The same encoder under a head with so many new columns."""
+        return Model(self.encoder, self.head.grow(classes, generator))
+
+    def embed(self, graph: Graph) -> Tensor:
+        """Embeddings of every node, without dropout."""
+        return self.encoder.embed(graph)
+
+    def logits(self, graph: Graph) -> Tensor:
+        """A logit per node and class, without dropout."""
+        return self.head(self.embed(graph))
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """The paper's by default: GCN 128-128, dropout 0.5, Adam 1e-3 then 1e-4, 200 epochs.
+
+    `encoder`, `hidden`, `dropout`, `normalisation`, `hops`: see `Architecture`. `lr` trains the
+    base task, `lr_next` every later one. `batch_size` (None: full batch), `class_weighted`,
+    `weight_decay` and `patience`: see `Training`.
+    """
+
+    encoder: Kind = "gcn"
+    hidden: tuple[int, ...] = (128, 128)
+    dropout: float = 0.5
+    normalisation: Normalisation = "symmetric"
+    hops: int = 2
+    epochs: int = 200
+    lr: float = 1e-3
+    lr_next: float = 1e-4
+    batch_size: int | None = None
+    class_weighted: bool = True
+    weight_decay: float = 0.0
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        self.architecture()
+        self.training(0)
+        self.training(1)
+
+    def architecture(self) -> Architecture:
+        """The shape of the encoder."""
+        return Architecture(self.encoder, self.hidden, self.dropout, self.normalisation, self.hops)
+
+    def training(self, t: int) -> Training:
+        """The settings of task t."""
+        return Training(
+            epochs=self.epochs,
+            lr=self.lr if t == 0 else self.lr_next,
+            batch_size=self.batch_size,
+            class_weighted=self.class_weighted,
+            weight_decay=self.weight_decay,
+            patience=self.patience,
+        )
+
+    def encoder_for(self, graph: Graph, generator: torch.Generator) -> Encoder:
+        """A new encoder with random weights, for graphs like this and on its device."""
+        device = str(graph.device)
+        return Encoder.create(self.architecture(), graph.num_features, generator, device)
+
+    def head_for(self, classes: int, graph: Graph, generator: torch.Generator) -> Head:
+        """A new head with random columns, on the graph's device."""
+        width = self.architecture().width
+        return Head.create(width, classes, generator, str(graph.device))
+
+    def model_for(self, graph: Graph, classes: int, generator: torch.Generator) -> Model:
+        """A new encoder with a new head."""
+        encoder = self.encoder_for(graph, generator)
+        return Model(encoder, self.head_for(classes, graph, generator))
+
+    def train(
+        self,
+        model: Model,
+        graph: Graph,
+        task: Task,
+        classes: tuple[int, ...],
+        *,
+        t: int,
+        generator: torch.Generator,
+        progress: Progress,
+        phase: str,
+        loss: Loss = cross_entropy,
+    ) -> Model:
+        """The model after training on the task; `classes` are the head's columns in order.
+
+        `graph` is the task's graph on the model's device.
+        """
+        encoder, head = fit(
+            model.encoder,
+            model.head,
+            graph,
+            train=task.train.nonzero().flatten().to(graph.device),
+            val=task.val.nonzero().flatten().to(graph.device),
+            columns=columns_of(graph, classes),
+            training=self.training(t),
+            generator=generator,
+            loss=loss,
+            progress=progress,
+            phase=phase,
+        )
+        return Model(encoder, head)
+
+
+def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
+    """For every node the place of its label in `classes`; 0 where the label is not there."""
+    assert graph.labels is not None  # noqa: S101  # a task has labels
+    hits = graph.labels.unsqueeze(1) == torch.tensor(classes, device=graph.device)
+    return hits.to(torch.uint8).argmax(dim=1)

@@ -1,0 +1,115 @@
+"""`ModelLearner`: what every method with one encoder under one head answers in the same way."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from undrift.encoders.training import Loss, cross_entropy
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.sharing import trained_once
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+__all__ = ["ModelLearner", "TaskTraining", "base_training"]
+
+
+@dataclass(kw_only=True)
+class ModelLearner(Learner, ABC):
+    """A learner whose knowledge has a `model`: its logits are the scores. Methods add `_learn`."""
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        logits: Tensor = learned.model.logits(graph)
+        return logits
+
+
+def base_training(backbone: Backbone, task: Task, device: str) -> tuple[object, ...]:
+    """What plain training on the first task depends on, beside the generator."""
+    return "base training", backbone, task.graph, task.classes, device
+
+
+class _Trains(Protocol):
+    """A learner that trains one model, task after task."""
+
+    backbone: Backbone
+    seed: int
+    device: str
+
+
+class _Knows(Protocol):
+    """What such a learner knows after some tasks."""
+
+    @property
+    def classes(self) -> tuple[int, ...]: ...
+    @property
+    def tasks(self) -> int: ...
+    @property
+    def model(self) -> Model: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TaskTraining:
+    """Task t with all that training on it needs.
+
+    `graph` is the task's graph on the learner's device, `classes` are all classes seen, this
+    task's last, and `model` is the one before it under a head that has grown by them (at the
+    first task a new one). `generator` is where the task's randomness comes from.
+    """
+
+    backbone: Backbone
+    task: Task
+    t: int
+    graph: Graph
+    classes: tuple[int, ...]
+    model: Model
+    generator: torch.Generator
+
+    @classmethod
+    def of(cls, learner: _Trains, task: Task, before: _Knows | None) -> TaskTraining:
+        """The task as it reaches this learner, which knew `before`."""
+        t = before.tasks if before else 0
+        generator = generator_for(learner.seed, t)
+        graph = task.graph.to(learner.device)
+        new = len(task.classes)
+        if before:
+            model = before.model.grow(new, generator)
+        else:
+            model = learner.backbone.model_for(graph, new, generator)
+        classes = (*(before.classes if before else ()), *task.classes)
+        return cls(learner.backbone, task, t, graph, classes, model, generator)
+
+    def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
+        """The model after training on the task with this loss.
+
+        The first task's plain training is the same for every method: it is shared.
+        """
+
+        def train() -> Model:
+            return self.backbone.train(
+                self.model,
+                self.graph,
+                self.task,
+                self.classes,
+                t=self.t,
+                generator=self.generator,
+                progress=progress,
+                phase="train",
+                loss=loss,
+            )
+
+        if self.t > 0 or loss is not cross_entropy:
+            return train()
+        inputs = base_training(self.backbone, self.task, str(self.graph.device))
+        return trained_once(train, self.generator, *inputs)

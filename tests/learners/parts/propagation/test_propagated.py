@@ -1,0 +1,139 @@
+"""Propagated features against a loop over nodes, and at the edges of what a graph can be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.analytic.sketch import Sketch
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.parts.propagation.propagated import (
+    Propagated,
+    effective_words,
+    row_normalised,
+)
+from undrift.sparse import Csr
+from undrift.testing.graphs import tiny_graph
+from undrift.testing.reference_propagation import adaptive_features, apart_features
+
+
+def dense(rows: Tensor | Csr) -> Tensor:
+    return (rows.to_dense() if isinstance(rows, Csr) else rows).double()
+
+
+def everyone(graph: Graph) -> Tensor:
+    return torch.arange(graph.num_nodes)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("trust", [1.0, 0.4])
+def test_adaptive_rows_equal_a_loop_over_nodes(sparse: bool, trust: float) -> None:
+    graph = tiny_graph(sparse=sparse)
+    ours = Propagated(hops=4, words=60.0, trust=trust).rows(graph, everyone(graph))
+    slow = adaptive_features(
+        dense(graph.features), graph.adjacency.to_dense(), hops=4, words=60.0, trust=trust
+    )
+    torch.testing.assert_close(dense(ours), slow, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_with_neighbours_apart_equal_a_loop_over_nodes(sparse: bool) -> None:
+    graph = tiny_graph(sparse=sparse)
+    propagated = Propagated("apart", hops=2)
+    ours = dense(propagated.rows(graph, everyone(graph)))
+    assert ours.shape[1] == propagated.width(12) == 36
+    slow = apart_features(dense(graph.features), graph.adjacency.to_dense(), hops=2)
+    torch.testing.assert_close(ours, slow, atol=1e-5, rtol=0)
+
+
+def test_words_decide_how_far_a_node_looks() -> None:
+    graph = tiny_graph()
+    assert len(Propagated(words=1.0).hop_weights(graph)) == 1
+    assert len(Propagated(words=1e12, hops=5).hop_weights(graph)) == 6
+    weights = torch.stack(Propagated(words=60.0).hop_weights(graph))
+    assert bool((weights[1:] <= weights[:-1]).all())
+    assert weights[1].unique().numel() > 2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_of_some_nodes_are_those_of_all(sparse: bool) -> None:
+    graph = tiny_graph(sparse=sparse)
+    some = torch.tensor([7, 3, 41])
+    for propagated in (Propagated(words=60.0), Propagated("apart", 2), Propagated("hop", 3)):
+        whole = dense(propagated.rows(graph, everyone(graph)))
+        torch.testing.assert_close(dense(propagated.rows(graph, some)), whole[some])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sketched", [False, True])
+@pytest.mark.parametrize(
+    "propagated",
+    [
+        Propagated(words=60.0, trust=0.7),
+        Propagated("mean", 2),
+        Propagated("hop", 2),
+        Propagated("concat", 2),
+        Propagated("apart", 2),
+        Propagated("mean", 0),
+        Propagated("concat", 0),
+    ],
+    ids=str,
+)
+def test_spread_is_the_product_up_to_a_positive_factor(
+    propagated: Propagated, sparse: bool, sketched: bool
+) -> None:
+    graph = tiny_graph(sparse=sparse)
+    sketch = Sketch(12, 5) if sketched else None
+    rows = dense(propagated.rows(graph, everyone(graph), sketch))
+    weights = torch.randn(
+        rows.shape[1], 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    )
+    slow, ours = rows @ weights, propagated.spread(graph, weights, sketch)
+    factor = (ours * slow).sum(dim=1) / slow.square().sum(dim=1)
+    assert bool((factor > 0).all())
+    torch.testing.assert_close(ours, factor.unsqueeze(1) * slow, atol=1e-5, rtol=1e-5)
+
+
+def test_isolated_nodes_and_rows_of_zeros() -> None:
+    graph = Graph.from_arrays([[3.0, 4.0], [0.0, 0.0], [0.0, 2.0], [0.0, 0.0]], [[2], [3]])
+    rows = dense(Propagated().rows(graph, everyone(graph)))
+    torch.testing.assert_close(rows[0], torch.tensor([0.6, 0.8], dtype=torch.float64))
+    assert not rows[1].any()
+    assert bool(torch.isfinite(rows).all())
+    assert rows[3].tolist() == [0.0, 1.0]  # has no words of its own, its neighbour lends some
+
+
+def test_without_edges_or_trust_the_features_are_the_nodes_own() -> None:
+    linked = tiny_graph()
+    alone = Graph.from_scipy(linked.features, sp.csr_matrix((60, 60)))
+    own = dense(row_normalised(linked.features))
+    torch.testing.assert_close(dense(Propagated().rows(alone, everyone(alone))), own)
+    unbelieved = Propagated(trust=0.0)
+    torch.testing.assert_close(dense(unbelieved.rows(linked, everyone(linked))), own)
+    apart = dense(Propagated("apart", 1).rows(alone, everyone(alone)))
+    torch.testing.assert_close(apart, torch.cat([own, torch.zeros_like(own)], dim=1))
+
+
+def test_sparse_rows_stay_sparse_until_they_fill_up() -> None:
+    words = sp.random(400, 500, 0.004, random_state=np.random.default_rng(0), format="csr")
+    ring = np.arange(400)
+    graph = Graph.from_arrays(words, [ring, (ring + 1) % 400], undirected=True)
+    assert isinstance(Propagated("mean", 2).rows(graph, everyone(graph)), Csr)
+    assert isinstance(Propagated("mean", 60).rows(graph, everyone(graph)), Tensor)
+
+
+def test_effective_words() -> None:
+    rows = torch.tensor([[2.0, -2.0, 0.0], [0.0, 0.0, 0.0]])
+    assert effective_words(rows).tolist() == [2.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"mix": "sum"}, {"hops": -1}, {"words": 0.0}, {"trust": 1.5}], ids=str
+)
+def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Propagated(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,201 @@
+"""Sums over nodes: exact by a pass per node, estimated by random numbers, finite differences."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.parts.regularisation.gradients import (
+    check_draws,
+    loss_weights,
+    mean_gradient,
+    squared_batch_gradients,
+    sum_of_sizes,
+    sum_of_squares,
+)
+from undrift.learners.parts.regularisation.penalty import Parameters, model_of, parameters_of
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.testing.graphs import tiny_graph
+
+SUMS = {"squares": sum_of_squares, "sizes": sum_of_sizes}
+
+
+def squared_logits(logits: Tensor, nodes: Tensor) -> Tensor:
+    return logits.square().sum(dim=1)
+
+
+def setting(hidden: tuple[int, ...] = (4, 3), nodes: int = 40) -> tuple[Model, Graph, Tensor]:
+    graph = tiny_graph(nodes=nodes, features=6, classes=4)
+    model = Backbone(hidden=hidden).model_for(graph, 3, generator_for(0, 0))
+    double = tuple(p.double() for p in parameters_of(model.encoder, model.head))
+    return model_of(model, double), graph, torch.arange(0, nodes, 2)
+
+
+def differences(model: Model, graph: Graph, nodes: Tensor) -> list[Tensor]:
+    """For every parameter `[nodes, *shape]`: central differences of each node's own value."""
+    parameters = parameters_of(model.encoder, model.head)
+    found = []
+    for k, p in enumerate(parameters):
+        rows = torch.zeros(nodes.numel(), p.numel(), dtype=torch.float64)
+        for i in range(p.numel()):
+            values = []
+            for sign in (1, -1):
+                moved = p.clone()
+                moved.view(-1)[i] += sign * 1e-6
+                there = model_of(model, (*parameters[:k], moved, *parameters[k + 1 :]))
+                values.append(squared_logits(there.logits(graph)[nodes], nodes))
+            rows[:, i] = (values[0] - values[1]) / 2e-6
+        found.append(rows.view(-1, *p.shape))
+    return found
+
+
+def close(one: Parameters, other: Parameters, rtol: float) -> bool:
+    return all(torch.allclose(a, b, rtol=rtol, atol=1e-7) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("kind", SUMS)
+@pytest.mark.parametrize("batch_size", [None, 7])
+def test_exact_sums_are_those_of_finite_differences(kind: str, batch_size: int | None) -> None:
+    model, graph, nodes = setting()
+    fast = SUMS[kind](
+        model,
+        graph,
+        nodes,
+        squared_logits,
+        draws=0,
+        generator=generator_for(0, 0),
+        batch_size=batch_size,
+    )
+    each = differences(model, graph, nodes)
+    slow = tuple((g.square() if kind == "squares" else g.abs()).sum(dim=0) for g in each)
+    assert close(fast, slow, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_estimates_come_as_near_as_the_theory_says(kind: str) -> None:
+    model, graph, nodes = setting(nodes=600)
+    generator = generator_for(1, 0)
+    exact = SUMS[kind](model, graph, nodes, squared_logits, draws=0, generator=generator)
+    guess = SUMS[kind](model, graph, nodes, squared_logits, draws=200, generator=generator)
+    deviation = math.sqrt(2 / 200) if kind == "squares" else math.pi / 2 / math.sqrt(200)
+    errors = torch.cat(
+        [((g - e) / e)[e > 0] for g, e in zip(guess, exact, strict=True)]
+    )  # a unit that is off for every node has no gradient, and no estimate
+    assert errors.numel() > 20
+    assert float(errors.square().mean().sqrt()) < 1.6 * deviation
+    assert float(errors.abs().max()) < 5 * deviation
+    for g, e in zip(guess, exact, strict=True):
+        assert torch.equal(g == 0, e == 0)
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_estimates_have_no_bias_at_few_draws(kind: str) -> None:
+    """The mean of many estimates from 4 passes each; without cos(pi/2k)^k sizes are 37 % up."""
+    model, graph, nodes = setting(hidden=(2,), nodes=24)
+    generator = generator_for(2, 0)
+    exact = SUMS[kind](model, graph, nodes, squared_logits, draws=0, generator=generator)
+    runs = 100
+    total = [torch.zeros_like(e) for e in exact]
+    for _ in range(runs):
+        guess = SUMS[kind](model, graph, nodes, squared_logits, draws=4, generator=generator)
+        for mine, g in zip(total, guess, strict=True):
+            mine.add_(g / runs)
+    ratios = torch.cat([(g / e)[e > 0] for g, e in zip(total, exact, strict=True)])
+    assert float(ratios.mean()) == pytest.approx(1, abs=0.12)
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_never_more_passes_than_nodes_and_those_are_exact(kind: str) -> None:
+    model, graph, nodes = setting()
+    generator = generator_for(0, 0)
+    exact = SUMS[kind](model, graph, nodes, squared_logits, draws=0, generator=generator)
+    enough = SUMS[kind](
+        model, graph, nodes, squared_logits, draws=nodes.numel(), generator=generator
+    )
+    fewer = SUMS[kind](
+        model, graph, nodes, squared_logits, draws=nodes.numel() - 1, generator=generator
+    )
+    assert close(enough, exact, rtol=0)
+    assert not close(fewer, exact, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_the_generator_decides(kind: str) -> None:
+    model, graph, nodes = setting()
+    one, same, other = (
+        SUMS[kind](model, graph, nodes, squared_logits, draws=4, generator=generator_for(s, 0))
+        for s in (0, 0, 1)
+    )
+    assert close(one, same, rtol=0)
+    assert not close(one, other, rtol=1e-3)
+
+
+def test_draws_that_the_estimator_cannot_use_are_refused() -> None:
+    check_draws(0, least=2)
+    check_draws(2, least=2)
+    with pytest.raises(InputError, match=r"draws must be 0 .* or at least 2, not 1"):
+        check_draws(1, least=2)
+    with pytest.raises(InputError, match="not -1"):
+        check_draws(-1, least=1)
+
+
+GRAPH = tiny_graph(nodes=40, classes=4)
+COLUMNS = GRAPH.labels if GRAPH.labels is not None else torch.zeros(0)
+NODES = torch.arange(29)  # not as many of every class
+
+
+def likelihood(logits: Tensor, nodes: Tensor) -> Tensor:
+    return functional.cross_entropy(logits, COLUMNS[nodes], reduction="none")
+
+
+def small_model(graph: Graph = GRAPH) -> Model:
+    return Backbone(hidden=(5, 4)).model_for(graph, 4, generator_for(0, 0))
+
+
+def slow(model: Model, nodes: Tensor, class_weights: Tensor | None) -> Parameters:
+    """The gradient of torch's own weighted mean over these nodes, on the whole graph."""
+    live = tuple(p.clone().requires_grad_() for p in parameters_of(model.encoder, model.head))
+    there = model_of(model, live)
+    a = GRAPH.operator("symmetric").to_dense()
+    h = torch.as_tensor(GRAPH.features)
+    for weight in there.encoder.weights:
+        h = torch.relu(a @ h @ weight)
+    loss = functional.cross_entropy(there.head(h)[nodes], COLUMNS[nodes], class_weights)
+    return torch.autograd.grad(loss, live)
+
+
+def nearly(one: Parameters, other: Parameters) -> bool:
+    return all(torch.allclose(a, b, rtol=1e-4, atol=1e-7) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("class_weighted", [True, False])
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_the_mean_gradient_is_that_of_the_training_loss(
+    class_weighted: bool, batch_size: int | None
+) -> None:
+    model = small_model()
+    weights = loss_weights(COLUMNS, NODES, class_weighted=class_weighted)
+    fast = mean_gradient(model, GRAPH, NODES, likelihood, weights=weights, batch_size=batch_size)
+    per_class = 1 / torch.bincount(COLUMNS[NODES]) if class_weighted else None
+    assert nearly(fast, slow(model, NODES, per_class))
+    other = None if class_weighted else 1 / torch.bincount(COLUMNS[NODES])
+    assert not nearly(fast, slow(model, NODES, other))
+
+
+def test_squares_are_taken_batch_by_batch() -> None:
+    model = small_model()
+    weights = loss_weights(COLUMNS, NODES, class_weighted=True)
+    per_class = 1 / torch.bincount(COLUMNS[NODES])
+    fast = squared_batch_gradients(model, GRAPH, NODES, likelihood, weights=weights, batch_size=10)
+    parts = [slow(model, part, per_class) for part in NODES.split(10)]
+    wanted = tuple(sum(g.square() for g in gs) / 3 for gs in zip(*parts, strict=True))
+    assert nearly(fast, wanted)
+    whole = squared_batch_gradients(model, GRAPH, NODES, likelihood, weights=weights)
+    assert nearly(whole, tuple(g.square() for g in slow(model, NODES, per_class)))
+    assert not nearly(whole, fast)

@@ -1,0 +1,129 @@
+"""Distillation against its formula, written out node by node."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.encoders.encoder import Encoder
+from undrift.encoders.training import Step
+from undrift.graphs import Graph
+from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.training.distillation import (
+    FeatureTeacher,
+    distillation,
+    frobenius_distance,
+    overlapping_distillation,
+)
+from undrift.testing.graphs import tiny_graph
+
+
+def logits(seed: int, columns: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return 3 * torch.randn(5, columns, generator=generator, dtype=torch.float64)
+
+
+def slow(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> float:
+    total = 0.0
+    for new, old in zip(student.tolist(), teacher.tolist(), strict=True):
+        kept = new[: len(old)]
+        p = [math.exp(z / temperature) for z in old]
+        q = [math.exp(z / temperature) for z in kept]
+        for a, b in zip(p, q, strict=True):
+            total -= a / sum(p) * math.log(b / sum(q))
+    return total / len(student)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0, 20.0])
+def test_it_is_the_cross_entropy_of_softened_answers_over_the_old_classes(
+    temperature: float,
+) -> None:
+    student, teacher = logits(0, 6), logits(1, 4)
+    fast = distillation(student, teacher, temperature)
+    assert float(fast) == pytest.approx(slow(student, teacher, temperature), rel=1e-12)
+
+
+def test_the_same_answers_are_its_minimum_and_new_classes_do_not_enter() -> None:
+    teacher = logits(1, 4)
+    student = torch.cat([teacher, logits(2, 2)], dim=1).requires_grad_()
+    distillation(student, teacher, 2.0).backward()
+    assert student.grad is not None
+    assert float(student.grad.abs().max()) < 1e-15
+    elsewhere = torch.cat([logits(3, 4), logits(2, 2)], dim=1)
+    assert distillation(elsewhere, teacher, 2.0) > distillation(student, teacher, 2.0)
+
+
+def test_the_overlapping_form_counts_early_classes_once_per_task_since() -> None:
+    student, teacher = logits(0, 7), logits(1, 5)
+    both = float(overlapping_distillation(student, teacher, (2, 5), 2.0))
+    first, all_old = slow(student, teacher[:, :2], 2.0), slow(student, teacher, 2.0)
+    assert both == pytest.approx(first + all_old, rel=1e-12)
+    assert float(overlapping_distillation(student, teacher, (5,), 2.0)) == pytest.approx(all_old)
+
+
+def encoder(graph: Graph, seed: int) -> Encoder:
+    generator = torch.Generator().manual_seed(seed)
+    made = Backbone(hidden=(8, 6)).encoder_for(graph, generator)
+    return made.with_weights(tuple(w.clone().requires_grad_() for w in made.weights))
+
+
+def step_of(graph: Graph, model: Encoder, nodes: Tensor) -> Step:
+    head = Backbone(hidden=(8, 6)).head_for(2, graph, torch.Generator().manual_seed(0))
+    h = torch.zeros(nodes.numel(), 6)
+    return Step(
+        nodes=nodes,
+        embeddings=h,
+        logits=head(h),
+        columns=torch.zeros_like(nodes),
+        class_weights=None,
+        encoder=model,
+        head=head,
+        generator=torch.Generator().manual_seed(0),
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_new_and_old_are_the_embeddings_without_dropout(sparse: bool) -> None:
+    graph = tiny_graph(sparse=sparse)
+    before, now = encoder(graph, 0), encoder(graph, 1)
+    teacher = FeatureTeacher(before, graph)
+    for nodes in (torch.tensor([3, 1, 20]), torch.tensor([7]), torch.arange(60)):
+        new, old = teacher(step_of(graph, now, nodes))
+        assert torch.allclose(new, now.embed(graph)[nodes], atol=1e-5)
+        assert torch.allclose(old, before.embed(graph)[nodes], atol=1e-5)
+        assert new.requires_grad
+        assert not old.requires_grad
+
+
+def test_a_full_batch_builds_its_structure_once() -> None:
+    graph = tiny_graph()
+    model = encoder(graph, 0)
+    teacher = FeatureTeacher(model, graph)
+    nodes = torch.arange(10)
+    first = teacher._batch(step_of(graph, model, nodes))
+    assert teacher._batch(step_of(graph, model, nodes)) is first
+    assert teacher._batch(step_of(graph, model, nodes.clone())) is not first
+
+
+def test_distance_is_the_frobenius_norm() -> None:
+    generator = torch.Generator().manual_seed(0)
+    new, old = torch.randn(2, 9, 4, generator=generator).double()
+    assert float(frobenius_distance(new, old)) == pytest.approx(float((new - old).norm()), rel=1e-3)
+
+
+def test_distance_at_zero_has_no_gradient_and_rounding_has_little() -> None:
+    old = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    for noise, largest in ((0.0, 0.0), (1e-7, 1e-2)):
+        new = (old * (1 + noise)).requires_grad_()
+        distance = frobenius_distance(new, old)
+        distance.backward()
+        assert new.grad is not None
+        assert float(new.grad.norm()) <= largest
+        assert float(distance.detach()) < 1e-5
+    zeros = torch.zeros(3, 2, requires_grad=True)
+    frobenius_distance(zeros, torch.zeros(3, 2)).backward()
+    assert zeros.grad is not None
+    assert torch.equal(zeros.grad, torch.zeros(3, 2))
