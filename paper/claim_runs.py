@@ -14,6 +14,7 @@ __all__ = ["Runs", "adr_searches", "claimed_runs"]
 Runs = Mapping[str, Mapping[int, Result]]
 """On one stream: the runs by seed of every method, and of every merging rule as `merge=RULE`."""
 
+
 def claimed_runs(records: Records) -> dict[str, dict[str, dict[int, Result]]]:
     """By stream: the runs by seed of every method and merging rule that stand for it in a plan.
 

@@ -179,9 +179,7 @@ def _shortened(table: Comparison) -> Comparison:
     return replace(table, metrics=kept, entries=entries)
 
 
-def _draw(
-    records: Records, folder: Path, progress: Progress
-) -> tuple[list[PageFigure], list[str]]:
+def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[PageFigure], list[str]]:
     """Write every figure that can be drawn; those that cannot are told with the reason."""
     from undrift.reporting.figures.figure_set import all_figures
     from undrift.reporting.figures.sheet import write_figure

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Groups, Shown, missing, named, no_run_of
-from undrift.reporting.figures.figure import pages, ready
+from undrift.reporting.figures.figure import (
+    Figure,
+    Groups,
+    Shown,
+    missing,
+    named,
+    no_run_of,
+    pages,
+    ready,
+)
 from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
 from undrift.reporting.tables.comparison import spread_of
 

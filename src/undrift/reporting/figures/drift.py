@@ -40,7 +40,7 @@ _HUES = ("#0072B2", "#D55E00", "#009E73", "#B3478C", "#A87400", "#332288", "#5F5
 
 
 def figures(shown: Shown) -> Iterator[Figure]:
-    """Four streams at a time, of one run each: the lowest seed; those without a picture are told."""
+    """Four streams at a time, one run of each method; those without a picture are told."""
     groups = shown.only(METHODS_SHOWN)
     panels: dict[str, list[DriftPanel]] = defaultdict(list)
     absent = []

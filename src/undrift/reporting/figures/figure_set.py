@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from undrift.doors import Door
@@ -48,14 +49,35 @@ def all_figures(records: Records, *, width: float = COLUMN) -> list[Figure]:
     return [figure for name in FIGURES.names() for figure in _figures(name, shown)]
 
 
-def _figures(name: str, shown: Shown) -> Iterator[Figure]:
+def _figures(name: str, shown: Shown) -> list[Figure]:
     try:
         found: Figure | Callable[[Shown], Iterable[Figure]] | Any = FIGURES.load(name)
-        if isinstance(found, Figure):
-            yield found
-        elif callable(found):
-            yield from found(shown)
-        else:
-            yield missing(name, f"{FIGURES.where(name)} is no Figure, nor a function that gives some")
-    except InputError as error:  # another package's may be broken: the rest is drawn
-        yield missing(name, str(error))
+        if not isinstance(found, Figure) and not callable(found):
+            where = FIGURES.where(name)
+            return [missing(name, f"{where} is no Figure, nor a function that gives some")]
+        figures = [found] if isinstance(found, Figure) else list(found(shown))
+    except InputError as error:
+        return [missing(name, str(error))]
+    except Exception as error:
+        if name in FIGURES.own:
+            raise
+        return [missing(name, _told(name, error))]
+    if name in FIGURES.own:
+        return figures
+    return [replace(figure, draw=_guarded(name, figure.draw)) for figure in figures]
+
+
+def _guarded(name: str, draw: Callable[[Records], Any]) -> Callable[[Records], Any]:
+    """Another package's code may fail in any way: the rest of the report is made all the same."""
+
+    def drawn(records: Records) -> Any:
+        try:
+            return draw(records)
+        except Exception as error:
+            raise InputError(_told(name, error)) from error
+
+    return drawn
+
+
+def _told(name: str, error: Exception) -> str:
+    return f"the package {FIGURES.origin(name)} failed ({type(error).__name__}: {error})"

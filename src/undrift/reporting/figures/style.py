@@ -85,10 +85,12 @@ def style_of(method: str) -> dict[str, Any]:
 
 def _look_by_name(method: str) -> _Look:
     number = crc32(method.encode())  # not hash(): that differs from process to process
+    number, colour = divmod(number, len(_SPARE_COLOURS))
+    number, dash = divmod(number, len(_SPARE_DASHES))
     letter = f"${display(method)[:1].upper()}$"
     return _Look(
-        _SPARE_COLOURS[number % len(_SPARE_COLOURS)],
-        _SPARE_DASHES[number // len(_SPARE_COLOURS) % len(_SPARE_DASHES)],
+        _SPARE_COLOURS[colour],
+        _SPARE_DASHES[dash],
         letter if letter in _SPARE_MARKERS else _SPARE_MARKERS[number % len(_SPARE_MARKERS)],
     )
 

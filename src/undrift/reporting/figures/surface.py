@@ -28,7 +28,8 @@ _PAPER = ("adr", ["alpha", "gamma"])  # the method of the paper's figure, and it
 def figures(shown: Shown) -> Iterator[Figure]:
     """A figure per method and what its trials share; only a grid of two parameters has one."""
     found: dict[tuple[str, str, tuple[str, ...]], dict[str, list[SearchGrid]]] = {}
-    for grid in search_grids(shown.records.searches):
+    grids = search_grids(shown.records.searches)
+    for grid in grids:
         if len(grid.varied) == 2:
             params = sorted(grid.base.params.items())
             shared = " ".join(f"{name}={value}" for name, value in params)
@@ -43,11 +44,15 @@ def figures(shown: Shown) -> Iterator[Figure]:
                 f"{axes[0]} and {axes[1]}. The chosen setting is framed; hatched ones failed or "
                 "were not tried."
             )
-            grids = [grid for stream in streams for grid in by_stream[stream]]
-            draw = ready(surface_figure, grids, stand_ins=shown.stand_ins, width=shown.width)
+            here = [grid for stream in streams for grid in by_stream[stream]]
+            draw = ready(surface_figure, here, stand_ins=shown.stand_ins, width=shown.width)
             yield Figure(name, title, caption, draw)
     if not any(method == _PAPER[0] for method, _, _ in found):
-        why = f"there is no finished search of {display(_PAPER[0])} over two parameters"
+        mine = [each.varied for each in grids if each.base.method == _PAPER[0]]
+        why = f"there is no finished search of {display(_PAPER[0])}"
+        if mine:
+            varied = ", ".join(mine[0]) or "nothing"
+            why = f"the search varies {varied}; a surface needs two parameters"
         yield missing(f"surface-{_PAPER[0]}", why)
 
 

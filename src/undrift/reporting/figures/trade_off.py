@@ -12,8 +12,17 @@ from undrift.errors import InputError
 from undrift.formatting import size
 from undrift.learners.registry import METHODS
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import HEADLINE, Figure, Groups, Shown, missing, named
-from undrift.reporting.figures.figure import no_run_of, pages, ready
+from undrift.reporting.figures.figure import (
+    HEADLINE,
+    Figure,
+    Groups,
+    Shown,
+    missing,
+    named,
+    no_run_of,
+    pages,
+    ready,
+)
 from undrift.reporting.figures.label_places import Box, label_places
 from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
 from undrift.reporting.names import metric_value, symbol
@@ -45,7 +54,9 @@ def figures(shown: Shown) -> Iterator[Figure]:
                 f"On {named(here)}; mean over seeds. Hollow marks keep examples; grey steps join "
                 "the methods that no other beats in both, bounds left out."
             )
-            yield Figure(name, title, caption, ready(trade_off_figure, here, against, width=shown.width))
+            yield Figure(
+                name, title, caption, ready(trade_off_figure, here, against, width=shown.width)
+            )
 
 
 @dataclass(frozen=True)
@@ -154,7 +165,9 @@ def _name(axes: Axes, points: Sequence[_Point], width: float) -> None:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     across, up = width / log10(right / left), _HEIGHT / (high - low)
     places = [(log10(p.x / left) * across, (p.y - low) * up) for p in points]
-    sizes = [(sheet.text_width(display(p.method)) + 0.4, sheet.mm(sheet.SMALL) * 0.95) for p in points]
+    sizes = [
+        (sheet.text_width(display(p.method)) + 0.4, sheet.mm(sheet.SMALL) * 0.95) for p in points
+    ]
     boxes = label_places(places, sizes, Box(0.5, 0.5, width + 1.5, _HEIGHT), mark=_MARK)
     for point, (x, y), box in zip(points, places, boxes, strict=True):
         middle = (box.left + box.right) / 2, (box.low + box.high) / 2

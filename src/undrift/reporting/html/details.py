@@ -13,9 +13,9 @@ from undrift.experiments.search_record import Search
 from undrift.experiments.standing import finished_rows
 from undrift.formatting import duration, size
 from undrift.reporting.html.parts import PlanTable
+from undrift.reporting.html.words import setting_text, stream_title
 from undrift.reporting.names import metric_value
 from undrift.reporting.search_grids import CHOSEN_BY
-from undrift.reporting.html.words import setting_text, stream_title
 
 __all__ = ["details_data"]
 
@@ -96,7 +96,9 @@ def _metrics(metrics: Metrics) -> list[float | None]:
 
 
 def _score(validation: Graded[Metrics] | None) -> float | None:
-    return None if validation is None else round(metric_value(validation.by_class, CHOSEN_BY.key), 2)
+    return (
+        None if validation is None else round(metric_value(validation.by_class, CHOSEN_BY.key), 2)
+    )
 
 
 def _search(search: Search) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def _accuracy(entry: Entry, metric: str, key: str | None) -> Cell:
         if published.deviation is not None:
             tip.append(f"paper {published.mean:.2f} ± {published.deviation:.2f}")
         if entry.difference is not None:
-            paper += f" ({minus(f"{entry.difference:+.2f}")})"
+            paper += f" ({minus(f'{entry.difference:+.2f}')})"
     return Cell(
         kind=metric,
         value=ours.mean,
