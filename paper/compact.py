@@ -21,7 +21,7 @@ from undrift.experiments.flat import flat
 from undrift.experiments.manifest import Cell, Manifest, Skipped
 from undrift.experiments.result import Cost, Graded, Metrics, Result, graded_metrics
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import Records, load_records
+from undrift.experiments.store import Records, load_records, with_rules
 
 __all__ = ["is_compact", "read_compact", "rounded", "write_compact"]
 
@@ -99,7 +99,7 @@ def read_compact(folder: str | Path) -> Records:
         )
     searches = searches_from(source / "searches.csv")
     ordered = {run: results[run] for run in sorted(results)}
-    return Records(ordered, manifests, searches, [], source)
+    return Records(ordered, with_rules(manifests, searches), searches, [], source)
 
 
 def is_compact(folder: str | Path) -> bool:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.record import complaint
+from undrift.experiments.record import validation_message
 from undrift.experiments.result import Graded, Metrics
 from undrift.storage.files import write_atomically
 
@@ -132,7 +132,7 @@ class Line:
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, ValidationError):
-            raise self._wrong(complaint(error)) from error
+            raise self._wrong(validation_message(error)) from error
         if isinstance(error, InputError):
             raise self._wrong(str(error)) from error
 

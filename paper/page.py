@@ -23,6 +23,7 @@ from paper.page_tables import (
     chosen_table,
     cost_table,
     large_differences,
+    machines,
 )
 from paper.words import Words, read_words
 from undrift.errors import InputError
@@ -153,9 +154,9 @@ def _stream(stream: str, tables: Tables, records: Records, words: Words) -> list
         parts.append(f"**{escape_markdown(by_class.title)}**")
         parts.append(accuracy_table(by_class, by_node, stream, records.results))
     if mine:
-        used = {r.spec.device for r in records.results.values() if r.spec.stream == stream}
-        parts += [f"**Cost of a run** on {', '.join(sorted(used))}"]
-        parts += [cost_table(mine[0][0], stream)]
+        used = set(machines(mine[0][0], stream, records.results).values())
+        where = f" on {next(iter(used))}" if len(used) == 1 else ""
+        parts += [f"**Cost of a run**{where}", cost_table(mine[0][0], stream, records.results)]
     return parts
 
 

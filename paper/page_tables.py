@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from undrift.experiments.search_record import Search
     from undrift.reporting.tables.comparison import Comparison, Entry
 
-__all__ = ["accuracy_table", "chosen_table", "cost_table", "large_differences"]
+__all__ = ["accuracy_table", "chosen_table", "cost_table", "large_differences", "machines"]
 
 DASH = "–"
 EDGE = "°"
@@ -47,18 +47,40 @@ def accuracy_table(
     return grid(header, sides, lines)
 
 
-def cost_table(table: Comparison, stream: str) -> str:
-    """One stream: what a run of every row takes, and what its learner keeps."""
+def machines(table: Comparison, stream: str, results: Mapping[str, Result]) -> dict[str, str]:
+    """Where the runs of every row were made, as far as it was recorded: device and torch."""
+    found: dict[str, dict[str, None]] = {}
+    for (row, place, _), entry in table.entries.items():
+        for run in entry.runs if place == stream else ():
+            done = results[run]
+            torch = done.versions.get("torch", "unknown")
+            found.setdefault(row, {})[f"{done.spec.device}, torch {torch}"] = None
+    return {row: " and ".join(sorted(places)) for row, places in found.items()}
+
+
+def cost_table(table: Comparison, stream: str, results: Mapping[str, Result]) -> str:
+    """One stream: what a run of every row takes, and what its learner keeps.
+
+    Where the rows ran on several machines, a column says which, and a row is compared with Bare
+    only on Bare's.
+    """
     spent = {row: table.costs[row, stream] for row in table.rows if (row, stream) in table.costs}
     bare = spent.get("bare", {}).get("seconds")
+    where = machines(table, stream, results)
+    several = len(set(where.values())) > 1
     names = [name for name in COSTS if any(name in costs for costs in spent.values())]
-    header = ["method", *(COSTS[name] for name in names), *(["× Bare"] if bare else [])]
+    header = ["method", *(["ran on"] if several else []), *(COSTS[name] for name in names)]
+    header += ["× Bare"] if bare else []
     lines = []
     for row, costs in spent.items():
         cells = [cost_text(name, costs.get(name)) or DASH for name in names]
-        cells += [f"{costs['seconds'] / bare:.1f}"] if bare else []
-        lines.append([_label(table, row), *cells])
-    return grid(header, "l" + "r" * (len(header) - 1), lines)
+        if bare:
+            same = where.get(row) == where.get("bare")
+            cells.append(f"{costs['seconds'] / bare:.1f}" if same else DASH)
+        place = [where.get(row, DASH)] if several else []
+        lines.append([_label(table, row), *place, *cells])
+    left = 2 if several else 1
+    return grid(header, "l" * left + "r" * (len(header) - left), lines)
 
 
 def chosen_table(searches: Iterable[Search], streams: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from undrift.learners.base import Learner
     from undrift.learners.joint import Joint
     from undrift.learners.propagation import Propagation
-    from undrift.learners.registry import default_learner, make_learner
+    from undrift.learners.registry import default_learner, load, make_learner
     from undrift.streams.benchmarks import load_stream
     from undrift.streams.file import load_stream_file
     from undrift.streams.stream import TaskStream
@@ -40,6 +40,7 @@ _WHERE = {
     "default_learner": "learners.registry",
     "evaluate": "evaluation.loop",
     "graph_from_networkx": "datasets.from_networkx",
+    "load": "learners.registry",
     "load_stream": "streams.benchmarks",
     "load_stream_file": "streams.file",
     "make_learner": "learners.registry",
@@ -59,6 +60,7 @@ __all__ = [
     "default_learner",
     "evaluate",
     "graph_from_networkx",
+    "load",
     "load_stream",
     "load_stream_file",
     "make_learner",

@@ -223,7 +223,8 @@ def test_a_click_on_a_cell_lists_its_runs(page: Any) -> None:
     assert page.until("document.getElementById('runs').open")
     assert page.run("document.getElementById('runs-title').textContent") == "ADR on CS-CL"
     specs = [
-        RunSpec(stream="cs-cl", seed=s, params={"gamma": 1.0, "merge": "none"}) for s in (0, 1)
+        RunSpec(method="adr", stream="cs-cl", seed=s, params={"gamma": 1.0, "merge": "none"})
+        for s in (0, 1)
     ]
     shown = "Array.from(document.querySelectorAll('#runs {}')).map((e) => e.textContent)"
     ids = page.run("Array.from(document.querySelectorAll('#runs .run')).map((e) => e.dataset.run)")

@@ -23,7 +23,7 @@ def save(accuracy: float, *, stand_in: bool = False, **spec: Any) -> str:
     rows = [[accuracy], [accuracy, accuracy]]
     metrics = Metrics.of(AccuracyMatrix(rows))
     result = Result(
-        spec=RunSpec(**spec),
+        spec=RunSpec(**{"method": "adr", **spec}),
         matrix=Graded[list[list[float]]](by_class=rows, by_node=rows),
         metrics=Graded[Metrics](by_class=metrics, by_node=metrics),
         validation=None,

@@ -13,7 +13,7 @@ from undrift.datasets.catalogue import DATASETS, OWN, load_dataset
 from undrift.datasets.checksums import record_path, recorded, sha256
 from undrift.datasets.fetch import fetch, is_whole
 from undrift.errors import InputError
-from undrift.storage.lock import alone
+from undrift.storage.lock import exclusive
 
 
 def git_id(content):
@@ -250,7 +250,7 @@ def test_a_crash_before_the_name_leaves_nothing_to_trust(folder, offer, official
 def test_two_at_once_do_not_mix(folder, offer, official):
     offer(official.gnn_benchmark())
     busy = pytest.raises(InputError, match=r"another process is fetching tiny\.npz right now")
-    with alone(folder / ".tiny.npz.lock", "fetching"), busy:
+    with exclusive(folder / ".tiny.npz.lock", "fetching"), busy:
         get()
     get()
 

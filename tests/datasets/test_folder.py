@@ -70,7 +70,7 @@ def test_find_file_looks_into_the_platforms_cache(monkeypatch, home):
 
 
 def test_without_the_variable_the_error_names_file_and_variable(home):
-    wanted = r"data file a\.npz is needed; set the environment variable UNDRIFT_DATA to the folder"
+    wanted = r"a\.npz is not in .*; put it there or set the environment variable UNDRIFT_DATA"
     with pytest.raises(InputError, match=wanted) as caught:
         find_file("a.npz")
     assert str(data_folder()) in str(caught.value)

@@ -16,7 +16,7 @@ import pytest
 
 import undrift
 from undrift.cli.app import make_app, start
-from undrift.experiments.plan_file import _KEYS, read_plan
+from undrift.experiments.plan_file import PlanFile, read_plan
 from undrift.experiments.plans import PARTS, PLANS
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import stream_info
@@ -223,7 +223,7 @@ def test_the_plan_of_the_page_is_one(tmp_path: Path) -> None:
 def test_the_page_has_every_key_of_a_plan_and_every_plan() -> None:
     text = (DOCS / "experiments.md").read_text(encoding="utf-8")
     first = re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)
-    assert {*_KEYS, *PLANS, *PARTS} == set(first)
+    assert {*PlanFile.model_fields, *PLANS, *PARTS} == set(first)
 
 
 def test_the_page_has_every_extra() -> None:

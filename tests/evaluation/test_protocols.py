@@ -44,14 +44,14 @@ def test_the_global_exam_grows_to_the_whole_graph() -> None:
 
 def test_local_exams_are_the_task_graphs_without_an_edge_between_tasks() -> None:
     stream = tiny_stream()
-    papers = list(exams(stream, 2, "local"))
-    assert len(papers) == 3
-    for t, exam in enumerate(papers):
+    prepared = list(exams(stream, 2, "local"))
+    assert len(prepared) == 3
+    for t, exam in enumerate(prepared):
         assert set(exam.task.tolist()) == {t}
         task = stream.task(t)
         assert torch.equal(exam.graph.adjacency.to_dense(), task.graph.adjacency.to_dense())
         assert torch.equal(exam.masks["test"], task.test)
-    inside = sum(exam.graph.num_edges for exam in papers)
+    inside = sum(exam.graph.num_edges for exam in prepared)
     assert inside < stream.graph.num_edges
 
 

@@ -21,7 +21,7 @@ from undrift.experiments.result import load_result, result_path
 from undrift.experiments.run import prepare
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, Settings, perform
-from undrift.storage.lock import alone
+from undrift.storage.lock import exclusive
 from undrift.testing.graphs import tiny_graph
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
@@ -140,7 +140,7 @@ def test_a_job_that_another_process_has_is_left_to_it(
 ) -> None:
     mine = job(stream)
     (tmp_path / "locks").mkdir()
-    with alone(tmp_path / "locks" / f"{mine.id}.lock", "testing"):
+    with exclusive(tmp_path / "locks" / f"{mine.id}.lock", "testing"):
         perform(mine, tmp_path, lambda *m: heard.append(m), Settings())
     assert heard == [(BUSY,)]
 

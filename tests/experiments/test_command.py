@@ -34,11 +34,16 @@ def repeated(command: str) -> RunSpec:
     [
         RunSpec(),
         RunSpec(stream="cs-cl", method="bare", seed=3, protocol="local", device="cuda:1"),
-        RunSpec(stream="reddit-cl-stand-in@0.01", params={"gamma": 1e-3, "alpha": 64}),
-        RunSpec(params={"merge": "none", "batch_size": None, "hidden": (64,), "gamma": 1.0}),
-        RunSpec(params={"hidden": (64, 32), "epochs": 40}),
+        RunSpec(
+            method="adr", stream="reddit-cl-stand-in@0.01", params={"gamma": 1e-3, "alpha": 64}
+        ),
+        RunSpec(
+            method="adr",
+            params={"merge": "none", "batch_size": None, "hidden": (64,), "gamma": 1.0},
+        ),
+        RunSpec(method="adr", params={"hidden": (64, 32), "epochs": 40}),
         RunSpec(stream="my graphs/it's/stream.toml", method="lwf"),
-        RunSpec(stream="-x/stream.toml"),
+        RunSpec(method="adr", stream="-x/stream.toml"),
     ],
 )
 def test_the_command_gives_the_spec_back(spec: RunSpec) -> None:
@@ -46,7 +51,7 @@ def test_the_command_gives_the_spec_back(spec: RunSpec) -> None:
 
 
 def test_it_reads_well() -> None:
-    spec = RunSpec(stream="a b/stream.toml", params={"gamma": 0.1, "merge": "none"})
+    spec = RunSpec(method="adr", stream="a b/stream.toml", params={"gamma": 0.1, "merge": "none"})
     assert command_of(spec) == (
         "undrift run --stream 'a b/stream.toml' --method adr --seed 0 --set gamma=0.1 "
         "--set 'merge=\"none\"'"
@@ -67,7 +72,7 @@ values = st.one_of(scalars, st.lists(scalars, max_size=3).map(tuple))
 @given(st.dictionaries(st.sampled_from(["gamma", "alpha", "merge", "hidden"]), values))
 @settings(deadline=None, max_examples=150, derandomize=True)
 def test_any_value_survives_the_shell_and_the_parser(params: dict[str, Any]) -> None:
-    spec = RunSpec(params=params)
+    spec = RunSpec(method="adr", params=params)
     texts = parse_settings(arguments_of(command_of(spec)).get("settings", ()))
     first = {name: readings[0] for name, readings in texts.items()}
     assert first == spec.params

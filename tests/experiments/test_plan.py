@@ -79,6 +79,17 @@ def test_a_manifest_says_which_run_fills_which_cell() -> None:
     assert plan(rows=(PlanRow("bare", "bare"),)).rule.startswith("Settings are fixed")
 
 
+def test_the_rule_has_the_numbers_of_the_plans_own_grids() -> None:
+    strengths = tuple(float(k) for k in range(1, 12))
+    ewc = PlanRow("ewc", "ewc", grid={"strength": strengths})
+    adr = PlanRow("adr", "adr", grid={"gamma": tuple(range(1, 51)), "alpha": (1, 2, 4, 8)})
+    wide = PlanRow("adr wide", "adr", grid={"gamma": (0.1, 1.0), "hidden": ((8, 8), (16, 16))})
+    assert "at most 11 settings, each trained anew)" in plan(rows=(ewc,)).rule
+    assert "at most 200 settings, which share one training)" in plan(rows=(adr,)).rule
+    assert "at most 200 settings, at most 11 of which train anew;" in plan(rows=(ewc, adr)).rule
+    assert "at most 4 settings, each trained anew)" in plan(rows=(wide,)).rule
+
+
 def test_manifests_of_one_plan_add_up(tmp_path: Path) -> None:
     one = plan(streams=("synthetic",), seeds=(0,)).manifest({})
     two = plan(streams=("cs-cl",), seeds=(0, 1)).manifest({})

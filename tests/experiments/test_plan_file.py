@@ -82,7 +82,7 @@ def test_a_stream_file_is_found_from_the_plan(tmp_path: Path) -> None:
         ('["bare", "adr"]', '["adr", "adr"]', 4, "methods names something twice"),
         ('["bare", "adr"]', '["bare"]', 8, "methods has no 'adr'"),
         ("[grid.adr]", "[grid.ard]", 12, "unknown method 'ard'"),
-        ('"mine"', '"../mine"', 1, "cannot be the name of a file"),
+        ('"mine"', '"../mine"', 1, "cannot be the name of a plan"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(
@@ -107,3 +107,23 @@ def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
     (tmp_path / "bin.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="it is not text"):
         read_plan(tmp_path / "bin.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ('methods = ["bare"]\n', "streams must be a list of names"),
+        ('streams = []\nmethods = ["bare"]\n', "line 1: streams must be a list of names"),
+        ('streams = ["synthetic"]\nmethods = [1]\n', "line 2: methods must be a list of names"),
+        ('seeds = 3\nstreams = ["synthetic"]\nmethods = ["bare"]\n', "line 1: seeds must be"),
+        ('streams = ["synthetic"]\nmethods = ["bare"]\nparams = 1\n', "params must be tables"),
+        ('streams = ["synthetic"]\nmethods = ["bare"]\n[grid]\nbare = 1\n', "grid must be tables"),
+        (
+            'title = 3\nstreams = ["synthetic"]\nmethods = ["bare"]\n',
+            "line 1: 3 cannot be the title",
+        ),
+    ],
+)
+def test_what_a_key_must_be_is_said(tmp_path: Path, text: str, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        read_plan(write(tmp_path, text))

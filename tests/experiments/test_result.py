@@ -218,7 +218,7 @@ def test_a_missing_result_is_an_input_error(tmp_path: Path) -> None:
 
 
 def test_the_spec_of_a_result_is_a_run_spec() -> None:
-    assert result().spec == RunSpec(stream="cs-cl", params={"hidden": (8, 8)})
+    assert result().spec == RunSpec(method="adr", stream="cs-cl", params={"hidden": (8, 8)})
 
 
 def test_a_result_does_not_import_torch() -> None:

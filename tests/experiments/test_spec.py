@@ -10,10 +10,11 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.experiments.spec import RunSpec, pinned
+from undrift.learners.registry import DEFAULT
 
 
 def test_the_id_is_the_hash_of_the_canonical_json() -> None:
-    spec = RunSpec(stream="cs-cl", seed=3, params={"gamma": 0.1, "hidden": (64, 64)})
+    spec = RunSpec(method="adr", stream="cs-cl", seed=3, params={"gamma": 0.1, "hidden": (64, 64)})
     text = (
         '{"device":"cpu","method":"adr","params":{"gamma":0.1,"hidden":[64,64]},'
         '"protocol":"global","seed":3,"stream":"cs-cl"}'
@@ -23,26 +24,33 @@ def test_the_id_is_the_hash_of_the_canonical_json() -> None:
 
 def test_every_field_decides_the_id() -> None:
     variants = [
-        RunSpec(),
-        RunSpec(stream="cs-cl"),
+        RunSpec(method="adr"),
+        RunSpec(method="adr", stream="cs-cl"),
         RunSpec(method="bare"),
-        RunSpec(seed=1),
-        RunSpec(protocol="local"),
-        RunSpec(params={"gamma": 2.0}),
-        RunSpec(device="cuda"),
+        RunSpec(method="adr", seed=1),
+        RunSpec(method="adr", protocol="local"),
+        RunSpec(method="adr", params={"gamma": 2.0}),
+        RunSpec(method="adr", device="cuda"),
     ]
     assert len({spec.id for spec in variants}) == len(variants)
 
 
+def test_the_method_is_the_registrys_default() -> None:
+    assert RunSpec().method == DEFAULT
+    assert RunSpec().id == RunSpec(method=DEFAULT).id
+
+
 def test_the_order_of_params_and_the_type_of_whole_numbers_do_not() -> None:
-    left = RunSpec(params={"gamma": 1, "alpha": 2})
-    right = RunSpec(params={"alpha": 2, "gamma": 1.0})
+    left = RunSpec(method="adr", params={"gamma": 1, "alpha": 2})
+    right = RunSpec(method="adr", params={"alpha": 2, "gamma": 1.0})
     assert left.id == right.id
-    assert RunSpec(params={"gamma": True}).id != left.id
+    assert RunSpec(method="adr", params={"gamma": True}).id != left.id
 
 
 def test_a_spec_read_from_json_equals_the_one_written() -> None:
-    spec = RunSpec(params={"hidden": (8, 8), "patience": None, "merge": "none", "x": True})
+    spec = RunSpec(
+        method="adr", params={"hidden": (8, 8), "patience": None, "merge": "none", "x": True}
+    )
     again = RunSpec.model_validate_json(spec.model_dump_json())
     assert again == spec
     assert again.params["hidden"] == (8, 8)
@@ -104,25 +112,25 @@ def stream_file(tmp_path: Path) -> Path:
 
 
 def test_the_id_of_a_stream_file_is_that_of_its_content(stream_file: Path) -> None:
-    first = pinned(RunSpec(stream=str(stream_file)))
+    first = pinned(RunSpec(method="adr", stream=str(stream_file)))
     moved = stream_file.parent.rename(stream_file.parent.with_name("moved")) / "stream.toml"
-    again = pinned(RunSpec(stream=str(moved)))
+    again = pinned(RunSpec(method="adr", stream=str(moved)))
     assert again.stream != first.stream
     assert again.id == first.id
-    assert pinned(RunSpec(stream=str(moved), seed=1)).id != first.id
+    assert pinned(RunSpec(method="adr", stream=str(moved), seed=1)).id != first.id
     (moved.parent / "graph.npz").write_bytes(b"other data")
-    other = pinned(RunSpec(stream=str(moved)))
+    other = pinned(RunSpec(method="adr", stream=str(moved)))
     moved.write_text(TOML.replace("2", "3"))
-    assert len({first.id, other.id, pinned(RunSpec(stream=str(moved))).id}) == 3
+    assert len({first.id, other.id, pinned(RunSpec(method="adr", stream=str(moved))).id}) == 3
 
 
 def test_a_stream_file_has_no_id_before_it_is_pinned() -> None:
     with pytest.raises(InputError, match=r"the file mine/stream.toml has no id .* use pinned"):
-        _ = RunSpec(stream="mine/stream.toml").id
+        _ = RunSpec(method="adr", stream="mine/stream.toml").id
 
 
 def test_a_pinned_spec_notices_a_change(stream_file: Path) -> None:
-    spec = pinned(RunSpec(stream=str(stream_file)))
+    spec = pinned(RunSpec(method="adr", stream=str(stream_file)))
     assert pinned(spec) == spec
     (stream_file.parent / "graph.npz").write_bytes(b"other data")
     with pytest.raises(InputError, match=r"stream.toml or its data changed since the run was desc"):
@@ -130,7 +138,7 @@ def test_a_pinned_spec_notices_a_change(stream_file: Path) -> None:
 
 
 def test_a_pinned_spec_comes_back_from_json_where_the_file_is_not(stream_file: Path) -> None:
-    spec = pinned(RunSpec(stream=str(stream_file)))
+    spec = pinned(RunSpec(method="adr", stream=str(stream_file)))
     text, name = spec.model_dump_json(), spec.id
     stream_file.unlink()
     assert RunSpec.model_validate_json(text) == spec
@@ -138,7 +146,7 @@ def test_a_pinned_spec_comes_back_from_json_where_the_file_is_not(stream_file: P
 
 
 def test_a_named_stream_is_written_and_pinned_as_ever() -> None:
-    spec = RunSpec(stream="cs-cl")
+    spec = RunSpec(method="adr", stream="cs-cl")
     assert "stream_sha256" not in spec.model_dump()
     assert "stream_sha256" not in spec.model_dump_json()
     assert pinned(spec) is spec

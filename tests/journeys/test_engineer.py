@@ -6,21 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+from undrift import load
 from undrift.learners.adr import Adr
-from undrift.storage.files import load_state
 from undrift.streams.benchmarks import load_stream
 
 STEP = """
 import sys
 from pathlib import Path
-from undrift import Adr, load_stream
-from undrift.storage.files import load_state, save_state
+from undrift import Adr, load, load_stream
 t, path = int(sys.argv[1]), Path(sys.argv[2])
-learner = Adr.from_params(epochs=5, hidden=(32, 32))
-if path.exists():
-    learner.load(load_state(path))
-learner.observe(load_stream("synthetic").task(t))
-save_state(path, learner.state())
+learner = load(path) if path.exists() else Adr.from_params(epochs=5, hidden=(32, 32))
+learner.observe(load_stream("synthetic").task(t)).save(path)
 """
 
 
@@ -29,7 +25,7 @@ def test_learning_over_several_processes_equals_learning_in_one(tmp_path: Path) 
     stream = load_stream("synthetic")
     for t in range(len(stream)):
         subprocess.run([sys.executable, "-c", STEP, str(t), str(path)], check=True)
-    restored = Adr.from_params(epochs=5, hidden=(32, 32)).load(load_state(path))
+    restored = load(path)
     straight = Adr.from_params(epochs=5, hidden=(32, 32))
     for task in stream:
         straight.observe(task)

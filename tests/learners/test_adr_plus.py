@@ -37,12 +37,12 @@ def observed(
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "merged inputs": {"inputs": "merged", "pull": "previous"},
-    "map": {"cure": "map", "alpha": 2},
-    "anchored": {"cure": "anchored", "start": "merged"},
-    "exact": {"cure": "exact", "balance": "both", "start": "base"},
-    "exact sgc": {"cure": "exact", "encoder": "sgc", "logits": "task"},
-    "exact gin": {"cure": "exact", "encoder": "gin", "nodes": "train", "balance": "both"},
+    "merged inputs": {"inputs": "merged", "ridge_prior": "previous"},
+    "map": {"compensation": "map", "alpha": 2},
+    "anchored": {"compensation": "anchored", "start": "merged"},
+    "exact": {"compensation": "exact", "balance": "both", "start": "base"},
+    "exact sgc": {"compensation": "exact", "encoder": "sgc", "logits": "task"},
+    "exact gin": {"compensation": "exact", "encoder": "gin", "nodes": "train", "balance": "both"},
     "balanced": {"balance": "classifier", "start": "scratch"},
 }
 
@@ -72,9 +72,9 @@ def test_the_two_ridges_are_separate() -> None:
 
 
 @pytest.mark.parametrize("kind", ["gcn", "sgc", "sage"])
-def test_the_exact_cure_is_the_ridge_under_todays_last_layer(kind: str) -> None:
+def test_exact_compensation_is_the_ridge_under_todays_last_layer(kind: str) -> None:
     """Rows of old tasks as the last layer of today maps what entered it then."""
-    steps = observed(plus(cure="exact", classifier_gamma=0.5, encoder=kind, balance="none"))
+    steps = observed(plus(compensation="exact", classifier_gamma=0.5, encoder=kind, balance="none"))
     last = steps[-1][1]
     rows, labels = [], []
     for task, known in steps:
@@ -86,9 +86,9 @@ def test_the_exact_cure_is_the_ridge_under_todays_last_layer(kind: str) -> None:
     assert float((last.classifier - slow).norm() / slow.norm()) < 1e-5  # rows are float32
 
 
-def test_one_linear_layer_with_the_exact_cure_never_goes_stale() -> None:
+def test_one_linear_layer_with_exact_compensation_never_goes_stale() -> None:
     """H_hat holds no weight then, so the classifier is the joint one under today's encoder."""
-    params = {"cure": "exact", "classifier_gamma": 0.5, "balance": "none"}
+    params = {"compensation": "exact", "classifier_gamma": 0.5, "balance": "none"}
     steps = observed(plus(**params, encoder="sgc", hidden=(8,)))
     last = steps[-1][1]
     rows = [last.merged.embed(task.graph)[task.train].double() for task, _ in steps]
@@ -97,30 +97,30 @@ def test_one_linear_layer_with_the_exact_cure_never_goes_stale() -> None:
     assert float((last.classifier - slow).norm() / slow.norm()) < 1e-5
 
 
-@pytest.mark.parametrize("cure", ["map", "anchored"])
-def test_the_map_carries_the_sums_to_the_new_encoder(cure: str) -> None:
-    learner = plus(cure=cure, cure_gamma=0.1, alpha=2, balance="none")
+@pytest.mark.parametrize("compensation", ["map", "anchored"])
+def test_the_map_carries_the_sums_to_the_new_encoder(compensation: str) -> None:
+    learner = plus(compensation=compensation, compensation_gamma=0.1, alpha=2, balance="none")
     (_, first), (task, second), _ = observed(learner)
     old, new = (learner.embed_with(k.merged, task.graph) for k in (first, second))
-    still = first.bank.statistics if cure == "anchored" else None
+    still = first.bank.statistics if compensation == "anchored" else None
     p = drift_map(old, new, 0.1, still=still)
     rows = new[task.train]
     gram = p.T @ first.bank.statistics.gram @ p + rows.T @ rows
     assert torch.allclose(second.bank.statistics.gram, gram, rtol=1e-8, atol=1e-10)
 
 
-def test_pulled_to_the_previous_merge_the_first_encoder_stays() -> None:
-    known = observed(plus(pull="previous", gamma=10.0))[0][1]
+def test_with_the_previous_merge_as_prior_the_first_encoder_stays() -> None:
+    known = observed(plus(ridge_prior="previous", gamma=10.0))[0][1]
     assert known.start is not None
     for merged, own in zip(known.merged.weights, known.start.weights, strict=True):
         assert torch.allclose(merged, own, atol=1e-5)
 
 
-def test_a_pull_to_the_previous_merge_leaves_less_drift_than_one_to_zero() -> None:
+def test_the_previous_merge_as_prior_leaves_less_drift_than_zero() -> None:
     stream = tiny_stream(features=80)
 
-    def drift(pull: str) -> float:
-        learner = plus(epochs=30, gamma=10.0, pull=pull)
+    def drift(prior: str) -> float:
+        learner = plus(epochs=30, gamma=10.0, ridge_prior=prior)
         graph = stream.task(0).graph
         before = learner.observe(stream.task(0)).embed(graph)
         for t in (1, 2):
@@ -155,8 +155,8 @@ def test_balance_of_the_classifier_leaves_the_merge_alone() -> None:
 
 def test_embed_is_what_the_classifier_reads() -> None:
     graph = tiny_stream().graph
-    for cure in ("none", "exact"):
-        learner = plus(cure=cure)
+    for compensation in ("none", "exact"):
+        learner = plus(compensation=compensation)
         known = observed(learner)[-1][1]
         assert torch.allclose(
             learner.embed(graph).double() @ known.classifier, learner.scores(graph)
@@ -168,10 +168,10 @@ def test_embed_is_what_the_classifier_reads() -> None:
     [
         {"gamma": 0.0},
         {"classifier_gamma": -1.0},
-        {"cure_gamma": 0.0},
+        {"compensation_gamma": 0.0},
         {"inputs": "raw"},
-        {"pull": "base"},
-        {"cure": "magic"},
+        {"ridge_prior": "base"},
+        {"compensation": "magic"},
         {"balance": "all"},
         {"alpha": 0},
     ],
@@ -181,6 +181,6 @@ def test_bad_parameters(bad: dict[str, Any]) -> None:
         plus(**bad)
 
 
-def test_the_exact_cure_refuses_an_expansion() -> None:
-    with pytest.raises(InputError, match=r"cure='exact' needs alpha=1, not 2"):
-        plus(cure="exact", alpha=2)
+def test_exact_compensation_refuses_an_expansion() -> None:
+    with pytest.raises(InputError, match=r"compensation='exact' needs alpha=1, not 2"):
+        plus(compensation="exact", alpha=2)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 
+import undrift
+from undrift import learners
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.hybrid import Hybrid
 from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
+from undrift.learners.registry import METHODS, make_learner
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -153,3 +161,107 @@ def test_generators_depend_on_seed_and_task_only() -> None:
 def test_bad_parameters(bad: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Adr.from_params(**bad)
+
+
+@pytest.mark.parametrize("name", ["propagation", "adr"])
+def test_a_saved_learner_is_loaded_as_it_was(name: str, tmp_path: Path) -> None:
+    stream = tiny_stream()
+    known = {"epochs": 2, "hidden": (8,)} if name == "adr" else {"hops": 3}
+    learner = undrift.make_learner(name, **known).observe(stream.task(0))
+    learner.save(tmp_path / "learner")
+    again = undrift.load(tmp_path / "learner")
+    assert again == learner
+    again.observe(stream.task(1))
+    learner.observe(stream.task(1))
+    assert torch.equal(again.scores(stream.graph), learner.scores(stream.graph))
+
+
+@dataclass(kw_only=True)
+class Mine(Bare):
+    """A method of somebody else, in no list."""
+
+    name: ClassVar[str] = "mine"
+
+
+def test_a_method_in_no_list_is_loaded_by_its_full_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = ModuleType("their_module")
+    vars(theirs).update(Mine=Mine, ClassVar=ClassVar)
+    monkeypatch.setitem(sys.modules, "their_module", theirs)
+    monkeypatch.setattr(Mine, "__module__", "their_module")
+    Mine(seed=3).save(tmp_path / "learner")
+    assert undrift.load(tmp_path / "learner") == Mine(seed=3)
+    del vars(theirs)["Mine"]
+    with pytest.raises(InputError, match="'their_module:Mine' cannot be loaded"):
+        undrift.load(tmp_path / "learner")
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [[7, 3], (7, 3), np.array([7, 3]), torch.tensor([7, 3]), np.array([7, 3], dtype=np.uint8)],
+)
+def test_some_nodes_are_a_list_or_an_array(nodes: Any) -> None:
+    stream = tiny_stream()
+    learner = quick().observe(stream.task(0))
+    every = learner.predict(stream.graph)
+    assert learner.predict(stream.graph, nodes).tolist() == every[[7, 3]].tolist()
+
+
+def test_a_mask_of_nodes_and_none_of_them() -> None:
+    stream = tiny_stream()
+    learner = quick().observe(stream.task(0))
+    mask = [node in (3, 7) for node in range(stream.graph.num_nodes)]
+    every = learner.predict(stream.graph)
+    assert learner.predict(stream.graph, mask).tolist() == every[[3, 7]].tolist()
+    assert learner.predict(stream.graph, np.array(mask)).tolist() == every[[3, 7]].tolist()
+    assert learner.predict(stream.graph, []).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (3, r"nodes must be a list of node numbers, not 3; write \[3\]"),
+        ("abc", "nodes must be a list or array of node numbers or a mask, not 'abc'"),
+        ([[1], [2, 3]], "nodes must be a list or array"),
+        ([0.5], "give nodes as a list of whole numbers"),
+        ([60], "node 60 is not there: the 60 nodes are numbered from 0"),
+        ([-1], "node -1 is not there"),
+        ([True], "a node mask needs 60 entries"),
+    ],
+)
+def test_nodes_that_cannot_be_meant_get_one_sentence(nodes: Any, message: str) -> None:
+    stream = tiny_stream()
+    learner = quick().observe(stream.task(0))
+    with pytest.raises(InputError, match=message):
+        learner.predict(stream.graph, nodes)
+
+
+def test_every_method_is_imported_from_one_place() -> None:
+    assert len(learners.__all__) == len(METHODS)
+    assert learners.Adr is Adr
+    assert {getattr(learners, name).name for name in learners.__all__} == set(METHODS)
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        learners.Nobody  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "new"),
+    [
+        (
+            "propagation",
+            {"words": 9.0, "trust": 0.5},
+            {"evidence_threshold": 9.0, "homophily": 0.5},
+        ),
+        ("hybrid", {"words": 9.0, "trust": 0.5}, {"evidence_threshold": 9.0, "homophily": 0.5}),
+        (
+            "adr-plus",
+            {"cure": "map", "cure_gamma": 0.5, "pull": "previous"},
+            {"compensation": "map", "compensation_gamma": 0.5, "ridge_prior": "previous"},
+        ),
+    ],
+)
+def test_parameters_recorded_under_an_old_name_still_make_a_learner(
+    method: str, old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert make_learner(method, **old) == make_learner(method, **new)

@@ -1,4 +1,4 @@
-"""Hybrid: propagation where features are good, an encoder beside it where they are poor."""
+"""Hybrid: propagation where features are good, an encoder encoded it where they are poor."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
-from undrift.learners.hybrid import Beside, Hybrid, HybridLearned, Tally
-from undrift.learners.parts.propagation.feature_map import dense
+from undrift.learners.hybrid import EncodedBank, Hybrid, HybridLearned, TaskSums
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
 from undrift.storage.state import pack
@@ -66,41 +65,41 @@ def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
         learner.observe(stream.task(t))
         plain.observe(stream.task(t))
         graph = stream.task(t).graph
-        assert learner.learned_.encoded is None
+        assert learner.learned_.selected is None
         assert torch.equal(learner.scores(graph), plain.scores(graph))
-    assert learner.learned_.propagation.answers == plain.learned_.answers
+    assert learner.learned_.propagation.selected == plain.learned_.selected
 
 
 @pytest.mark.parametrize(
-    ("name", "bank"), [("dense", "mix"), ("noisy", "hops"), ("patterned", "apart")]
+    ("name", "bank"), [("dense", "mix"), ("noisy", "hops"), ("patterned", "separate")]
 )
 def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, bank: str) -> None:
     """Slowly: every training row kept, both kinds of columns formed, one class-weighted ridge."""
     stream = STREAMS[name]()
     learner = hybrid(fourier=0)
     known = observed(learner, stream)
-    beside = known.beside[bank]
+    encoded = known.encoded[bank]
     rows, targets, weights = [], [], []
-    fixed = learner._propagation().rows_of(bank, known.propagation.trust)
+    features = learner._propagation().feature_map(bank, known.propagation.homophily)
     for t in range(len(stream)):
         task = stream.task(t)
         assert task.graph.labels is not None
         nodes = task.train.nonzero().flatten()
-        z = dense(fixed.plain(task.graph, nodes))
+        z = features.plain(task.graph, nodes).double().to_dense()
         h = functional.normalize(known.encoder.embed(task.graph).double(), dim=1)[nodes]
         y = one_hot(task.graph.labels[nodes], known.classes)
         rows.append(torch.cat([z, learner.scale * h], dim=1))
         targets.append(y)
         weights.append(y @ y.sum(dim=0).clamp(min=1).reciprocal())
     x, y, w = torch.cat(rows), torch.cat(targets), torch.cat(weights).sqrt().unsqueeze(1)
-    ridge = beside.gamma * float((w * x).square().sum(dim=0).mean())
+    ridge = encoded.gamma * float((w * x).square().sum(dim=0).mean())
     wanted = joint_ridge(w * x, w * y, ridge)
-    assert torch.allclose(beside.weights, wanted, rtol=1e-8, atol=1e-10)
+    assert torch.allclose(encoded.weights, wanted, rtol=1e-8, atol=1e-10)
     graph = stream.graph
-    everyone = dense(fixed.plain(graph, torch.arange(graph.num_nodes)))
+    everyone = features.plain(graph, torch.arange(graph.num_nodes)).double().to_dense()
     h = functional.normalize(known.encoder.embed(graph).double(), dim=1)
     scores = torch.cat([everyone, learner.scale * h], dim=1) @ wanted
-    learner.learned_ = replace(known, encoded=bank)
+    learner.learned_ = replace(known, selected=bank)
     assert torch.allclose(learner.scores(graph), scores, rtol=1e-7, atol=1e-9)
 
 
@@ -130,7 +129,7 @@ def test_without_validation_nodes_it_does_without_the_encoder() -> None:
     stream = tiny_stream()
     blind = replace(stream, val=torch.zeros_like(stream.val))
     known = observed(hybrid(gain=0.0), blind)
-    assert known.encoded is None
+    assert known.selected is None
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_without_validation_nodes_it_does_without_the_encoder() -> None:
         ({"gain": -0.1}, "gain must be at least 0 and under 1"),
         ({"gain": 1.0}, "gain must be at least 0 and under 1"),
         ({"fourier": -1}, "fourier must be at least 0"),
-        ({"words": 0.0}, "words must be greater than 0"),
+        ({"evidence_threshold": 0.0}, "evidence_threshold must be greater than 0"),
     ],
 )
 def test_wrong_settings_are_named(params: dict[str, Any], match: str) -> None:
@@ -192,28 +191,27 @@ def test_what_a_bank_gets_right_alone_is_what_propagation_counted(name: str) -> 
     for t in range(len(stream)):
         learner.observe(stream.task(t))
         known = learner.learned_
-        counted = Tally(len(stream.classes[0]), sum(map(len, stream.classes[1 : t + 1])))
-        assert known.judged == counted
-        for bank, beside in known.beside.items():
-            right = beside.without.first + beside.without.later
-            assert right == pytest.approx(known.propagation.banks[bank].hits)
-            assert 0 < beside.hits.first <= counted.first
-            assert 0 <= beside.hits.later <= counted.later
+        counted = TaskSums(len(stream.classes[0]), sum(map(len, stream.classes[1 : t + 1])))
+        assert known.counts == counted
+        for bank, encoded in known.encoded.items():
+            right = encoded.accuracy_without.first + encoded.accuracy_without.later
+            assert right == pytest.approx(known.propagation.banks[bank].accuracy)
+            assert 0 < encoded.accuracy.first <= counted.first
+            assert 0 <= encoded.accuracy.later <= counted.later
 
 
 def test_the_first_task_weighs_less_once_there_are_others() -> None:
-    hits, classes = Tally(9.0), Tally(10.0)
-    assert hits.weighed(classes) == 9.0
-    assert Tally(9.0, 2.0).weighed(Tally(10.0, 5.0)) == pytest.approx(0.25 * 9 + 2)
-    assert Tally(9.0, 40.0).weighed(Tally(10.0, 50.0)) == pytest.approx(0.5 * 9 + 40)
+    assert TaskSums(9.0).weighted(TaskSums(10.0)) == 9.0
+    assert TaskSums(9.0, 2.0).weighted(TaskSums(10.0, 5.0)) == pytest.approx(0.25 * 9 + 2)
+    assert TaskSums(9.0, 40.0).weighted(TaskSums(10.0, 50.0)) == pytest.approx(0.5 * 9 + 40)
 
 
 def test_an_encoder_that_helps_its_own_task_only_is_not_used_later() -> None:
-    """Beside: right more often on the first task, wrong more often on the next."""
+    """Right more often on the first task, wrong more often on the next."""
     learner = hybrid()
-    alone, both = Tally(8.0, 2.7), Tally(9.5, 2.4)
+    alone, both = TaskSums(8.0, 2.7), TaskSums(9.5, 2.4)
     border = Border.zero(1, 1)
-    beside = {"mix": Beside(border, border, 1.0, torch.zeros(2, 1), both, alone)}
-    assert learner._choice("mix", beside, Tally(10.0, 3.0)) is None
-    first = {"mix": replace(beside["mix"], hits=Tally(9.5), without=Tally(8.0))}
-    assert learner._choice("mix", first, Tally(10.0)) == "mix"
+    encoded = {"mix": EncodedBank(border, border, 1.0, torch.zeros(2, 1), both, alone)}
+    assert learner._selected("mix", encoded, TaskSums(10.0, 3.0)) is None
+    first = {"mix": replace(encoded["mix"], accuracy=TaskSums(9.5), accuracy_without=TaskSums(8.0))}
+    assert learner._selected("mix", first, TaskSums(10.0)) == "mix"

@@ -20,10 +20,10 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners.propagation import (
-    TELLING_FROM,
+    INFORMATIVE_FROM,
     Propagation,
-    pattern_of_neighbours,
-    trust_in_neighbours,
+    homophily_weight,
+    label_association,
 )
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
@@ -33,9 +33,9 @@ from undrift.testing.graphs import noisy_stream, tiny_graph, tiny_stream
 from undrift.testing.patterned import patterned_graph
 from undrift.testing.reference_propagation import (
     adaptive_features,
-    apart_features,
+    association_by_counting,
     balanced_joint_ridge,
-    pattern_by_counting,
+    separate_features,
 )
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -43,10 +43,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fixed gamma, concat": {"gamma": 0.1, "mix": "concat", "hops": 2, "fourier": 0},
     "sketched hop": {"sketch": 7, "mix": "hop", "hops": 1},
     "sketched, no fourier": {"sketch": 5, "mix": "mean", "hops": 2, "fourier": 0},
-    "neighbours apart": {"mix": "apart", "hops": 2},
+    "separate channels": {"mix": "separate", "hops": 2},
     "structure, sparse rows": {"structure": True, "fourier": 0},
     "structure, fourier": {"structure": True, "sketch": 7},
-    "not balanced": {"balanced": False, "trust": 0.5},
+    "not balanced": {"balanced": False, "homophily": 0.5},
 }
 
 
@@ -72,11 +72,13 @@ def dense(features: Tensor | Csr) -> Tensor:
 
 def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     stream = tiny_stream()
-    learner = taught(stream, gamma=0.3, fourier=0, trust=1.0, hops=4, words=60.0)
+    learner = taught(stream, gamma=0.3, fourier=0, homophily=1.0, hops=4, evidence_threshold=60.0)
     rows, labels = [], []
     for task in stream:
         features = dense(task.graph.features)
-        slow = adaptive_features(features, task.graph.adjacency.to_dense(), hops=4, words=60.0)
+        slow = adaptive_features(
+            features, task.graph.adjacency.to_dense(), hops=4, evidence_threshold=60.0
+        )
         assert task.graph.labels is not None
         rows.append(slow[task.train])
         labels.append(task.graph.labels[task.train])
@@ -97,8 +99,8 @@ def test_any_order_of_tasks_gives_the_same_banks(
     order: list[int], seed: int, sparse: bool, fourier: int | None
 ) -> None:
     stream = tiny_stream(seed, sparse=sparse)
-    straight = taught(stream, trust=1.0, fourier=fourier)
-    shuffled = Propagation(trust=1.0, fourier=fourier)
+    straight = taught(stream, homophily=1.0, fourier=fourier)
+    shuffled = Propagation(homophily=1.0, fourier=fourier)
     for t in order:
         shuffled.observe(stream.task(t))
     columns = [shuffled.classes_.index(c) for c in straight.classes_]
@@ -113,8 +115,8 @@ def test_any_order_of_tasks_gives_the_same_banks(
 def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     """Tasks that arrive together, without an edge between them, add up to the same sums."""
     stream = tiny_stream()
-    apart = taught(stream, trust=1.0)
-    together = Propagation(trust=1.0).observe(_union(stream))
+    apart = taught(stream, homophily=1.0)
+    together = Propagation(homophily=1.0).observe(_union(stream))
     one, other = apart.learned_.bank, together.learned_.bank
     for name in ("statistics", "validation"):
         a, b = getattr(one, name), getattr(other, name)
@@ -186,8 +188,8 @@ def test_neighbours_that_disagree_do_no_harm(homophily: float) -> None:
     graph = generate(nodes=600, words=150, classes=6, homophily=homophily, size_ratio=2.0)
     stream = TaskStream.from_graph(graph, base=4, increment=2)
     ours, believing, own = (
-        evaluate(Propagation(fourier=0, trust=trust), stream).by_class.a_f
-        for trust in (None, 1.0, 0.0)
+        evaluate(Propagation(fourier=0, homophily=weight), stream).by_class.a_f
+        for weight in (None, 1.0, 0.0)
     )
     assert ours > max(believing, own) - 3.0
     if homophily == 0.0:
@@ -202,45 +204,49 @@ def patterned(increment: int) -> TaskStream:
     return TaskStream.from_graph(graph, base=4, increment=increment)
 
 
-def test_neighbours_that_differ_in_a_way_that_tells_are_listened_to() -> None:
+def test_informative_heterophily_selects_the_separate_channels() -> None:
     stream = patterned(increment=2)
     learner = taught(stream, fourier=0)
-    assert learner.learned_.trust < 0.5
-    assert learner.learned_.answers == "apart"
+    assert learner.learned_.homophily < 0.5
+    assert learner.learned_.selected == "separate"
     ours, own, believing = (
-        evaluate(Propagation(fourier=0, trust=trust), stream).by_class.a_f
-        for trust in (None, 0.0, 1.0)
+        evaluate(Propagation(fourier=0, homophily=weight), stream).by_class.a_f
+        for weight in (None, 0.0, 1.0)
     )
     assert ours > max(own, believing) + 8.0
 
 
-def test_weights_apart_are_those_of_joint_ridge() -> None:
+def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
     stream = patterned(increment=2)
     learner = taught(stream, fourier=0, gamma=0.3)
     rows, labels = [], []
     for task in stream:
-        slow = apart_features(dense(task.graph.features), task.graph.adjacency.to_dense(), hops=2)
+        slow = separate_features(
+            dense(task.graph.features), task.graph.adjacency.to_dense(), hops=2
+        )
         assert task.graph.labels is not None
         rows.append(slow[task.train])
         labels.append(task.graph.labels[task.train])
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
-    torch.testing.assert_close(learner.learned_.banks["apart"].weights, joint, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        learner.learned_.banks["separate"].weights, joint, rtol=1e-4, atol=1e-5
+    )
 
 
-def test_a_task_without_the_pattern_ends_listening() -> None:
+def test_a_task_without_association_drops_the_separate_channels() -> None:
     """A class alone in its task has no neighbours to learn from, but will have in the world."""
     stream = patterned(increment=1)
     learner = taught(stream)
-    own = taught(stream, trust=learner.learned_.trust)
-    assert Propagation().observe(stream.task(0)).learned_.answers == "apart"
-    assert "apart" not in learner.learned_.banks
+    own = taught(stream, homophily=learner.learned_.homophily)
+    assert Propagation().observe(stream.task(0)).learned_.selected == "separate"
+    assert "separate" not in learner.learned_.banks
     assert torch.equal(learner.scores(stream.graph), own.scores(stream.graph))
 
 
-@pytest.mark.parametrize("fixed", [{"trust": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
-def test_whoever_fixes_trust_or_mix_gets_what_they_asked_for(fixed: dict[str, Any]) -> None:
-    assert "apart" not in taught(patterned(increment=2), **fixed).learned_.banks
+@pytest.mark.parametrize("fixed", [{"homophily": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
+def test_a_fixed_homophily_or_mix_opens_no_other_bank(fixed: dict[str, Any]) -> None:
+    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.banks
 
 
 def test_structural_columns_stand_beside_the_features() -> None:
@@ -268,17 +274,17 @@ def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
 
 def test_hops_side_by_side_share_the_sketch() -> None:
     stream = wide_stream(2500)
-    learner = Propagation(mix="apart", hops=2, gamma=1.0, sketch=300, fourier=0)
+    learner = Propagation(mix="separate", hops=2, gamma=1.0, sketch=300, fourier=0)
     learner.observe(stream.task(0))
     assert learner.learned_.bank.weights.shape[0] == 300
 
 
 def test_default_width_is_bounded() -> None:
-    assert Propagation().rows_of("mix", 1.0).sketch_of(100_000) is not None
-    fourier = Propagation().rows_of("mix", 1.0).fourier_of(1024)
+    assert Propagation().feature_map("mix", 1.0).sketch_of(100_000) is not None
+    fourier = Propagation().feature_map("mix", 1.0).fourier_of(1024)
     assert fourier is not None
     assert 1024 + fourier.outputs <= 3072
-    assert Propagation().rows_of("mix", 1.0).fourier_of(1025) is None
+    assert Propagation().feature_map("mix", 1.0).fourier_of(1025) is None
 
 
 def wide_stream(width: int) -> TaskStream:
@@ -296,7 +302,7 @@ def test_a_graph_without_edges_is_plain_ridge() -> None:
     plain = tiny_graph()
     graph = Graph.from_scipy(plain.features, sp.csr_matrix((60, 60)), plain.labels)
     stream = TaskStream.from_graph(graph, base=2, increment=2)
-    ours, own = taught(stream), taught(stream, trust=0.0)
+    ours, own = taught(stream), taught(stream, homophily=0.0)
     torch.testing.assert_close(
         ours.learned_.bank.weights, own.learned_.bank.weights, rtol=0, atol=1e-6
     )
@@ -364,8 +370,8 @@ def test_a_class_with_one_training_node_beside_full_ones() -> None:
     assert learner.predict(task.graph)[first] == task.classes[1]
 
 
-@pytest.mark.parametrize("trust", [None, 0.0])
-def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(trust: float | None) -> None:
+@pytest.mark.parametrize("homophily", [None, 0.0])
+def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(homophily: float | None) -> None:
     plain = patterned_graph([1, 2, 3, 0], per_class=40, average_degree=20.0)
     x = dense(plain.features).clone()
     x[::5] = 0.0
@@ -374,7 +380,7 @@ def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(trust: float | 
     adjacency[:, :4] = 0.0
     graph = Graph.from_scipy(x, adjacency.tocsr(), plain.labels)
     stream = TaskStream.from_graph(graph, base=3, increment=1)
-    learner = Propagation(fourier=0, mix="apart", hops=2, trust=trust)
+    learner = Propagation(fourier=0, mix="separate", hops=2, homophily=homophily)
     for task in stream:
         learner.observe(task)
     assert bool(torch.isfinite(learner.scores(graph)).all())
@@ -382,7 +388,14 @@ def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(trust: float | 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"gamma": 0.0}, {"fourier": -1}, {"sketch": -2}, {"mix": "sum"}, {"trust": 2.0}, {"hops": -1}],
+    [
+        {"gamma": 0.0},
+        {"fourier": -1},
+        {"sketch": -2},
+        {"mix": "sum"},
+        {"homophily": 2.0},
+        {"hops": -1},
+    ],
     ids=str,
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
@@ -396,7 +409,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
     stream = noisy_stream(noise=12.0)
     learner, apart = taught(stream), taught(stream, mix="concat", hops=2, fourier=0)
-    assert learner.learned_.answers == "hops"
+    assert learner.learned_.selected == "hops"
     assert torch.equal(learner.predict(stream.graph), apart.predict(stream.graph))
     plain = evaluate(Propagation(mix="mean", hops=2, fourier=0), stream).by_class.a_f
     assert evaluate(Propagation(), stream).by_class.a_f > plain + 5
@@ -413,7 +426,7 @@ def test_only_narrow_dense_features_are_asked() -> None:
 
 def test_good_dense_features_stay_mixed() -> None:
     learner = taught(noisy_stream(0.1))
-    assert learner.learned_.answers == "mix"
+    assert learner.learned_.selected == "mix"
 
 
 def base_task(homophily: float) -> Task:
@@ -422,12 +435,12 @@ def base_task(homophily: float) -> Task:
 
 
 @pytest.mark.parametrize(("homophily", "least", "most"), [(0.0, 0, 0), (0.9, 1, 1), (0.6, 1, 1)])
-def test_trust_of_generated_graphs(homophily: float, least: float, most: float) -> None:
-    assert least <= trust_in_neighbours(base_task(homophily)) <= most
+def test_homophily_weight_of_generated_graphs(homophily: float, least: float, most: float) -> None:
+    assert least <= homophily_weight(base_task(homophily)) <= most
 
 
-def test_random_edges_are_hardly_trusted() -> None:
-    assert trust_in_neighbours(base_task(1 / 6)) < 0.7
+def test_random_edges_have_a_low_homophily_weight() -> None:
+    assert homophily_weight(base_task(1 / 6)) < 0.7
 
 
 def small_task(edges: list[list[int]], labels: list[int]) -> Task:
@@ -437,13 +450,13 @@ def small_task(edges: list[list[int]], labels: list[int]) -> Task:
     return Task(graph, train, ~train, ~train, tuple(sorted(set(labels))))
 
 
-def test_nothing_to_go_by_is_full_trust() -> None:
-    assert trust_in_neighbours(small_task([[0], [1]], [0, 0])) == 1.0
-    assert trust_in_neighbours(small_task([[], []], [0, 1])) == 1.0
+def test_no_labelled_edge_is_full_homophily_weight() -> None:
+    assert homophily_weight(small_task([[0], [1]], [0, 0])) == 1.0
+    assert homophily_weight(small_task([[], []], [0, 1])) == 1.0
 
 
-def test_a_few_edges_do_not_destroy_trust() -> None:
-    assert trust_in_neighbours(small_task([[0, 1], [2, 3]], [0, 0, 1, 1])) == 1.0
+def test_a_few_edges_do_not_lower_the_homophily_weight() -> None:
+    assert homophily_weight(small_task([[0, 1], [2, 3]], [0, 0, 1, 1])) == 1.0
 
 
 def test_edges_of_other_nodes_are_not_looked_at() -> None:
@@ -453,7 +466,7 @@ def test_edges_of_other_nodes_are_not_looked_at() -> None:
     hidden = torch.where(task.train, labels, 3 - labels.clamp(min=0))
     other = Graph(task.graph.features, task.graph.adjacency, hidden)
     masks = (task.train, torch.zeros_like(task.val), task.test)
-    assert trust_in_neighbours(Task(other, *masks, task.classes)) == trust_in_neighbours(task)
+    assert homophily_weight(Task(other, *masks, task.classes)) == homophily_weight(task)
 
 
 # neighbours that differ ---------------------------------------------------------------------
@@ -474,28 +487,28 @@ def test_the_pattern_is_chi_squared_by_counting() -> None:
         for i, j in adjacency.triu().nonzero().tolist()
         if train[i] and train[j]
     ]
-    assert pattern_of_neighbours(task) == pytest.approx(pattern_by_counting(ends), abs=1e-12)
+    assert label_association(task) == pytest.approx(association_by_counting(ends), abs=1e-12)
 
 
 @pytest.mark.parametrize("follows", [[1, 2, 3, 4, 5, 6, 7, 0], [1, 0, 3, 2], [0, 1, 2, 3]], ids=str)
 def test_classes_that_link_to_one_class_have_a_pattern(follows: list[int | None]) -> None:
-    assert pattern_of_neighbours(patterned_task(follows)) >= TELLING_FROM
+    assert label_association(patterned_task(follows)) >= INFORMATIVE_FROM
 
 
 def test_random_links_have_none() -> None:
     for classes in (3, 4, 8):
-        assert pattern_of_neighbours(patterned_task([None] * classes)) < 0.03
-    assert pattern_of_neighbours(base_task(0.0)) < 0.5 * TELLING_FROM
+        assert label_association(patterned_task([None] * classes)) < 0.03
+    assert label_association(base_task(0.0)) < 0.5 * INFORMATIVE_FROM
 
 
 def test_two_classes_show_no_pattern_unless_it_was_seen_before() -> None:
     task = patterned_task([1, 0])
-    assert pattern_of_neighbours(task) == 0.0
-    assert pattern_of_neighbours(task, least_classes=2) >= TELLING_FROM
-    assert pattern_of_neighbours(small_task([[0], [1]], [0, 0]), least_classes=1) == 0.0
-    assert pattern_of_neighbours(small_task([[], []], [0, 1]), least_classes=1) == 0.0
+    assert label_association(task) == 0.0
+    assert label_association(task, least_classes=2) >= INFORMATIVE_FROM
+    assert label_association(small_task([[0], [1]], [0, 0]), least_classes=1) == 0.0
+    assert label_association(small_task([[], []], [0, 1]), least_classes=1) == 0.0
 
 
 def test_a_few_edges_are_no_pattern() -> None:
     ring = small_task([[0, 1, 2], [1, 2, 0]], [0, 1, 2])
-    assert pattern_of_neighbours(ring) < TELLING_FROM
+    assert label_association(ring) < INFORMATIVE_FROM

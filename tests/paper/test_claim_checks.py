@@ -140,7 +140,7 @@ def surface(scores: dict[tuple[float, float], float | None]) -> Search:
         metrics = Metrics(a_avg=score or 0, a_f=0, a_l=0, forgetting=0)
         found = Graded[Metrics](by_class=metrics, by_node=metrics)
         trials.append(Trial(params=params, validation=None if score is None else found))
-    spec = SearchSpec(base=RunSpec(stream="cs-cl"), grid=grid)
+    spec = SearchSpec(base=RunSpec(method="adr", stream="cs-cl"), grid=grid)
     return Search(spec=spec, trials=trials, chosen=trials[0].params, seconds=1.0)
 
 

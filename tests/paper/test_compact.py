@@ -16,7 +16,7 @@ from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Cell, Manifest, Skipped, save_manifest
 from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
-from undrift.experiments.search_record import Search, SearchSpec, Trial
+from undrift.experiments.search_record import Search, SearchSpec, Trial, search_rule
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records
 
@@ -86,7 +86,7 @@ def records(*results: Result) -> Records:
     plan = Manifest(
         plan="mine",
         title="A title, with commas",
-        rule="One rule.",
+        rule=search_rule([search().spec]),
         rows=["adr"],
         streams=["cs-cl"],
         cells=sorted(cells, key=lambda cell: cell.seed),

@@ -13,7 +13,7 @@ from undrift.experiments.spec import RunSpec
 
 
 def search(seed: int = 0, **grid: tuple[Any, ...]) -> Search:
-    spec = SearchSpec(base=RunSpec(seed=seed, params={"hidden": (8,)}), grid=grid)
+    spec = SearchSpec(base=RunSpec(method="adr", seed=seed, params={"hidden": (8,)}), grid=grid)
     trials = [
         Trial(params={"hidden": (8,), **setting}, validation=None, failed="no")
         for setting in settings_of(grid)

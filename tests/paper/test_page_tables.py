@@ -65,7 +65,7 @@ def test_rows_without_runs_on_a_stream_are_left_out(
 
 
 def test_costs_are_beside_bares(made: tuple[Any, Comparison, Comparison]) -> None:
-    header, _, *lines = cost_table(made[1], "cs-cl").splitlines()
+    header, _, *lines = cost_table(made[1], "cs-cl", made[0]).splitlines()
     assert cells(header) == ["method", "seconds", "memory, MB", "kept", "× Bare"]
     bare = next(line for line in lines if line.startswith("| Bare |"))
     assert cells(bare)[-1] == "1.0"
@@ -73,6 +73,24 @@ def test_costs_are_beside_bares(made: tuple[Any, Comparison, Comparison]) -> Non
     ratio = costs["adr", "cs-cl"]["seconds"] / costs["bare", "cs-cl"]["seconds"]
     adr = next(line for line in lines if line.startswith("| ADR |"))
     assert cells(adr)[-1] == f"{ratio:.1f}"
+
+
+def test_costs_of_several_machines_say_which_and_are_not_compared(
+    made: tuple[Any, Comparison, Comparison],
+) -> None:
+    results, table, _ = made
+    moved = dict(results)
+    for run, result in results.items():
+        if result.spec.method == "adr":
+            spec = result.spec.model_copy(update={"device": "cuda"})
+            moved[run] = result.model_copy(update={"spec": spec})
+    header, _, *lines = cost_table(table, "cs-cl", moved).splitlines()
+    assert cells(header)[:3] == ["method", "ran on", "seconds"]
+    adr = cells(next(line for line in lines if line.startswith("| ADR |")))
+    ewc = cells(next(line for line in lines if line.startswith("| EWC |")))
+    assert (adr[1], adr[-1]) == ("cuda, torch unknown", "–")
+    assert ewc[1] == "cpu, torch unknown"
+    assert float(ewc[-1]) > 0
 
 
 def test_what_searches_chose_with_a_mark_at_the_ends(fakes: Any) -> None:

@@ -53,7 +53,7 @@ def of_gamma(stream: TaskStream, learner: Propagation, gamma: float) -> Tensor:
     """What the learner would predict with this gamma after the last task."""
     learned = learner.learned_
     weights = solve(learned.bank.statistics, gamma, relative=True)
-    scores = learner.rows_of(learned.answers, learned.trust).spread(stream.graph, weights)
+    scores = learner.feature_map(learned.selected, learned.homophily).spread(stream.graph, weights)
     return torch.tensor(learned.classes)[scores.argmax(dim=1)]
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from undrift.learners.registry import DEFAULT
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,7 +24,7 @@ __all__ = ["check_stream_name", "run", "set_threads", "tracked"]
 def run(
     *,
     stream: str = "synthetic",
-    method: str = "propagation",
+    method: str = DEFAULT,
     seed: int = 0,
     settings: Annotated[
         tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
@@ -44,7 +46,8 @@ def run(
     Parameters
     ----------
     stream
-        What to learn from: a name ("undrift streams" lists them) or the path of a stream.toml.
+        What to learn from: a name ("undrift streams" lists them), package.module:NAME or the path
+        of a stream.toml.
     method
         What to learn with: a name ("undrift methods" lists them) or package.module:Class.
     seed
@@ -118,8 +121,8 @@ def tracked(
         tracker.failed(error)
         raise
     finally:
-        for complaint in tracker.complaints:
-            console.print(complaint, markup=False)
+        for failure in tracker.failures:
+            console.print(failure, markup=False)
 
 
 def check_stream_name(stream: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from undrift.errors import InputError
 
-__all__ = ["Array", "Npz", "open_npz"]
+__all__ = ["Array", "Npz", "open_npz", "open_zip"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -123,26 +123,26 @@ class Npz:
             )
 
 
+def open_zip(path: Path, kind: str = "a zip file") -> zipfile.ZipFile:
+    """A zip, open; one that cannot be is an error that names its path."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; check the path")
+    try:
+        return zipfile.ZipFile(path)
+    except DAMAGE as error:
+        raise InputError(
+            f"{path} is damaged or not {kind}; fetch it again from its source"
+        ) from error
+
+
 @contextmanager
 def open_npz(path: str | Path, holds: str) -> Iterator[Npz]:
     """An `.npz` file, open; `holds` says in an error what arrays such a file should have."""
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path")
-    try:
-        with path.open("rb") as file:
-            if file.read(6) == b"\x93NUMPY":
-                raise InputError(
-                    f"{path} holds a single array; an .npz file of named arrays is needed"
-                )
-        archive = zipfile.ZipFile(path)
-    except InputError:
-        raise
-    except DAMAGE as error:
-        raise InputError(
-            f"{path} is damaged or not an .npz file; fetch it again from its source"
-        ) from error
-    with archive:
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(6) == b"\x93NUMPY":
+            raise InputError(f"{path} holds a single array; an .npz file of named arrays is needed")
+    with open_zip(path, "an .npz file") as archive:
         yield Npz(archive, path, holds)
 
 

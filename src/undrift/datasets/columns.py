@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from undrift.datasets.cells import as_text
 from undrift.errors import InputError
 
-__all__ = ["Piece", "as_text", "column_names", "floats", "read_pieces", "texts", "values"]
+__all__ = ["Piece", "column_names", "floats", "read_pieces", "texts", "values"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CELLS = 1_000_000
@@ -66,21 +66,6 @@ def values(piece: Piece, name: str) -> list[Any]:
 def texts(piece: Piece, name: str) -> list[str]:
     """A column as text without blanks around it; a missing value is the empty text."""
     return [as_text(value) for value in values(piece, name)]
-
-
-def as_text(value: Any) -> str:
-    """One value as text: whole floats as integers, none and NaN as nothing.
-
-    >>> as_text(" a "), as_text(3.0), as_text(None), as_text(float("nan"))
-    ('a', '3', '', '')
-    """
-    if isinstance(value, str):
-        return value.strip()
-    if value is None:
-        return ""
-    if isinstance(value, float | np.floating):
-        return "" if math.isnan(value) else str(int(value) if value.is_integer() else value)
-    return str(value)
 
 
 def floats(piece: Piece, name: str) -> Array:

@@ -13,19 +13,10 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib import request as http
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    UnknownHandler,
-)
+from urllib.request import OpenerDirector, Request
 
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
@@ -49,7 +40,7 @@ class _BrokeOffError(Exception):
     """A try that failed in a way the next one may not."""
 
 
-class _Redirects(HTTPRedirectHandler):
+class _Redirects(http.HTTPRedirectHandler):
     """Redirects, but none from https to http."""
 
     def redirect_request(  # noqa: PLR0917
@@ -63,26 +54,16 @@ class _Redirects(HTTPRedirectHandler):
 def open_url(request: Request, timeout: float) -> Any:
     """Answer a request over http or https and nothing else: no file:, no ftp:, no data:."""
     director = OpenerDirector()
-    for handler in (
-        ProxyHandler,
-        UnknownHandler,
-        HTTPHandler,
-        HTTPSHandler,
-        HTTPDefaultErrorHandler,
-        _Redirects,
-        HTTPErrorProcessor,
-    ):
+    reach = (http.ProxyHandler, http.UnknownHandler, http.HTTPHandler, http.HTTPSHandler)
+    answers = (http.HTTPDefaultErrorHandler, _Redirects, http.HTTPErrorProcessor)
+    for handler in (*reach, *answers):
         director.add_handler(handler())
     return director.open(request, timeout=timeout)
 
 
 @dataclass(frozen=True)
 class _Remembered:
-    """What a part of a file is a part of, kept beside it.
-
-    `validator` is the server's ETag or date of the file: with it the server sends the rest only
-    if the file is still the same.
-    """
+    """What a part of a file is a part of, kept beside it; `validator`: its ETag or date."""
 
     url: str
     validator: str
@@ -132,10 +113,9 @@ def download(
     """Download `url` to the file `part`, to its last byte.
 
     A part that is there already is gone on with if the server still has the same file (`If-Range`
-    with its ETag or date), else it starts anew. A try that breaks off is repeated, `ATTEMPTS`
-    times in all, with growing waits. `size` is the published size; without it the server must
-    say how long the file is. What is here at the end is as long as it should be; whether it is
-    the right file is for the caller to check.
+    with its ETag or date). A try that breaks off is repeated, `ATTEMPTS` times in all, with
+    growing waits. `size` is the published size; without it the server must say how long the file
+    is. Whether it is the right file is for the caller to check.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"cannot download {url}; give an address that begins with https://")

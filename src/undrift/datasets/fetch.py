@@ -1,24 +1,26 @@
-"""A dataset's files from their official addresses into the data folder."""
+"""A dataset's files: from their official addresses into the data folder, and checked there."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from undrift.datasets.catalogue import DATASETS
+from undrift.datasets.catalogue import DATASETS, load_dataset
 from undrift.datasets.checksums import published, record, record_path, recorded, sha256
-from undrift.datasets.dataset import RemoteFile
+from undrift.datasets.dataset import Dataset, RemoteFile
 from undrift.datasets.download import DOWNLOAD_LIMIT, Opener, discard, download, open_url
-from undrift.datasets.folder import VARIABLE, data_folder, may_write
+from undrift.datasets.folder import VARIABLE, data_folder, find_file, may_write
 from undrift.datasets.unpack import check_zip, unpack_zip
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder
-from undrift.storage.lock import alone
+from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
 
-__all__ = ["fetch", "is_whole"]
+__all__ = ["CheckedFile", "check_dataset", "fetch", "is_whole"]
 
 
 def fetch(
@@ -54,7 +56,7 @@ def fetch(
                     f"{place} is read-only, so {file.name} cannot be fetched into it; set "
                     f"{VARIABLE} to another folder"
                 )
-            with alone(place / f".{file.name}.lock", f"fetching {file.name}"):
+            with exclusive(place / f".{file.name}.lock", f"fetching {file.name}"):
                 part = place / f"{file.name}.part"
                 download(
                     file.url,
@@ -127,3 +129,48 @@ def _verify(part: Path, file: RemoteFile, target: Path, limit_bytes: int) -> str
             f"{record_path(target)} and fetch again"
         )
     return digest
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """A file of a dataset that was loaded, and what its bytes were compared with."""
+
+    path: Path
+    size: int
+    sha256: str
+    verdict: str
+
+
+def check_dataset(name: str) -> tuple[CheckedFile, ...]:
+    """Load a dataset, compare its statistics and checksums, and say how each file fared.
+
+    Statistics that differ from the published ones, and bytes that differ from the recorded
+    ones, are errors. Bytes that differ from the published ones are not: a file that was saved
+    again holds the same graph in other bytes, and `verdict` says so. A file that was never
+    recorded is now, since its graph is the right one.
+    """
+    if name not in DATASETS:
+        raise unknown_name("dataset", name, DATASETS)
+    load_dataset(name)
+    paths = [find_file(file) for file in DATASETS[name].names]
+    return tuple(_checked(path, DATASETS[name]) for path in paths)
+
+
+def _checked(path: Path, dataset: Dataset) -> CheckedFile:
+    digest, known = sha256(path), recorded(path)
+    file = next((file for file in dataset.files if file.name == path.name), None)
+    compared = published(path, file) if file is not None else None
+    if compared is not None and compared.found == compared.wanted:
+        verdict = f"as published ({compared.kind})"
+    elif known is not None:
+        verdict = "as recorded"
+    elif may_write(path.parent):
+        verdict = "recorded now"
+    else:
+        verdict = "not recorded, the folder is read-only"
+    if compared is not None and compared.found != compared.wanted:
+        verdict += "; other bytes than published"
+    if known is None and may_write(path.parent):
+        with suppress(InputError):
+            record(path, digest)
+    return CheckedFile(path, path.stat().st_size, digest, verdict)

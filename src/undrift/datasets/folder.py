@@ -65,13 +65,10 @@ def find_file(name: str) -> Path:
     dataset = dataset_of(name)
     if dataset is not None:
         advice += f", or run: undrift data fetch {dataset}"
-    if not os.environ.get(VARIABLE, "").strip():
-        raise InputError(f"data file {name} is needed; {advice} (it is not in {folder})")
-    if not folder.is_dir():
-        raise InputError(
-            f"data file {name} is needed, but {VARIABLE} names {folder}, which is not a folder; "
-            f"{advice}"
-        )
-    raise InputError(
-        f"data file {name} is not in {folder}, the folder of {VARIABLE}; put it there or {advice}"
-    )
+    named = bool(os.environ.get(VARIABLE, "").strip())
+    if named and not folder.is_dir():
+        where = f"needed, but {VARIABLE} names {folder}, which is not a folder"
+    else:
+        where = f"not in {folder}" + (f", the folder of {VARIABLE}" if named else "")
+        advice = f"put it there or {advice}"
+    raise InputError(f"data file {name} is {where}; {advice}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from undrift.datasets.arrays import DAMAGE, Array
+from undrift.datasets.arrays import DAMAGE, Array, open_zip
 from undrift.datasets.cache import through_cache
 from undrift.datasets.folder import cache_folder
 from undrift.errors import InputError
@@ -28,13 +28,9 @@ def read_ogb_zip(
 ) -> Graph:
     """The graph in an OGB zip, from its `raw/*.csv.gz` files, which are read without unpacking.
 
-    `edge.csv.gz` has a source and a target per line, `node-feat.csv.gz` a node's features,
-    `node-label.csv.gz` its class, `num-node-list.csv.gz` the number of nodes. Edges become edges
-    in both directions; `directed=True` keeps them as they are. Duplicate edges count once.
-
-    Cost: numpy's reader takes about 0.2 microseconds a number, so some seconds for the 21.7
-    million of ogbn-arxiv; with `cache`, a folder, what was read is kept there and the next time
-    takes a fraction of a second. A damaged or wrong file is an `InputError`.
+    Edges become edges in both directions; `directed=True` keeps them as they are. Duplicate
+    edges count once. Cost: some seconds for the 21.7 million numbers of ogbn-arxiv; with `cache`,
+    a folder, what was read is kept there. A damaged or wrong file is an `InputError`.
     """
     return _read(Path(path), directed, None if cache is None else Path(cache))[0]
 
@@ -53,21 +49,13 @@ def _read(path: Path, directed: bool, cache: Path | None) -> tuple[Graph, int]:
             raise InputError(f"in {path}, {error}") from error
         return graph, edges.shape[1]
 
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path")
-    if cache is None:
+    if cache is None or not path.is_file():  # which parsing says
         return build(_parse(path))
     return through_cache(path, cache, lambda: _parse(path), build, _KINDS)
 
 
 def _parse(path: Path) -> dict[str, Array]:
-    try:
-        archive = zipfile.ZipFile(path)
-    except DAMAGE as error:
-        raise InputError(
-            f"{path} is damaged or not a zip file; fetch it again from its source"
-        ) from error
-    with archive:
+    with open_zip(path) as archive:
         members = {file: _member(archive, file, path) for file in _FILES}
         counts = _table(archive, members["num-node-list"], np.int64, path, width=1)
         if counts.shape != (1, 1):

@@ -22,12 +22,9 @@ _GRAPH_HOLDS = "reddit_graph.npz holds row, col, data, shape and format, a scipy
 def read_reddit(data_path: str | Path, graph_path: str | Path) -> Graph:
     """The graph in `reddit_data.npz` (features and labels) and `reddit_graph.npz` (edges).
 
-    The adjacency becomes binary and symmetric (the published file is so already) without
-    self-loops. The published split by time, `node_types`, is not read: a stream makes its own.
-
-    Cost: built for 115 million edges. Indices are int32 from the moment they are read, entries
-    are sorted by counting (two passes over the edges, no comparison), and weights are a byte
-    each until the end: about 20 bytes an edge, and under 3 GB for the published files.
+    The adjacency becomes binary and symmetric without self-loops. The published split by time,
+    `node_types`, is not read: a stream makes its own. Cost: built for 115 million edges, which
+    are sorted by counting, in about 20 bytes an edge: under 3 GB for the published files.
     """
     data_path, graph_path = Path(data_path), Path(graph_path)
     adjacency = _adjacency(graph_path)

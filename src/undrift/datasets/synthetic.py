@@ -31,19 +31,13 @@ def generate(
 ) -> Graph:
     """An undirected graph of `nodes` documents over `words`, in `classes` planted classes.
 
-    Classes: sizes fall geometrically, the largest `size_ratio` times the smallest, in an order
-    drawn from the seed.
-
-    Words: a node holds about `words_per_node` draws, each with probability `topic_share` from
-    its class and otherwise from the background. The background is Zipf's law; a class tilts it
-    by exp(g), g normal per word, where a share `kinship` of g's variance is common to class c
-    and class c + classes / 2. Related classes so lie far apart in label order, and a later task
-    resembles an earlier one. Features are binary and sparse.
-
-    Edges: a degree-corrected block model. Both ends are drawn in proportion to a log-normal
-    propensity (sigma `hubs`; 0 gives no hubs), within the class with probability `homophily`
-    and otherwise in any other class. There are `nodes * average_degree / 2` undirected edges,
-    fewer only where a small class has no more pairs to give.
+    Classes: sizes fall geometrically, the largest `size_ratio` times the smallest, in a random
+    order. Words: about `words_per_node` draws per node, each with probability `topic_share` from
+    its class and otherwise from the background, which is Zipf's law; a class tilts it by exp(g),
+    g normal per word, where a share `kinship` of g's variance is common to class c and class
+    c + classes / 2, so that a later task resembles an earlier one. Edges: a degree-corrected
+    block model of log-normal propensities (sigma `hubs`), within the class with probability
+    `homophily`; `nodes * average_degree / 2` of them, fewer where a small class runs out of pairs.
 
     The same arguments give the same graph. Cost: a few sorted arrays of the edges and the
     words drawn; no loop over nodes.
@@ -128,16 +122,14 @@ def draw_pairs(
 ) -> tuple[Array, Array]:
     """`wanted` different unordered pairs of nodes of a degree-corrected block model.
 
-    Nodes are numbered class by class, `sizes` of them each. A pair's source is drawn in
-    proportion to `propensity`, its target in proportion to `attraction` (the propensity without
-    one), within the source's class with probability `homophily` (one number, or one per class)
-    and otherwise outside it. `names` are the nodes' ids in the result, so that they need not
-    lie in class order.
+    Nodes are numbered class by class, `sizes` of them each; `names` are their ids in the result.
+    A pair's source is drawn in proportion to `propensity`, its target in proportion to
+    `attraction` (the propensity without one), within the source's class with probability
+    `homophily` (one number, or one per class).
 
     Returns the pairs as sorted int64 keys `low * nodes + high`, and which of them were drawn
-    from high to low. Repeats are drawn again, for at most `rounds` rounds: where the pairs run
-    out, fewer than `wanted` come back. Cost: a search per end and a sort of the keys; memory: two
-    int64 per pair.
+    from high to low; fewer than `wanted` where pairs run out after `rounds` rounds. Cost: a
+    search per end and a sort of the keys; memory: two int64 per pair.
     """
     model = _Blocks.of(sizes, propensity, attraction, homophily)
     n = propensity.size
@@ -221,15 +213,13 @@ def _locate(ends: Array, points: Array) -> Array:
     return np.minimum(np.searchsorted(ends, points, side="right"), ends.size - 1)
 
 
-def _check_sizes(*, nodes: int, words: int, classes: int, seed: int) -> None:
-    for name, value, least in (
-        ("nodes", nodes, 10),
-        ("words", words, 2),
-        ("classes", classes, 2),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise InputError(f"{name} of a generated graph must be {least} or more, not {value}")
+def _check_sizes(**sizes: int) -> None:
+    least = {"nodes": 10, "words": 2, "classes": 2, "seed": 0}
+    for name, value in sizes.items():
+        if value < least[name]:
+            raise InputError(
+                f"{name} of a generated graph must be {least[name]} or more, not {value}"
+            )
 
 
 def _check_ranges(**ranges: tuple[float, float, float]) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.class_names import as_class_ids
+from undrift.datasets.cells import as_class_ids, as_times
 from undrift.datasets.columns import column_names, floats, read_pieces, texts, values
-from undrift.datasets.times import as_times
 from undrift.errors import InputError
 from undrift.graphs import Graph
 

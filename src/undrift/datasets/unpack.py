@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from undrift.datasets.arrays import DAMAGE
+from undrift.datasets.arrays import DAMAGE, open_zip
 from undrift.errors import InputError
 from undrift.storage.files import make_folder
 
@@ -30,20 +30,23 @@ def unpack_zip(
 ) -> list[Path]:
     """Unpack these files of a zip into a folder, and return where they lie.
 
-    A member is named by its last part, wherever it lies in the zip. Every entry of the zip is
-    looked at first: a path that leads out of the folder or a link refuses all of it. Bytes are
-    counted as they are unpacked, whatever the zip says of its sizes. Each file takes its name in
-    one step, and none does before all are unpacked.
+    A member is named by its last part. A path that leads out of the folder, or a link, anywhere
+    in the zip refuses all of it. Bytes are counted as they are unpacked, whatever the zip says
+    of its sizes. No file takes its name before all are unpacked.
     """
     path, folder = Path(path), make_folder(folder)
     finished: dict[Path, Path] = {}
     try:
-        with _opened(path) as archive:
+        with open_zip(path) as archive:
             left = limit_bytes
             for name, info in _chosen(archive, members, path).items():
                 part = folder / f".{name}.{secrets.token_hex(4)}.part"
                 finished[part] = folder / name
-                left -= _write(part, _chunks(archive, info, left, path))
+                with part.open("xb") as file:
+                    for chunk in _chunks(archive, info, left, path):
+                        left -= file.write(chunk)
+                    file.flush()
+                    os.fsync(file.fileno())
         for part, target in finished.items():
             os.replace(part, target)
     except OSError as error:
@@ -59,24 +62,12 @@ def unpack_zip(
 
 
 def check_zip(path: str | Path, limit_bytes: int = UNPACK_LIMIT) -> None:
-    """Read a zip (or `.npz`) to its end and compare every checksum in it; raise if it is damaged.
-
-    Cost: one pass of unpacking, without writing.
-    """
+    """Read a zip (or `.npz`) to its end and compare every checksum in it."""
     path = Path(path)
-    with _opened(path) as archive:
+    with open_zip(path) as archive:
         left = limit_bytes
         for info in archive.infolist():
             left -= sum(map(len, _chunks(archive, info, left, path)))
-
-
-def _opened(path: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(path)
-    except DAMAGE as error:
-        raise InputError(
-            f"{path} is damaged or not a zip file; fetch it again from its source"
-        ) from error
 
 
 def _chosen(
@@ -104,27 +95,13 @@ def _check_entry(info: zipfile.ZipInfo, path: Path) -> None:
     # the name as it was written: ZipInfo.filename is already cut at a zero byte
     name = info.orig_filename.replace("\\", "/")
     parts = PurePosixPath(name).parts
-    if name.startswith("/") or ".." in parts or ":" in name or "\0" in name:
+    outside = name.startswith("/") or ".." in parts or ":" in name or "\0" in name
+    what = "a path out of its folder" if outside else "a link"
+    if outside or stat.S_ISLNK(info.external_attr >> 16):
         raise InputError(
-            f"{path} holds {info.orig_filename!r}, a path out of its folder; nothing was unpacked, "
-            "so take the zip from its official address"
+            f"{path} holds {info.orig_filename!r}, {what}; "
+            "nothing was unpacked, so take the zip from its official address"
         )
-    if stat.S_ISLNK(info.external_attr >> 16):
-        raise InputError(
-            f"{path} holds {info.orig_filename!r}, a link; nothing was unpacked, so take the zip "
-            "from its official address"
-        )
-
-
-def _write(part: Path, chunks: Iterator[bytes]) -> int:
-    done = 0
-    with part.open("xb") as file:
-        for chunk in chunks:
-            file.write(chunk)
-            done += len(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-    return done
 
 
 def _chunks(

@@ -18,7 +18,15 @@ from undrift.learners.base import Learner
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
 
-__all__ = ["AfterTask", "Evaluation", "Grades", "Marks", "evaluate", "grade", "with_marks"]
+__all__ = [
+    "Accuracies",
+    "AfterTask",
+    "Evaluation",
+    "Grades",
+    "evaluate",
+    "grade",
+    "with_accuracies",
+]
 
 
 @dataclass(frozen=True)
@@ -109,13 +117,13 @@ def evaluate(
         clock.enter("learn")
         learner.observe(task, progress=clock)
         del task  # observed: not even the evaluation may keep its data in memory
-        papers = exams(stream, t, protocol, splits, built=built)
+        prepared = exams(stream, t, protocol, splits, built=built)
         total = 1 if protocol == "global" else t + 1
-        marks = grade(learner, stream, papers, clock, total)
+        accuracies = grade(learner, stream, prepared, clock, total)
         embeddings = base.embeddings(so_far.embeddings)
         so_far = replace(
             so_far,
-            grades=with_marks(so_far.grades, marks, t),
+            grades=with_accuracies(so_far.grades, accuracies, t),
             embeddings=embeddings,
             drift=so_far.drift + base.drift(embeddings),
             state_bytes=(*so_far.state_bytes, learner.nbytes()),
@@ -131,17 +139,17 @@ def evaluate(
     return so_far
 
 
-Marks = dict[tuple[Split, int], tuple[float, float]]
+Accuracies = dict[tuple[Split, int], tuple[float, float]]
 """Class and node accuracy by split and task."""
 
 
 def grade(
-    learner: Learner, stream: TaskStream, papers: Iterable[Exam], clock: Progress, total: int
-) -> Marks:
+    learner: Learner, stream: TaskStream, prepared: Iterable[Exam], clock: Progress, total: int
+) -> Accuracies:
     """Class and node accuracy for every split and task in the exams."""
-    marks: Marks = {}
+    accuracies: Accuracies = {}
     clock("evaluate", 0, total)
-    for done, exam in enumerate(papers, start=1):
+    for done, exam in enumerate(prepared, start=1):
         asked = torch.stack(list(exam.masks.values())).any(dim=0)
         predicted = torch.full_like(exam.truth, -1)  # no class: only what counts is asked
         predicted[asked] = learner.predict(exam.graph, asked)
@@ -150,17 +158,19 @@ def grade(
                 graded = mask & (exam.task == i)
                 answer, truth = predicted[graded], exam.truth[graded]
                 by_class = class_accuracy(answer, truth, stream.classes[i])
-                marks[split, i] = by_class, node_accuracy(answer, truth)
+                accuracies[split, i] = by_class, node_accuracy(answer, truth)
         clock("evaluate", done, total)
-    return marks
+    return accuracies
 
 
-def with_marks(grades: Mapping[Split, Grades], marks: Marks, t: int) -> dict[Split, Grades]:
+def with_accuracies(
+    grades: Mapping[Split, Grades], accuracies: Accuracies, t: int
+) -> dict[Split, Grades]:
     """The accuracy matrices with the row of task t."""
     return {
         split: Grades(
-            old.by_class.then([marks[split, i][0] for i in range(t + 1)]),
-            old.by_node.then([marks[split, i][1] for i in range(t + 1)]),
+            old.by_class.then([accuracies[split, i][0] for i in range(t + 1)]),
+            old.by_node.then([accuracies[split, i][1] for i in range(t + 1)]),
         )
         for split, old in grades.items()
     }

@@ -21,7 +21,7 @@ def command_of(spec: RunSpec) -> str:
     What the command line would choose by itself (the global protocol, the CPU) is left out.
 
     >>> from undrift.experiments.spec import RunSpec
-    >>> command_of(RunSpec(stream="cs-cl", params={"gamma": 0.1, "hidden": (64, 64)}))
+    >>> command_of(RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1, "hidden": (64, 64)}))
     'undrift run --stream cs-cl --method adr --seed 0 --set gamma=0.1 --set hidden=64,64'
     """
     words = ["undrift", "run"]

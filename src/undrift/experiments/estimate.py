@@ -12,7 +12,6 @@ from statistics import fmean
 from undrift.experiments.jobs import Job
 from undrift.experiments.plan import Plan
 from undrift.experiments.result import Result
-from undrift.experiments.search import settings_of
 from undrift.experiments.search_record import Search, SearchSpec
 
 __all__ = ["Estimate", "Estimator"]
@@ -83,9 +82,8 @@ class Estimator:
         if spec.id in self._searched:
             return self._searched[spec.id]
         one = self._run(spec.base.stream, spec.base.method)[0]
-        settings = len(settings_of(spec.grid))
-        shared = {"gamma", "alpha"} >= set(spec.grid)
-        return one * (min(settings, _SHARED_GRID) if shared else 0.7 * settings)
+        shared = spec.trainings == 1
+        return one * (min(spec.settings, _SHARED_GRID) if shared else 0.7 * spec.settings)
 
 
 @cache

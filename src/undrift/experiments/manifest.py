@@ -10,7 +10,7 @@ from pydantic import Field
 from undrift.errors import InputError
 from undrift.experiments.record import Record, read_record, write_record
 from undrift.storage.files import make_folder
-from undrift.storage.lock import alone
+from undrift.storage.lock import exclusive
 
 __all__ = [
     "Cell",
@@ -86,7 +86,7 @@ def update_manifest(manifest: Manifest, out: str | Path) -> Path:
     """
     path = manifest_path(manifest.plan, out)
     make_folder(path.parent)
-    with alone(path.with_suffix(".lock"), f"writing {path}", patience=30.0):
+    with exclusive(path.with_suffix(".lock"), f"writing {path}", patience=30.0):
         try:
             old = load_manifest(path) if path.is_file() else manifest
         except InputError:

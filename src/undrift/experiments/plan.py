@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from undrift.experiments.manifest import Cell, Manifest, Skipped
-from undrift.experiments.search_record import SearchSpec
+from undrift.experiments.search_record import SearchSpec, search_rule
 from undrift.experiments.spec import RunSpec, pinned
 
 __all__ = ["Plan", "PlanCell", "PlanRow"]
@@ -90,15 +90,8 @@ class Plan:
     @property
     def rule(self) -> str:
         """How settings are chosen, for the reader of the table."""
-        searched = [row for row in self.rows if row.grid]
-        if not searched:
-            return "Settings are fixed: nothing was searched."
-        return (
-            f"Settings are chosen per stream on the validation nodes of seed {self.search_seed} "
-            "alone (best class a_avg over each method's grid: at most 28 settings, at most 8 of "
-            "which train anew; settings that share their training count as one), then run on "
-            "every seed; the test nodes are looked at once per chosen setting."
-        )
+        stream = next(iter(self.streams), "synthetic")
+        return search_rule(s for row in self.rows if (s := self._search(row, stream)))
 
     def manifest(
         self, chosen: Mapping[str, Params], failed: Mapping[str, str] | None = None

@@ -4,22 +4,52 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from undrift.errors import InputError, unknown_name
 from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.record import tuples
 from undrift.experiments.search import check_grid, settings_of
 from undrift.learners.registry import known_method, method_class, recorded_name
 from undrift.streams.benchmarks import stream_info
 from undrift.streams.file import is_stream_file, read_stream_file
 
-__all__ = ["read_plan"]
+__all__ = ["PlanFile", "read_plan"]
 
-_KEYS = ("name", "title", "streams", "methods", "seeds", "protocol", "search", "params", "grid")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+Names = Annotated[list[str], Field(min_length=1)]
+Tables = dict[str, dict[str, Any]]
+
+
+class PlanFile(BaseModel):
+    """What a plan file may say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str = Field("", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    title: str = ""
+    streams: Names
+    methods: Names
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([0, 1, 2, 3, 4], min_length=1)
+    protocol: Literal["global", "local"] = "global"
+    search: bool = False
+    params: Tables = Field(default_factory=dict)
+    grid: Tables = Field(default_factory=dict)
+
+
+# what a key must be, where it is not: one sentence whatever is wrong with it
+_MUST = {
+    "streams": 'streams must be a list of names, as in streams = ["cs-cl", "photo-cl"]',
+    "methods": 'methods must be a list of names, as in methods = ["adr", "acil"]',
+    "seeds": "seeds must be different whole numbers of at least 0, as in [0, 1, 2]",
+    "search": "search must be true or false",
+    "params": "params must be tables such as [params.adr]",
+    "grid": "grid must be tables such as [grid.adr]",
+}
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -42,173 +72,116 @@ def read_plan(path: str | Path) -> Plan:
     `InputError` that says the line, the name and the nearest valid names.
     """
     file = Path(path)
-    reader = _Reader(file, _text(file))
-    given = reader.parse()
-    for key in given:
-        if key not in _KEYS:
-            raise reader.wrong(key, unknown_name("key", key, _KEYS))
-    streams = reader.names(given, "streams")
-    methods = reader.names(given, "methods")
-    for name in streams:
-        reader.check(name, partial(_check_stream, name, file.parent))
-    for name in methods:
-        reader.check(name, partial(known_method, name))
-    for part in ("params", "grid"):
-        reader.check_table(given, part, methods)
-    rows = tuple(row for method in methods for row in _rows(method, given, reader))
-    name = str(given.get("name", file.stem))
-    if not _NAME.fullmatch(name):
-        raise reader.wrong("name", InputError(f"{name!r} cannot be the name of a file"))
+    text = _Text(file)
+    given = text.parsed()
+    for key, names in (("streams", given.streams), ("methods", given.methods)):
+        if len(set(names)) < len(names):
+            raise text.wrong(key, f"{key} names something twice; name each once")
+    if len(set(given.seeds)) < len(given.seeds):
+        raise text.wrong("seeds", _MUST["seeds"])
+    streams = []
+    for name in given.streams:
+        # a stream file is meant relative to the plan that names it
+        streams.append(str(file.parent / name) if is_stream_file(name) else name)
+        with text.at(name):
+            read_stream_file(streams[-1]) if is_stream_file(name) else stream_info(name)
+    for name in given.methods:
+        with text.at(name):
+            known_method(name)
+    for part, tables in (("params", given.params), ("grid", given.grid)):
+        for name in tables:
+            with text.at(f"{part}.{name}"):
+                known_method(name)
+                if name not in given.methods:
+                    raise InputError(
+                        f"[{part}.{name}] is given but methods has no {name!r}; add it"
+                    )
     return Plan(
-        name=name,
-        title=str(given.get("title", name)),
-        rows=rows,
-        streams=tuple(_located(name, file.parent) for name in streams),
-        seeds=reader.seeds(given),
-        protocol=reader.choice(given, "protocol", ("global", "local")),
+        name=given.name or file.stem,
+        title=given.title or given.name or file.stem,
+        rows=tuple(row for method in given.methods for row in _rows(method, given, text)),
+        streams=tuple(streams),
+        seeds=tuple(given.seeds),
+        protocol=given.protocol,
     )
 
 
-def _rows(method: str, given: Mapping[str, Any], reader: _Reader) -> list[PlanRow]:
-    params = {
-        name: _frozen(value) for name, value in given.get("params", {}).get(method, {}).items()
-    }
-    own = given.get("grid", {}).get(method)
-    search = given.get("search", False)
-    if not isinstance(search, bool):
-        raise reader.wrong("search", InputError("search must be true or false"))
-    listed = method_class(method).grid if own is None and search else own or {}
-    grid = {
-        name: tuple(_frozen(value) for value in _listed(values)) for name, values in listed.items()
+def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:
+    params, own = tuples(given.params.get(method, {})), given.grid.get(method)
+    listed = method_class(method).grid if own is None and given.search else own or {}
+    grid: dict[str, tuple[Any, ...]] = {
+        name: tuples(values) if isinstance(values, list | tuple) else (values,)
+        for name, values in listed.items()
     }
     for name, values in grid.items():
         if not values:
-            raise reader.wrong(
-                name, InputError(f"the grid of {name} has no value; give at least one")
-            )
+            raise text.wrong(name, f"the grid of {name} has no value; give at least one")
     tables = dict.fromkeys(params, f"[params.{method}]")
     tables |= dict.fromkeys(grid, f"[grid.{method}]")
-    reader.check_in(tables, lambda: check_grid(method, params, grid))
-    if search or not grid:
-        return [PlanRow(method, recorded_name(method), params, grid if search else {})]
+    with text.at_a_parameter(tables):
+        check_grid(method, params, grid)
+    name = recorded_name(method)
+    if given.search or not grid:
+        return [PlanRow(method, name, params, grid if given.search else {})]
     return [
-        PlanRow(f"{method} {_written(setting)}", recorded_name(method), {**params, **setting})
+        PlanRow(
+            " ".join([method, *(f"{k}={v}" for k, v in setting.items())]), name, params | setting
+        )
         for setting in settings_of(grid)
     ]
 
 
-class _Reader:
+class _Text:
     """The text of a plan file, to say in which line something is wrong."""
 
-    def __init__(self, path: Path, text: str) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.lines = text.splitlines()
-
-    def parse(self) -> dict[str, Any]:
         try:
-            return tomllib.loads("\n".join(self.lines))
+            self.text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise InputError(f"cannot read the plan {path} ({why}); give a TOML file") from error
+
+    def parsed(self) -> PlanFile:
+        try:
+            return PlanFile.model_validate(tomllib.loads(self.text))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{self.path} is not TOML: {error}") from error
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key, value = str(first["loc"][0]), first["input"]
+            if first["type"] == "extra_forbidden":
+                raise self.wrong(key, unknown_name("key", key, PlanFile.model_fields)) from error
+            if key == "protocol":
+                why = unknown_name(key, str(value), ("global", "local"))
+                raise self.wrong(key, why) from error
+            file = f"{value!r} cannot be the {key} of a plan; give letters, digits, - . and _"
+            raise self.wrong(key, _MUST.get(key, file)) from error
 
-    def wrong(self, word: str, error: Exception, after: str = "") -> InputError:
+    def wrong(self, word: str, why: object, after: str = "") -> InputError:
         """The error with the line in which `word` stands, after the line that begins so."""
-        start = next((k for k, line in enumerate(self.lines) if after and after in line), 0)
+        lines = self.text.splitlines()
+        start = next((k for k, line in enumerate(lines) if after and after in line), 0)
         pattern = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w-])")
-        found = [k for k, line in enumerate(self.lines) if k >= start and pattern.search(line)]
+        found = [k for k, line in enumerate(lines) if k >= start and pattern.search(line)]
         where = f"{self.path}, line {found[0] + 1}" if found else str(self.path)
-        return InputError(f"{where}: {error}")
+        return InputError(f"{where}: {why}")
 
-    def check(self, word: str, test: Callable[[], object]) -> None:
+    @contextmanager
+    def at(self, word: str) -> Iterator[None]:
+        """What is wrong inside is wrong in the line of this word."""
         try:
-            test()
+            yield
         except InputError as error:
             raise self.wrong(word, error) from error
 
-    def check_in(self, tables: Mapping[str, str], test: Callable[[], None]) -> None:
+    @contextmanager
+    def at_a_parameter(self, tables: Mapping[str, str]) -> Iterator[None]:
         """Blame the first parameter that the error names, in the table that sets it."""
         try:
-            test()
+            yield
         except InputError as error:
             places = {name: re.search(rf"\b{re.escape(name)}\b", str(error)) for name in tables}
             found = {name: place.start() for name, place in places.items() if place}
             word = min(found, key=lambda name: found[name]) if found else "methods"
             raise self.wrong(word, error, tables.get(word, "")) from error
-
-    def check_table(self, given: Mapping[str, Any], part: str, methods: Sequence[str]) -> None:
-        table = given.get(part, {})
-        if not isinstance(table, dict) or not all(isinstance(v, dict) for v in table.values()):
-            raise self.wrong(part, InputError(f"{part} must be tables such as [{part}.adr]"))
-        for name in table:
-            self.check(f"{part}.{name}", partial(known_method, name))
-            if name not in methods:
-                raise self.wrong(
-                    f"{part}.{name}",
-                    InputError(f"[{part}.{name}] is given but methods has no {name!r}; add it"),
-                )
-
-    def names(self, given: Mapping[str, Any], key: str) -> list[str]:
-        value = given.get(key)
-        if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-            raise self.wrong(
-                key, InputError(f"{key} must be a list of names, as in {key} = [{_EXAMPLE[key]}]")
-            )
-        if len(set(value)) < len(value):
-            raise self.wrong(key, InputError(f"{key} names something twice; name each once"))
-        return value
-
-    def seeds(self, given: Mapping[str, Any]) -> tuple[int, ...]:
-        value = given.get("seeds", [0, 1, 2, 3, 4])
-        whole = isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
-        if not whole or not value or len(set(value)) < len(value):
-            raise self.wrong(
-                "seeds",
-                InputError("seeds must be different whole numbers of at least 0, as in [0, 1, 2]"),
-            )
-        return tuple(value)
-
-    def choice(self, given: Mapping[str, Any], key: str, choices: tuple[str, ...]) -> Any:
-        value = given.get(key, choices[0])
-        if value not in choices:
-            raise self.wrong(key, unknown_name(key, str(value), choices))
-        return value
-
-
-_EXAMPLE = {"streams": '"cs-cl", "photo-cl"', "methods": '"adr", "acil"'}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(f"cannot read the plan {path} ({why}); give a TOML file") from error
-
-
-def _check_stream(name: str, folder: Path) -> None:
-    if is_stream_file(name):
-        read_stream_file(_located(name, folder))
-    else:
-        stream_info(name)
-
-
-def _located(name: str, folder: Path) -> str:
-    """A stream file is meant relative to the plan that names it."""
-    return str(folder / name) if is_stream_file(name) else name
-
-
-def _listed(values: Any) -> list[Any]:
-    return (
-        values
-        if isinstance(values, list)
-        else list(values)
-        if isinstance(values, tuple)
-        else [values]
-    )
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
-
-
-def _written(setting: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in setting.items())

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
-__all__ = ["Record", "complaint", "read_record", "tuples", "write_record"]
+__all__ = ["Record", "read_record", "tuples", "validation_message", "write_record"]
 
 
 class Record(BaseModel):
@@ -44,7 +44,7 @@ def read_record(
         ) from error
     except ValidationError as error:
         raise InputError(
-            f"{path} is not {what} ({complaint(error)}); delete it and {again}"
+            f"{path} is not {what} ({validation_message(error)}); delete it and {again}"
         ) from error
 
 
@@ -54,7 +54,7 @@ def write_record(record: BaseModel, path: Path, indent: int = 1) -> Path:
     return path
 
 
-def complaint(error: ValidationError) -> str:
+def validation_message(error: ValidationError) -> str:
     """The first thing pydantic found wrong, as the end of a sentence."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])

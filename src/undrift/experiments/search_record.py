@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +14,23 @@ from pydantic import AfterValidator, Field
 from undrift.experiments.record import Record, read_record, tuples, write_record
 from undrift.experiments.result import Graded, Metrics
 from undrift.experiments.spec import RunSpec
+from undrift.learners.registry import METHODS
 
-__all__ = ["Search", "SearchSpec", "Trial", "load_search", "save_search", "search_path"]
+__all__ = [
+    "Search",
+    "SearchSpec",
+    "Trial",
+    "load_search",
+    "save_search",
+    "search_path",
+    "search_rule",
+]
 
 
 Settings = Annotated[dict[str, Any], AfterValidator(tuples)]
+
+
+_SOLVED = {"gamma", "alpha", "classifier_gamma"}  # they change a solution, not what was trained
 
 
 class SearchSpec(Record):
@@ -34,6 +48,18 @@ class SearchSpec(Record):
         """The first 12 hex digits of the SHA-256 of what is searched."""
         text = json.dumps([self.base.id, sorted(self.grid.items())], separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def settings(self) -> int:
+        """How many settings the grid has."""
+        return prod(len(values) for values in self.grid.values())
+
+    @property
+    def trainings(self) -> int:
+        """How many of them train anew: where only a closed form is solved again, one."""
+        method = METHODS.get(self.base.method)
+        solved = method is not None and method.family == "analytic" and set(self.grid) <= _SOLVED
+        return 1 if solved else self.settings
 
 
 class Trial(Record):
@@ -61,6 +87,24 @@ class Search(Record):
     seconds: float
     shared_with: list[str] = Field(default_factory=list)
     threads: int = 1
+
+
+def search_rule(specs: Iterable[SearchSpec]) -> str:
+    """How these searches choose settings, for the reader of a table; from their own grids."""
+    every = list(specs)
+    if not every:
+        return "Settings are fixed: nothing was searched."
+    seeds = sorted({spec.base.seed for spec in every})
+    settings, anew = max(s.settings for s in every), max(s.trainings for s in every)
+    trained = f"at most {anew} of which train anew; settings that share their training count as one"
+    if anew in (1, settings):
+        trained = "which share one training" if anew < settings else "each trained anew"
+    return (
+        f"Settings are chosen per stream on the validation nodes of seed "
+        f"{' and '.join(map(str, seeds))} alone (best class a_avg over each method's grid: at most "
+        f"{settings} settings, {trained}), then run on every seed; the test nodes are looked at "
+        "once per chosen setting."
+    )
 
 
 def search_path(spec: SearchSpec, out: str | Path) -> Path:

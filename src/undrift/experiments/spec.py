@@ -20,7 +20,8 @@ from pydantic import (
 )
 
 from undrift.errors import InputError
-from undrift.experiments.record import complaint
+from undrift.experiments.record import validation_message
+from undrift.learners.registry import DEFAULT
 from undrift.streams.file import is_stream_file, read_stream_file
 
 __all__ = ["RunSpec", "pinned"]
@@ -48,7 +49,7 @@ class RunSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     stream: str = "synthetic"
-    method: str = "adr"
+    method: str = DEFAULT
     seed: int = Field(default=0, ge=0, strict=True)
     protocol: Literal["global", "local"] = "global"
     params: dict[str, Any] = Field(default_factory=dict)
@@ -59,7 +60,9 @@ class RunSpec(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InputError(f"a run cannot be described so: {complaint(error)}") from error
+            raise InputError(
+                f"a run cannot be described so: {validation_message(error)}"
+            ) from error
 
     @field_validator("params")
     @classmethod

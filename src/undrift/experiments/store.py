@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
@@ -13,10 +13,10 @@ from undrift.errors import InputError
 from undrift.evaluation.metrics import metrics_of
 from undrift.experiments.manifest import Manifest, load_manifest
 from undrift.experiments.result import Metrics, Result, load_result
-from undrift.experiments.search_record import Search, load_search
+from undrift.experiments.search_record import Search, load_search, search_rule
 from undrift.typing import Progress, silent
 
-__all__ = ["Records", "check_folder", "load_records", "read_run", "run_files"]
+__all__ = ["Records", "check_folder", "load_records", "read_run", "run_files", "with_rules"]
 
 T = TypeVar("T")
 
@@ -70,7 +70,19 @@ def load_records(folder: str | Path, *, progress: Progress = silent) -> Records:
     manifests = [m for i, p in enumerate(plans, 1) for m in read(p, _read_plan, done + i)]
     done += len(plans)
     found = [s for i, p in enumerate(searches, 1) for s in read(p, _read_search, done + i)]
-    return Records(results, manifests, found, damaged, folder)
+    return Records(results, with_rules(manifests, found), found, damaged, folder)
+
+
+def with_rules(manifests: Iterable[Manifest], searches: Iterable[Search]) -> list[Manifest]:
+    """The manifests, each with the rule of its own searches where all of those are there."""
+    specs = {search.spec.id: search.spec for search in searches}
+    ruled = []
+    for manifest in manifests:
+        mine = {cell.search for cell in manifest.cells if cell.search}
+        known = bool(mine) and mine <= set(specs)
+        rule = search_rule(specs[name] for name in sorted(mine)) if known else manifest.rule
+        ruled.append(manifest.model_copy(update={"rule": rule}))
+    return ruled
 
 
 def check_folder(folder: str | Path) -> Path:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from undrift.errors import InputError
 from undrift.experiments.jobs import Job, is_done
 from undrift.storage.files import make_folder
-from undrift.storage.lock import BusyError, alone
+from undrift.storage.lock import BusyError, exclusive
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
@@ -59,7 +59,7 @@ def work(connection: Connection, out: str, settings: Settings) -> None:
 def perform(job: Job, out: Path, say: Say, settings: Settings) -> None:
     """Do a job unless another process does it now or has done it; errors are said, not raised."""
     try:
-        with alone(make_folder(out / "locks") / f"{job.id}.lock", f"running {job.name}"):
+        with exclusive(make_folder(out / "locks") / f"{job.id}.lock", f"running {job.name}"):
             if not is_done(job, out):
                 _do(job, out, _Reporter(say), settings)
         say(DONE)

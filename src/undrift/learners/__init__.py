@@ -1,1 +1,17 @@
-"""Methods: one module each, the same four verbs. `registry` lists them without importing torch."""
+"""Methods: one module each, the same four verbs; each class is imported when first asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from undrift.learners.registry import DOOR, method_class
+
+_NAMES = {where.partition(":")[2]: name for name, where in DOOR.own.items()}
+
+__all__ = list(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'undrift.learners' has no attribute {name!r}")
+    return method_class(_NAMES[name])

@@ -1,7 +1,4 @@
-"""ADR, the Analytic Drift Resister: adapt freely, merge in closed form, rebuild the classifier.
-
-Song, Guan and Kong, "Analytic Drift Resister for Non-Exemplar Continual Graph Learning".
-"""
+"""ADR, the Analytic Drift Resister: adapt freely, merge in closed form, rebuild the classifier."""
 
 from __future__ import annotations
 
@@ -25,11 +22,11 @@ from undrift.learners.parts.analytic.class_balance import (
     class_share,
     nodes_that_count,
 )
-from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of, training_labels
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import Adapted, Merger, Origin, Settings
-from undrift.sharing import trained_once
+from undrift.sharing import drawn_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -53,29 +50,31 @@ class AdrLearned:
 
 @dataclass(kw_only=True)
 class Adr(Learner):
-    """ADR (Alg. 1). After every task, three stages:
+    """ADR (Alg. 1): after every task, adapt, merge (HAM) and reconstruct the classifier (ACR).
 
-    1. Incremental Task Adaptation: train theta_t on the task's cross-entropy (eq. 2).
-    2. HAM: merge all encoders so far, layer by layer, by ridge regression (eqs. 4-7); or
-       another merging rule, for comparison.
-    3. ACR: rebuild the classifier by ridge regression on the merged encoder's expanded
-       embeddings (eqs. 8-11).
+        W_k = (sum H_k^T H_k + gamma I)^-1 sum H_k^T H_k W_k,t     per layer k (eqs. 4-7)
+        W = (sum H^T H + gamma I)^-1 sum H^T Y                     classifier (eqs. 8-11)
 
-    `gamma` and `alpha`: ridge weight and expansion factor of the paper. `relative_gamma`
-    scales gamma by the mean diagonal of each system. `merge`: `ham`; `none` (the ablation
-    "w/o HAM"); or another rule in its place (`undrift.merging.RULES`, or `module:Class`), with
-    its authors' constants. `origin`: what MagMax and TIES measure changes from, the
-    `base` encoder theta_0 or the `initial` random weights. `start`: where theta_t begins: the
-    `previous` theta, the `merged` encoder, the `base` encoder, or from `scratch`. `nodes`:
-    which of the task's nodes enter the sums of HAM, RegMean and Fisher merging, `train` or
-    `all` (they need no labels; ACR always uses the training nodes). `logits`: adaptation sees
-    the `task`'s classes only, or all classes `seen` so far. `balanced`: every class weighs the
-    same in the sums of HAM and ACR, instead of every node (see `parts.balance`; with
-    `nodes="all"` the nodes of a task share their classes' weight in HAM). `solver`: `direct`
-    keeps only sums, `auto` also keeps a factor and updates it when a task has few rows.
+    theta_t, with layers W_k,t, is trained on the task's cross-entropy (eq. 2). H_k are the inputs
+    of layer k; H are the merged encoder's embeddings, expanded by `alpha`.
 
-    Cost per task: training; one Gram and one factorisation per layer (d_in^3 / 3); memory
-    8 (d_in^2 + d_in d_out) bytes per layer plus 8 alpha d (alpha d + classes) for ACR.
+    `relative_gamma`: gamma times the mean diagonal. `merge`: `ham`, `none` ("w/o HAM") or another
+    rule (`undrift.merging.RULES`, or `module:Class`). `origin`: what MagMax and TIES measure
+    changes from, `base` or `initial` weights. `start` of theta_t: the `previous` theta, the
+    `merged` or the `base` encoder, or `scratch`. `nodes` in the sums of a merging rule: `train` or
+    `all`. `logits` of adaptation: the `task`'s classes or all `seen`. `balanced`: every class
+    weighs the same in both sums, not every node. `solver`: `direct` keeps sums, `auto` also a
+    factor that it updates when a task has few rows.
+
+    Cost per task: training, and per layer a Gram product and a factorisation, d_in^3 / 3. Memory:
+    8 (d_in^2 + d_in d_out) bytes per layer and 8 alpha d (alpha d + C). Reference: Song, Guan and
+    Kong, "Analytic Drift Resister for Non-Exemplar Continual Graph Learning".
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Adr(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "adr"
@@ -113,16 +112,16 @@ class Adr(Learner):
         before: AdrLearned | None = self.learned_
         t = before.tasks if before else 0
         classes = (*(before.classes if before else ()), *task.classes)
-        graph = task.graph.to(self.device)
+        graph = task.graph
         generator = generator_for(self.seed, t)
         trained = adapt(self, before, task, graph, generator=generator, progress=progress)
         model = trained[1]
         progress("merge", 0, 1)
-        memory, merged = self._merge(before, trained, task, graph, generator)
+        memory, merged = self._merge(before, trained, task, generator)
         progress("classify", 0, 1)
-        weights = self._row_weights(before, task, graph, "train")
-        rows = self._classifier_rows(merged, task, graph, classes)
-        bank = self._bank(before).add(*rows, weights)
+        weights = self._row_weights(before, task, "train")
+        rows = self._classifier_rows(merged, task, classes)
+        bank = self._bank(before).add(*rows, weights, self.once)
         classifier = bank.solve()
         progress("classify", 1, 1)
         return AdrLearned(
@@ -154,7 +153,6 @@ class Adr(Learner):
         before: AdrLearned | None,
         trained: tuple[Model, Model],
         task: Task,
-        graph: Graph,
         generator: torch.Generator,
     ) -> tuple[Merger | None, Encoder]:
         """What the rule remembers with this task's encoder, and all encoders so far as one."""
@@ -164,28 +162,26 @@ class Adr(Learner):
             memory = before.memory if before else self._empty_memory(begun.encoder)
             if memory is None:
                 return None, model.encoder
-            chosen = nodes_that_count(task, graph, self.nodes)
-            weights = self._row_weights(before, task, graph, self.nodes)
-            adapted = Adapted(model.encoder, model.head, graph, chosen, generator, weights)
-            memory = memory.observe(adapted)
+            chosen = nodes_that_count(task, self.nodes, self.once)
+            weights = self._row_weights(before, task, self.nodes)
+            data = (task.graph, chosen, generator, weights, self.once)
+            memory = memory.observe(Adapted(model.encoder, model.head, *data))
             return memory, model.encoder.with_weights(memory.merge())
 
         rule = (self.merge, self.gamma, self.relative_gamma, self.solver, self.origin, self.nodes)
         memory = before.memory if before else None
         share = self._share(before, task) if self.balanced else None
-        return trained_once(merge, generator, "merge", rule, share, memory, model)
+        return drawn_once(self.once, merge, generator, "merge", rule, share, memory, model)
 
     def _share(self, before: AdrLearned | None, task: Task) -> float:
         """What a class weighs when classes are balanced."""
         return class_share(task, self._bank(before))
 
-    def _row_weights(
-        self, before: AdrLearned | None, task: Task, graph: Graph, nodes: Nodes
-    ) -> Tensor | None:
+    def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor | None:
         """The weights of the rows in a sum over these nodes; None counts each once."""
         if not self.balanced:
             return None
-        return balanced_rows(task, graph, nodes, self._share(before, task))
+        return balanced_rows(task, nodes, self._share(before, task), self.once)
 
     # stage 3: Analytic Classifier Reconstruction -----------------------------------------
 
@@ -204,12 +200,11 @@ class Adr(Learner):
         )
 
     def _classifier_rows(
-        self, merged: Encoder, task: Task, graph: Graph, classes: tuple[int, ...]
+        self, merged: Encoder, task: Task, classes: tuple[int, ...]
     ) -> tuple[Tensor, Tensor]:
         """H^B and Y of the task's training nodes (eqs. 8, 10)."""
-        train, _ = training_labels(task, graph)
-        expansion = self._expansion()
-        return expansion(embedded(merged, graph)[train]), targets_of(task, graph, classes)
+        h = embedded(merged, task.graph, task.train, self.once)
+        return self._expansion()(h, self.once), targets_of(task, classes, self.once)
 
     def embed(self, graph: Graph) -> Tensor:
         """The merged encoder's embeddings of every node: what must not drift."""
@@ -221,6 +216,6 @@ class Adr(Learner):
         return self._scores_of(learned, graph, None)
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        rows = self._expansion()(embedded(learned.merged, graph, nodes))
+        rows = self._expansion()(embedded(learned.merged, graph, nodes, self.once), self.once)
         scores: Tensor = rows @ learned.classifier
         return scores

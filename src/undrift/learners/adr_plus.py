@@ -1,4 +1,4 @@
-"""ADR+: ADR with what was measured to help, and with the other cures of its drift as options."""
+"""ADR+: ADR with what was measured to help, and other ways to counter its drift as options."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ from undrift.learners.parts.analytic.drift_compensation import (
     merge_layers,
     through,
 )
-from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of, training_labels
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Settings
-from undrift.sharing import once
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
 
 __all__ = ["AdrPlus", "AdrPlusLearned"]
 
-Pull = Literal["zero", "previous"]
-Cure = Literal["none", "map", "anchored", "exact"]
+Prior = Literal["zero", "previous"]
+Compensation = Literal["none", "map", "anchored", "exact"]
 Balance = Literal["none", "classifier", "both"]
 
 
@@ -64,27 +63,30 @@ class AdrPlusLearned:
 
 @dataclass(kw_only=True)
 class AdrPlus(Learner):
-    """ADR's three stages: adapt, merge layer by layer (HAM), rebuild the classifier (ACR).
+    """ADR's three stages, each with its own ridge: adapt, merge (HAM), reconstruct (ACR).
 
-    Where it leaves ADR by default: HAM's sums are over `nodes="all"` of a task (it needs no
-    labels), its ridge `gamma` is not the classifier's, `classifier_gamma`, and every class weighs
-    the same in the classifier's sums. The other options are cures of drift, each measured in
-    docs/methods/adr-plus.md:
+        W_k = (R_k + gamma I)^-1 (Q_k + gamma P_k),    W = (R + classifier_gamma I)^-1 Q
 
-    `inputs`: layer k is fitted on the outputs of the task's `own` lower layers or of the
-    `merged` ones, which it will really see. `pull`: HAM's ridge pulls to `zero` or to the
-    `previous` merge (at the first task, to the encoder itself). `cure`, of the classifier's
-    stale sums: `none`; `map`, a linear map between the last two merged encoders, fitted on the
-    task's nodes; `anchored`, the same with old rows counted as rows that did not move; `exact`,
-    sums of what enters the last layer, which its merge cannot make stale: the classifier then
-    reads the last layer before its activation, and alpha is 1.
-    `balance`: every class weighs the same, instead of every node, in `none` of the sums, in the
-    `classifier`'s, or in `both` (see `parts.balance`).
+    Unlike ADR, by default HAM's sums are over `nodes="all"` of a task, and every class weighs the
+    same in the classifier's sums (`balance`: `none`, `classifier` or `both` sums). The rest are
+    options against drift, each measured in docs/methods/adr-plus.md:
 
-    `alpha`, `start`, `logits`, `solver`: as in ADR; where tasks bring one class each, set
-    `logits="seen"`: with the `task`'s own such a task has no gradient. Cost and memory: ADR's;
-    `exact` keeps 8 d_in (d_in + classes) bytes of the last layer's inputs in the place of
-    ACR's sums.
+    - `inputs`: layer k is fitted on the outputs of the task's `own` or of the `merged` layers.
+    - `ridge_prior`: P_k is `zero` or the `previous` merge.
+    - `compensation` of the classifier's old sums for the encoder's drift: `none`; `map`, a linear
+      map between the last two merged encoders, with ridge `compensation_gamma`; `anchored`, the
+      same with old rows counted as unmoved; `exact`, sums over the last layer's inputs, for
+      which the classifier reads that layer before its activation (alpha 1).
+
+    `alpha`, `start`, `logits`, `solver`: as in `Adr`; where tasks bring one class each, set
+    `logits="seen"`. Cost and memory: ADR's; `exact` keeps 8 d_in (d_in + C) bytes instead of
+    ACR's sums. Reference: Song, Guan and Kong, "Analytic Drift Resister", and this package.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = AdrPlus(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "adr-plus"
@@ -93,6 +95,11 @@ class AdrPlus(Learner):
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
     learned_type: ClassVar[type] = AdrPlusLearned
+    renamed: ClassVar[dict[str, str]] = {
+        "cure": "compensation",
+        "cure_gamma": "compensation_gamma",
+        "pull": "ridge_prior",
+    }
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-2, 1e-1, 1.0),
         "classifier_gamma": (1e-1, 1.0, 10.0),
@@ -103,9 +110,9 @@ class AdrPlus(Learner):
     alpha: int = 1
     nodes: Nodes = "all"
     inputs: Inputs = "own"
-    pull: Pull = "zero"
-    cure: Cure = "none"
-    cure_gamma: float = 1e-2
+    ridge_prior: Prior = "zero"
+    compensation: Compensation = "none"
+    compensation_gamma: float = 1e-2
     balance: Balance = "classifier"
     start: Start = "previous"
     logits: Logits = "task"
@@ -114,26 +121,28 @@ class AdrPlus(Learner):
 
     def __post_init__(self) -> None:
         check_positive(
-            gamma=self.gamma, classifier_gamma=self.classifier_gamma, cure_gamma=self.cure_gamma
+            gamma=self.gamma,
+            classifier_gamma=self.classifier_gamma,
+            compensation_gamma=self.compensation_gamma,
         )
         self._expansion()
-        if self.cure == "exact" and self.alpha != 1:
+        if self.compensation == "exact" and self.alpha != 1:
             raise InputError(
-                f"cure='exact' needs alpha=1, not {self.alpha}, because it only holds for what "
-                "is linear; set alpha=1 or another cure"
+                f"compensation='exact' needs alpha=1, not {self.alpha}, because it holds for what "
+                "is linear; set alpha=1 or another compensation"
             )
 
     def _learn(self, task: Task, progress: Progress) -> AdrPlusLearned:
         before: AdrPlusLearned | None = self.learned_
         t = before.tasks if before else 0
         classes = (*(before.classes if before else ()), *task.classes)
-        graph = task.graph.to(self.device)
+        graph = task.graph
         generator = generator_for(self.seed, t)
         trained = adapt(self, before, task, graph, generator=generator, progress=progress)
         progress("merge", 0, 1)
-        memory, merged = self._merge(before, trained, task, graph, generator)
+        memory, merged = self._merge(before, trained, task, generator)
         progress("classify", 0, 1)
-        bank = self._grown_bank(before, merged, task, graph, classes)
+        bank = self._grown_bank(before, merged, task, classes)
         classifier = self._solved(bank, merged)
         progress("classify", 1, 1)
         return AdrPlusLearned(
@@ -155,34 +164,32 @@ class AdrPlus(Learner):
         before: AdrPlusLearned | None,
         trained: tuple[Model, Model],
         task: Task,
-        graph: Graph,
         generator: torch.Generator,
     ) -> tuple[Ham, Encoder]:
         begun, model = trained
         memory = before.memory if before else None
-        weights = self._ham_weights(before, task, graph)
-        pulled = before.merged if before else model.encoder
-        toward = pulled if self.pull == "previous" else None
+        weights = self._ham_weights(before, task)
+        previous = before.merged if before else model.encoder
+        toward = previous if self.ridge_prior == "previous" else None
 
         def merge() -> tuple[Ham, Encoder]:
-            chosen = nodes_that_count(task, graph, self.nodes)
+            chosen = nodes_that_count(task, self.nodes, self.once)
+            data = (task.graph, chosen, generator, weights, self.once)
             return merge_layers(
                 memory or Ham.empty(begun.encoder, Settings(self.gamma, solver=self.solver)),
-                Adapted(model.encoder, model.head, graph, chosen, generator, weights),
+                Adapted(model.encoder, model.head, *data),
                 inputs=self.inputs,
                 toward=toward,
             )
 
         rule = (self.gamma, self.solver, self.nodes, self.inputs)
-        return once(merge, "layered merge", rule, weights, toward, memory, model)
+        return self.once(merge, "layered merge", rule, weights, toward, memory, model)
 
-    def _ham_weights(
-        self, before: AdrPlusLearned | None, task: Task, graph: Graph
-    ) -> Tensor | None:
+    def _ham_weights(self, before: AdrPlusLearned | None, task: Task) -> Tensor | None:
         if self.balance != "both":
             return None
         share = class_share(task, self._bank(before))
-        return balanced_rows(task, graph, self.nodes, share)
+        return balanced_rows(task, self.nodes, share, self.once)
 
     # classifying -------------------------------------------------------------------------
 
@@ -200,41 +207,41 @@ class AdrPlus(Learner):
         before: AdrPlusLearned | None,
         merged: Encoder,
         task: Task,
-        graph: Graph,
         classes: tuple[int, ...],
     ) -> RidgeBank:
-        """The classifier's sums, cured of the merge if asked for, and with this task's rows."""
-        balanced = self.balance != "none"
+        """The classifier's sums, compensated for drift if asked for, and with this task's rows."""
+        graph, balanced = task.graph, self.balance != "none"
         share = class_share(task, self._bank(before)) if balanced else 0.0
-        weights = balanced_rows(task, graph, "train", share) if balanced else None
-        if self.cure == "exact":
-            rows = entering_last(merged, graph, nodes_that_count(task, graph, "train"))
+        weights = balanced_rows(task, "train", share, self.once) if balanced else None
+        if self.compensation == "exact":
+            train = nodes_that_count(task, "train", self.once)
+            rows: Rows = entering_last(merged, graph, train)
         else:
-            train, _ = training_labels(task, graph)
-            rows = self._expansion()(embedded(merged, graph)[train])
+            h = embedded(merged, graph, task.train, self.once)
+            rows = self._expansion()(h, self.once)
         bank = before.bank if before else self._empty_bank(int(rows.shape[1]))
-        if before and self.cure in ("map", "anchored"):
+        if before and self.compensation in ("map", "anchored"):
             old, new = (self.embed_with(encoder, graph) for encoder in (before.merged, merged))
-            still = bank.statistics if self.cure == "anchored" else None
-            bank = mapped(bank, drift_map(old, new, self.cure_gamma, still=still))
-        return bank.add(rows, targets_of(task, graph, classes), weights)
+            still = bank.statistics if self.compensation == "anchored" else None
+            bank = mapped(bank, drift_map(old, new, self.compensation_gamma, still=still))
+        return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
 
     def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
-        if self.cure == "exact":
+        if self.compensation == "exact":
             return solve(through(bank.statistics, merged.weights[-1]), self.classifier_gamma)
         return bank.solve()
 
     def embed_with(self, encoder: Encoder, graph: Graph) -> Tensor:
         """What the classifier reads of a graph under some encoder, in float64."""
-        if self.cure == "exact":
-            return leaving_last(encoder, graph)
-        return self._expansion()(embedded(encoder, graph))
+        if self.compensation == "exact":
+            return leaving_last(encoder, graph, self.once)
+        return self._expansion()(embedded(encoder, graph, once=self.once), self.once)
 
     def embed(self, graph: Graph) -> Tensor:
         """The merged encoder's embeddings of every node: what must not drift."""
         self._check_graph(graph)
         merged: Encoder = self.learned_.merged
-        read = leaving_last if self.cure == "exact" else embedded
+        read = leaving_last if self.compensation == "exact" else embedded
         return read(merged, graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:

@@ -25,10 +25,19 @@ class BareLearned:
 
 @dataclass(kw_only=True)
 class Bare(ModelLearner):
-    """Sequential cross-entropy over all classes seen, on the current task's nodes only.
+    """Cross-entropy over all classes seen, on the current task's nodes only.
 
-    The head grows by a task's classes; encoder and head go on from the task before. Cost: one
-    training per task; memory: one model.
+        L = CE(head(encoder(x)), y)
+
+    The head grows by a task's classes; encoder and head go on from the task before.
+
+    Cost: one training per task. Memory: one model.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Bare(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "bare"

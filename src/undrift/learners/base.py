@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
+from undrift.learners.registry import recorded_name
 from undrift.sparse import row_index
+from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
 from undrift.streams.task import Task
-from undrift.typing import Progress, silent
+from undrift.typing import Once, Progress, alone, silent
 
-__all__ = ["Learned", "Learner"]
+__all__ = ["Learned", "Learner", "Nodes"]
+
+Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
+"""Some nodes of a graph: their numbers, or a mask."""
 
 
 class Learned(Protocol):
@@ -46,7 +53,9 @@ class Learner(ABC):
     the learner, and `_scores(learned, graph)` reads from it. This class does the rest: checks,
     the single assignment that makes `observe` all or nothing, prediction, state, clone.
 
-    `seed` is the only source of randomness. `device` is where tensors are computed.
+    `seed` is the only source of randomness. `device` is where tensors are computed. `once` is how
+    work is done that several learners have in common: `alone`, or in the cache that a search
+    hands to all of its learners (`evaluate_together`).
     """
 
     name: ClassVar[str]
@@ -62,6 +71,7 @@ class Learner(ABC):
     seed: int = 0
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
+    once: Once = field(default_factory=lambda: alone, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -92,22 +102,24 @@ class Learner(ABC):
     def observe(self, task: Task, *, progress: Progress = silent) -> Self:
         """Learn a task; afterwards its data may be deleted. A rejected task changes nothing."""
         self._check_task(task)
-        self.learned_ = self._learn(task, progress)
+        there = self.once(lambda: task.to(self.device), "task", task, self.device)
+        self.learned_ = self._learn(there, progress)
         return self
 
-    def scores(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+    def scores(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A score per node and class seen; columns in the order of `classes_`.
 
-        `nodes`: only these, numbers or a mask; many methods do less work for fewer nodes.
+        `nodes`: only these, a list or array of their numbers or a mask; many methods do less
+        work for fewer nodes.
         """
         self._check_graph(graph)
         with torch.no_grad():
             if nodes is None:
                 return self._scores(self.learned_, graph).cpu()
-            index = row_index(nodes, graph.num_nodes, "node")
+            index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
             return self._scores_of(self.learned_, graph, index).cpu()
 
-    def predict(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+    def predict(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A class id per node, or per node of `nodes`; never one that was not observed."""
         return torch.tensor(self.classes_)[self.scores(graph, nodes).argmax(dim=1)]
 
@@ -115,7 +127,11 @@ class Learner(ABC):
         """Everything needed to go on, as named tensors and plain values."""
         tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
-        return State(self.name, self.params(), on_cpu, values)
+        return State(recorded_name(type(self)), self.params(), on_cpu, values)
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner as one file, whole or not at all; `undrift.load` reads it."""
+        save_state(path, self.state())
 
     def nbytes(self) -> int:
         """Bytes of all tensors in `state()`: the size of what is kept."""
@@ -125,7 +141,7 @@ class Learner(ABC):
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
-        if state.method != self.name:
+        if state.method not in (self.name, recorded_name(type(self))):
             raise InputError(
                 f"this state belongs to method {state.method!r}, not {self.name!r}; load it "
                 f"into a {state.method!r} learner"
@@ -259,6 +275,18 @@ class Learner(ABC):
                 f"{self.learned_.num_features} were learned; give the same columns in the same "
                 "order"
             )
+
+
+def _as_tensor(nodes: Nodes) -> Tensor:
+    try:
+        found = nodes if isinstance(nodes, Tensor) else torch.tensor(nodes)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"nodes must be a list or array of node numbers or a mask, not {nodes!r}"
+        ) from error
+    if found.dim() == 0:
+        raise InputError(f"nodes must be a list of node numbers, not {nodes!r}; write [{nodes}]")
+    return found
 
 
 class _Place(NamedTuple):

@@ -1,8 +1,4 @@
-"""DPCR: train on, then carry the old classes' statistics along by projecting them.
-
-He et al., "Semantic Shift Estimation via Dual-Projection and Classifier Reconstruction for
-Exemplar-Free Class-Incremental Learning", ICML 2025.
-"""
+"""DPCR: train on, then project the old classes' moments to the new encoder."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.analytic.frozen_encoder import training_labels
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.distillation import distillation
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -103,18 +98,27 @@ class DpcrLearned:
 
 @dataclass(kw_only=True)
 class Dpcr(ModelLearner):
-    """Train with distillation, project the old statistics to the new encoder, solve the head.
+    """Train with distillation, project the old moments to the new embeddings, solve the head.
 
-    1. Adaptation: cross-entropy over the new classes' logits plus `distill` times the
-       distillation of the old logits at `temperature`.
-    2. Shift: `P` maps old to new embeddings of the current task's training nodes (TSSP); for an
-       old class, `U_c U_c^T P` lets only the space that its own embeddings span take part
-       (CIP). `mu_c <- mu_c U_c U_c^T P`, `Phi_c <- (..)^T Phi_c (..)`. Exact for a linear shift.
-    3. Classifier: ridge regression from the sums of all classes, with real node counts; each
-       class's column is scaled to length 1.
+        P = (F_old^T F_old)^-1 F_old^T F_new,    M_c = U_c U_c^T P
+        mu_c <- mu_c M_c,    Phi_c <- M_c^T Phi_c M_c
+        W = (sum_c Phi_c + gamma I)^-1 [n_c mu_c]
 
-    Memory: 8 C (d^2 + d) bytes beside the model; cost per task: training with one more term,
-    and C eigendecompositions of d x d.
+    1. Adaptation: cross-entropy over the new classes, plus `distill` times the distillation of the
+       old logits at `temperature`.
+    2. Shift: P from old to new embeddings of the task's training nodes (TSSP), restricted to the
+       space that a class's own embeddings span (CIP). Exact for a linear shift.
+    3. Classifier: W, with columns scaled to length one if `normalise`.
+
+    Cost per task: training with one more term, C eigendecompositions of d x d. Memory: a model
+    and 8 C (d^2 + d) bytes. Reference: He et al., "Semantic Shift Estimation via Dual-Projection
+    and Classifier Reconstruction for Exemplar-Free Class-Incremental Learning", ICML 2025.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Dpcr(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "dpcr"
@@ -148,9 +152,9 @@ class Dpcr(ModelLearner):
         graph, classes = training.graph, training.classes
         model = training.train(progress, self._loss(before, graph))
         progress("classify", 0, 1)
-        train, labels = training_labels(task, graph)
+        train = task.train
         embeddings = model.embed(graph)[train]
-        moments = ClassMoments.of(embeddings, labels, task.classes)
+        moments = ClassMoments.of(embeddings, task.labels[train], task.classes)
         if before:
             projection = shift_projection(before.model.embed(graph)[train], embeddings)
             moments = before.moments.moved(projection, self.tolerance).and_then(moments)

@@ -1,8 +1,4 @@
-"""EFC, Elastic Feature Consolidation: hold embeddings only where the classifier would notice.
-
-Magistri, Trinci, Soutif-Cormerais, van de Weijer and Bagdanov, "Elastic Feature Consolidation
-for Cold Start Exemplar-Free Incremental Learning", ICLR 2024.
-"""
+"""EFC, Elastic Feature Consolidation: keep embeddings where the classifier depends on them."""
 
 from __future__ import annotations
 
@@ -40,21 +36,25 @@ class EfcLearned:
 
 @dataclass(kw_only=True)
 class Efc(ModelLearner):
-    """Each class is a Gaussian; E says in which directions an embedding must not move.
+    """A Gaussian per class, and a matrix E of the directions in which embeddings must not move.
 
-    The loss of a later task has three parts, f_old being the embeddings before it:
+        L = CE_new + PR-ACE + mean (f - f_old)^T (elastic E + eta I) (f - f_old)
 
-    1. cross-entropy of the current nodes among the current task's classes;
-    2. PR-ACE: cross-entropy among all classes seen, on samples of the old classes' Gaussians
-       and on the current nodes, in the proportion of old to new classes;
-    3. the mean of (f - f_old)^T (`elastic` E + `eta` I) (f - f_old).
-
-    After training, the old means follow the drift of the current nodes, those near in the
-    metric of E first (`elastic_affinity`, `sigma`); then E is computed anew. `jitter` is added
-    to the covariances' diagonal when they are sampled.
+    CE_new is the cross-entropy among the task's classes. PR-ACE is that among all classes seen,
+    on samples of the old classes' Gaussians and on the current nodes, in the proportion of old
+    to new classes. After training, the old means follow the drift of the current nodes, weighed
+    by nearness in the metric of E (`elastic_affinity`, `sigma`); then E is computed anew. `jitter`
+    is added to the covariances' diagonal for sampling.
 
     Cost: two forward and backward passes and n d^2 operations per step. Memory: a model and
-    4 (C (d^2 + d) + d^2) bytes.
+    4 (C (d^2 + d) + d^2) bytes. Reference: Magistri et al., "Elastic Feature Consolidation for Cold
+    Start Exemplar-Free Incremental Learning", ICLR 2024.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Efc(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "efc"

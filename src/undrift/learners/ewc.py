@@ -1,7 +1,4 @@
-"""EWC, Elastic Weight Consolidation: hold the parameters that old tasks' likelihood needs.
-
-Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", 2017.
-"""
+"""EWC, Elastic Weight Consolidation: keep the parameters that old likelihoods depend on."""
 
 from __future__ import annotations
 
@@ -43,19 +40,25 @@ class EwcLearned:
 
 @dataclass(kw_only=True)
 class Ewc(ModelLearner):
-    """Cross-entropy over all classes seen, plus a quadratic pull to every old task's solution:
+    """Cross-entropy over all classes seen, plus a quadratic penalty around every old solution.
 
-        L = CE + strength sum_{s<t} sum_p F_s (p - theta*_s)^2
+        L = CE + strength sum_{s<t} sum_p F_s (p - theta_s)^2
 
     F_s is the diagonal of the empirical Fisher information: the mean over the task's training
-    nodes of the squared gradient of that node's log-likelihood, at theta*_s and without
-    dropout. `draws` backward passes with random signs estimate it; 0 takes one pass per node.
-    `batch_fisher` is the form of the CGLB code: the squared gradient of the mean class-weighted
-    cross-entropy, averaged over mini-batches. Nodes cancel in it, so it is
-    far smaller and needs a far larger `strength`, about 1e7.
+    nodes of the squared gradient of a node's log-likelihood at theta_s, without dropout. `draws`
+    backward passes with random signs estimate it; 0 takes one pass per node. `batch_fisher`, the
+    form of the CGLB code: the squared gradient of a batch's mean loss, in which nodes cancel, so
+    that it needs a `strength` of about 1e7.
 
-    Cost: Bare's, plus `draws` backward passes per task and four passes over the parameters per
-    step. Memory: three models, however many tasks (see `Penalty`).
+    Cost: Bare's, `draws` backward passes per task, and four passes over the parameters per step.
+    Memory: three models (`Penalty`). Reference: Kirkpatrick et al., "Overcoming catastrophic
+    forgetting in neural networks", PNAS 2017.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Ewc(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "ewc"

@@ -1,4 +1,4 @@
-"""Hybrid: propagation, and beside it what one trained encoder adds where features are poor."""
+"""Hybrid: propagation, with the embeddings of one frozen encoder beside it where they help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.analytic.border import Border
-from undrift.analytic.gram import Rows
 from undrift.analytic.selection import Chosen, choose_by_validation
 from undrift.analytic.solve import solve
 from undrift.encoders.encoder import Encoder
@@ -18,30 +17,33 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
-from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, Samples
+from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, TaskRows
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation, PropagationLearned
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
 
 __all__ = ["Hybrid", "HybridLearned"]
 
-_FIRST = 0.5  # the most that the first task weighs when the encoder is judged: it was trained there
+_FIRST = 0.5  # the most that the first task weighs in the selection: the encoder was trained there
 
 
 @dataclass(frozen=True)
-class Tally:
-    """A number of hits or of classes: in the first task, and in all later ones."""
+class TaskSums:
+    """A sum over classes (of accuracies, or of ones), the first task's apart from the others'."""
 
     first: float
     later: float = 0.0
 
-    def weighed(self, classes: Tally) -> float:
-        """The sum, in which the first task weighs at most half, and half of the later ones.
+    def plus(self, more: float) -> TaskSums:
+        """With one more task."""
+        return TaskSums(self.first, self.later + more)
 
-        Alone it weighs all. A base task has many classes, and on them an encoder that was
-        trained there looks better than it is.
+    def weighted(self, classes: TaskSums) -> float:
+        """The whole sum, in which the first task weighs at most half, and half of the others.
+
+        Without another task it weighs all.
         """
         if classes.later == 0:
             return self.first
@@ -49,34 +51,34 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class EncodedBank:
     """A bank of propagation with the encoder's columns beside: borders around its two sums.
 
-    `weights` of all columns, the bank's first; `hits` as those of `Bank`, `without` those of
-    the bank alone.
+    `weights` are those of all columns, the bank's first. `accuracy` is the summed per-class
+    validation accuracy with the encoder, `accuracy_without` that of the bank alone.
     """
 
     statistics: Border
     validation: Border
     gamma: float
     weights: Tensor
-    hits: Tally
-    without: Tally
+    accuracy: TaskSums
+    accuracy_without: TaskSums
 
 
 @dataclass(frozen=True, eq=False)
 class HybridLearned:
     """What is kept: all that propagation keeps, a frozen encoder, and a border per bank.
 
-    `encoded` names the bank beside which the encoder is used; with None, scores are those of
-    `propagation`. `judged`: how many classes that rests on.
+    `selected` names the bank beside which the encoder is used; with None, scores are those of
+    propagation. `counts`: how many classes the accuracies are summed over.
     """
 
     propagation: PropagationLearned
     encoder: Encoder
-    beside: dict[str, Beside]
-    judged: Tally
-    encoded: str | None
+    encoded: dict[str, EncodedBank]
+    counts: TaskSums
+    selected: str | None
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -91,26 +93,30 @@ class HybridLearned:
 
 @dataclass(kw_only=True)
 class Hybrid(Learner):
-    """Ridge on propagated features with the embeddings of a frozen encoder beside them.
+    """Ridge regression on `[z, s h / |h|]`: propagated features z, and embeddings h beside them.
 
-    A row is `[z, s h]`: z as in `propagation`, with whichever bank it answers from; h the unit
-    embedding of an encoder that was trained on the first task and frozen, s the `scale` of its
-    columns (small columns are held back by the ridge). Both are fixed from then on, so the sums
-    never go stale: no drift, and the result equals joint training on these rows.
+        W = (R + gamma mean(diag R) I)^-1 Q
 
-    Whether the encoder's columns are used, and beside which bank, is decided again after every
-    task: only if they are right more often by `gain`, on the validation nodes of each class in
-    the task that brought it, in graphs with random edges (`PerturbedValidation`): a task graph
-    is purer than the world and flatters what is trained on it, the first task above all, which
-    therefore counts half at most once there are others (`Tally`). Without them it is
-    `propagation`, bit for bit, so it can only be worse by a wrong decision; with poor features
-    it is far better (see docs/methods/hybrid.md). A stream without validation nodes does
-    without.
+    z, R, Q, gamma and the class balance are as in `Propagation`. h is the embedding under an
+    encoder that is trained on the first task and frozen; s is the `scale` of its columns. All
+    columns are fixed from then on, so W is the solution of joint training on them.
 
-    `words`, `trust`, `hops`, `sketch`, `fourier`: as in `propagation`; the encoder's hops (SGC)
-    are `backbone__hops`. Cost: propagation's, one training
-    on the first task, and with d columns in a bank and k of the encoder 16 d k bytes and a
-    second factorisation per task.
+    After every task it is decided anew whether the encoder is used, and beside which bank: where
+    the summed per-class validation accuracy (`PerturbedValidation`) is higher by `gain` than
+    that of the bank that propagation selects. The first task, which the encoder was trained on,
+    weighs half at most (`TaskSums`). Without the encoder, scores are those of propagation, bit
+    for bit; so they are without validation nodes.
+
+    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`; the
+    encoder's hops (SGC) are `backbone__hops`. Cost: propagation's, one training, and for a bank
+    of d columns and k of the encoder 16 d k bytes and a second factorisation per task. See
+    docs/methods/hybrid.md.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Hybrid(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "hybrid"
@@ -119,12 +125,13 @@ class Hybrid(Learner):
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes, one encoder"
     learned_type: ClassVar[type] = HybridLearned
+    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
 
     scale: float = 0.3
     gain: float = 0.02
-    words: float = 1e4
-    trust: float | None = None
+    evidence_threshold: float = 1e4
+    homophily: float | None = None
     fourier: int | None = None
     hops: int = 8
     sketch: int = 3072
@@ -142,51 +149,58 @@ class Hybrid(Learner):
         if before:
             encoder = before.encoder
         else:
-            encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
+            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
         inside = self._propagation()
         classes = (*(before.classes if before else ()), *task.classes)
-        probe = PerturbedValidation.of(task, graph, classes, self.seed)
-        known, samples = inside.further(
-            before.propagation if before else None, task, progress, probe
+        validation = PerturbedValidation.of(task, graph, classes, self.seed)
+        known, rows = inside.further(
+            before.propagation if before else None, task, progress, validation
         )
-        h = self._encoded(encoder, graph)
+        h = self._embedded(encoder, graph)
         columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
-        probed = [self._encoded(encoder, other)[probe.nodes] for other in probe.graphs]
-        judged = _then(before.judged if before else None, len(task.classes))
-        beside = {}
-        for name, sample in samples.items():
+        perturbed = [
+            self._embedded(encoder, other)[validation.nodes] for other in validation.graphs
+        ]
+        new = len(task.classes)
+        counts = before.counts.plus(new) if before else TaskSums(new)
+        encoded = {}
+        for name, mine in rows.items():
             progress("solve", 0, 1)
-            rows = inside.rows_of(name, known.trust)
-            seen = before.beside[name] if before else None
-            sums = _added_to(seen, known.banks[name], rows, sample, columns)
+            features = inside.feature_map(name, known.homophily)
+            old = before.encoded[name] if before else None
+            sums = _updated(old, known.banks[name], features, mine, columns)
             chosen = _solved(*sums, known.banks[name])
-            right = probe.hits(
-                _scored(rows, part, more, chosen.weights)
-                for part, more in zip(probe.rows(rows), probed, strict=True)
+            accuracy = validation.summed_accuracy(
+                _scored(features, part, more, chosen.weights)
+                for part, more in zip(mine.perturbed, perturbed, strict=True)
             )
-            alone = known.banks[name].hits - (before.propagation.banks[name].hits if before else 0)
-            beside[name] = Beside(
+            so_far = before.propagation.banks[name].accuracy if before else 0
+            without = known.banks[name].accuracy - so_far
+            encoded[name] = EncodedBank(
                 *sums,
                 chosen.gamma,
                 chosen.weights,
-                hits=_then(seen.hits if seen else None, right),
-                without=_then(seen.without if seen else None, alone),
+                accuracy=old.accuracy.plus(accuracy) if old else TaskSums(accuracy),
+                accuracy_without=old.accuracy_without.plus(without) if old else TaskSums(without),
             )
             progress("solve", 1, 1)
-        encoded = self._choice(known.answers, beside, judged)
-        return HybridLearned(known, encoder, beside, judged, encoded)
+        selected = self._selected(known.selected, encoded, counts)
+        return HybridLearned(known, encoder, encoded, counts, selected)
 
-    def _choice(self, answers: str, beside: dict[str, Beside], judged: Tally) -> str | None:
-        """The bank beside which the encoder earns its columns; None if it does not."""
-        asked = ["apart"] if answers == "apart" else list(beside)
-        best = max(asked, key=lambda name: beside[name].hits.weighed(judged))
-        needed = beside[answers].without.weighed(judged) + self.gain * judged.weighed(judged)
-        return best if beside[best].hits.weighed(judged) > needed else None
+    def _selected(
+        self, inside: str, encoded: dict[str, EncodedBank], counts: TaskSums
+    ) -> str | None:
+        """The bank beside which the encoder is used; None if it does not gain enough."""
+        names = ["separate"] if inside == "separate" else list(encoded)
+        best = max(names, key=lambda name: encoded[name].accuracy.weighted(counts))
+        without = encoded[inside].accuracy_without.weighted(counts)
+        needed = without + self.gain * counts.weighted(counts)
+        return best if encoded[best].accuracy.weighted(counts) > needed else None
 
     def _propagation(self) -> Propagation:
         return Propagation(
-            words=self.words,
-            trust=self.trust,
+            evidence_threshold=self.evidence_threshold,
+            homophily=self.homophily,
             fourier=self.fourier,
             hops=self.hops,
             sketch=self.sketch,
@@ -194,45 +208,39 @@ class Hybrid(Learner):
             device=self.device,
         )
 
-    def _encoded(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self.scale * functional.normalize(embedded(encoder, graph), dim=1)
+    def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
+        return self.scale * functional.normalize(embedded(encoder, graph, once=self.once), dim=1)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         graph = graph.to(self.device)
         known = learned.propagation
         inside = self._propagation()
-        if learned.encoded is None:
+        if learned.selected is None:
             return inside._scores(known, graph)
-        rows = inside.rows_of(learned.encoded, known.trust)
-        plain = rows.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
-        weights = learned.beside[learned.encoded].weights
-        return _scored(rows, plain, self._encoded(learned.encoder, graph), weights)
+        features = inside.feature_map(learned.selected, known.homophily)
+        plain = features.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
+        weights = learned.encoded[learned.selected].weights
+        return _scored(features, plain, self._embedded(learned.encoder, graph), weights)
 
 
-def _scored(rows: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:
+def _scored(features: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:
     """Scores by both kinds of columns; the encoder's weights stand last."""
     own = weights.shape[0] - h.shape[1]
-    return rows.scored(plain, weights[:own]) + h @ weights[own:]
+    return features.scored(plain, weights[:own]) + h @ weights[own:]
 
 
-def _then(tally: Tally | None, more: float) -> Tally:
-    """The tally after one more task."""
-    return Tally(tally.first, tally.later + more) if tally else Tally(more)
-
-
-def _added_to(
-    before: Beside | None,
+def _updated(
+    before: EncodedBank | None,
     bank: Bank,
-    rows: FeatureMap,
-    samples: Samples,
+    features: FeatureMap,
+    rows: TaskRows,
     columns: tuple[Tensor, Tensor],
 ) -> tuple[Border, Border]:
     """The borders around a bank's two sums with the encoder's columns of one more task."""
     empty = Border.zero(bank.statistics.width, columns[0].shape[1], str(columns[0].device))
-    train, val = samples
     return (
-        _added(before.statistics if before else empty, train, columns[0], rows),
-        _added(before.validation if before else empty, val, columns[1], rows),
+        _added(before.statistics if before else empty, rows.train, columns[0], features),
+        _added(before.validation if before else empty, rows.val, columns[1], features),
     )
 
 
@@ -245,11 +253,11 @@ def _solved(statistics: Border, validation: Border, bank: Bank) -> Chosen:
     return choose_by_validation(whole, judged, bank.gamma)
 
 
-def _added(border: Border, sample: Sample, h: Tensor, rows: FeatureMap) -> Border:
+def _added(border: Border, sample: Sample, h: Tensor, features: FeatureMap) -> Border:
     """The border with these columns; Fourier features exist for some rows at a time only."""
     if len(sample) == 0:
         return border.grow(sample.targets.shape[1])
-    for where, part in rows.pieces(sample.rows):
+    for where, part in features.pieces(sample.rows):
         weights = None if sample.weights is None else sample.weights[where]
         border = border.add(part, h[where], sample.targets[where], weights)
     return border

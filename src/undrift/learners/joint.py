@@ -32,11 +32,20 @@ class JointLearned:
 
 @dataclass(kw_only=True)
 class Joint(ModelLearner):
-    """After every task, train a new model on all tasks so far, with the base task's settings.
+    """After every task t, a new model trained on all tasks so far, with the base task's settings.
 
-    The task graphs stay apart, as they arrived: edges between tasks were never shown. Keeps
-    examples, so it is a bound and not a method for those who must delete. Cost: task t trains
-    on t + 1 graphs; memory: all data.
+        L = CE over the training nodes of tasks 0..t
+
+    The task graphs stay disjoint, as they arrived: edges between tasks are never shown. It keeps
+    examples, so it is a bound and not a method for those who must delete.
+
+    Cost: task t trains on t + 1 graphs. Memory: all data.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Joint(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "joint"
@@ -52,7 +61,7 @@ class Joint(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> JointLearned:
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
-        everything = _together(before, task)
+        everything = _together(before, task.to("cpu"))
         graph = everything.graph.to(self.device)
         generator = generator_for(self.seed, t)
         model = self.backbone.train(

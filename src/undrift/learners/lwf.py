@@ -1,7 +1,4 @@
-"""LwF, Learning without Forgetting: answer as before on the classes known before.
-
-Li and Hoiem, "Learning without Forgetting", 2016.
-"""
+"""LwF, Learning without Forgetting: keep the answers on old classes by distillation."""
 
 from __future__ import annotations
 
@@ -42,22 +39,23 @@ class LwfLearned:
 
 @dataclass(kw_only=True)
 class Lwf(ModelLearner):
-    """Cross-entropy on the new nodes, plus `strength` times a distillation loss.
-
-    The teacher is the model before the task. On the task's own training nodes the student's
-    answers over all old classes, softened by `temperature`, are held to the teacher's:
+    """Cross-entropy, plus `strength` times the distillation of the model before the task.
 
         L = CE - strength mean_x sum_{c old} softmax(z_old / T)_c log softmax(z_new / T)_c
 
-    `logits`: the cross-entropy is over all classes `seen`, as in the CGLB code, or over the
-    `task`'s classes only, as in the paper of LwF: then nothing pushes old classes down, and
-    nothing tells new from old.
+    on the task's own training nodes, with logits z and T the `temperature`. `logits`: the
+    cross-entropy is over all classes `seen`, as in the CGLB code, or over the `task`'s only, as in
+    the paper: then nothing lowers old classes, and nothing tells new from old. `overlapping`, the
+    form of the CGLB code: a sum over s < t of that loss over the classes of tasks 0..s.
 
-    `overlapping` is the form of the CGLB code: the sum over s < t of that loss over the classes
-    of tasks 0..s, so early classes count once per task since.
+    Cost: Bare's, one forward pass per task, and one pass over the logits per step. Memory: one
+    model. Reference: Li and Hoiem, "Learning without Forgetting", ECCV 2016.
 
-    Cost: Bare's, plus one forward pass per task and one pass over the logits per step, for the
-    teacher is fixed and answers once. Memory: one model; the teacher is what was kept anyway.
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Lwf(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "lwf"

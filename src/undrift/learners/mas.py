@@ -1,7 +1,4 @@
-"""MAS, Memory Aware Synapses: hold the parameters that the model's answers depend on.
-
-Aljundi et al., "Memory Aware Synapses: Learning what (not) to forget", 2018.
-"""
+"""MAS, Memory Aware Synapses: keep the parameters that the outputs depend on."""
 
 from __future__ import annotations
 
@@ -50,19 +47,24 @@ class MasLearned:
 
 @dataclass(kw_only=True)
 class Mas(ModelLearner):
-    """Cross-entropy over all classes seen, plus a quadratic pull to the model before the task:
+    """Cross-entropy over all classes seen, plus a quadratic penalty around the last solution.
 
-        L = CE + strength sum_p Omega (p - theta*)^2
+        L = CE + strength sum_p Omega (p - theta)^2
 
-    Omega is the mean over all training nodes so far of |d ||z_n||^2 / d theta|, where z_n are
-    the node's logits, each task's at its own solution and without dropout; theta* is the model
-    after the last task. `draws` backward passes with Cauchy numbers estimate the mean; 0 takes
-    one pass per node. `batch_importance` is the form of the CGLB code: the squared gradient of
-    the batch's mean squared logit, averaged over mini-batches; it needs a `strength` of
+    Omega is the mean over all training nodes so far of |d ||z_n||^2 / d theta|, z_n a node's
+    logits, each task's at its own solution and without dropout. `draws` backward passes with
+    Cauchy numbers estimate the mean; 0 takes one pass per node. `batch_importance`, the form of
+    the CGLB code: the squared gradient of a batch's mean squared logit; it needs a `strength` of
     about 1e3.
 
-    Cost: Bare's, plus `draws` backward passes per task and four passes over the parameters per
-    step. Memory: two models, however many tasks.
+    Cost: Bare's, `draws` backward passes per task, and four passes over the parameters per step.
+    Memory: two models. Reference: Aljundi et al., "Memory Aware Synapses", ECCV 2018.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Mas(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "mas"

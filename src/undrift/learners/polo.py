@@ -1,8 +1,4 @@
-"""POLO: replay old classes as adaptively augmented prototypes that follow the drift.
-
-Wang, Shi, He, Yu and Gong, "Non-Exemplar Class-Incremental Learning via Adaptive Old Class
-Reconstruction", ACM Multimedia 2023; here as ported to graphs.
-"""
+"""POLO: replay old classes as adaptively augmented prototypes that follow the drift."""
 
 from __future__ import annotations
 
@@ -41,19 +37,25 @@ class PoloLearned:
 
 @dataclass(kw_only=True)
 class Polo(ModelLearner):
-    """Each class is a prototype p_k and a radius r_k. Three steps around them:
+    """A prototype p_k and a radius r_k per class, replayed as pseudo embeddings.
+
+        L = CE + CE(head, pseudo embeddings) + kd ||F_new - F_old||_F
 
     - DBR, after a task: density-based prototypes of its classes (`density_prototypes`, `gamma`).
-    - APA, in every training step: `samples` pseudo embeddings per old class, with noise of
-      `noise` radii that keeps away from the new classes (`adaptive_samples`).
+    - APA, in every step: `samples` pseudo embeddings per old class, with noise of `noise` radii
+      that keeps away from the new classes (`adaptive_samples`).
     - TPA, after training: old prototypes follow the drift of the current nodes
       (`topology_drift`, `alpha`, `alpha2`, `beta`, `neighbours`), times `drift_weight`.
 
-    The loss of a later task is the class-weighted cross-entropy over all classes seen, plus the
-    cross-entropy of the pseudo embeddings under the head, plus `kd` ||F_new - F_old||_F.
+    Cost: two forward and backward passes per step, and n_c^2 d per class after a task. Memory: a
+    model and 4 (d + 1) bytes per class. Reference: Wang et al., "Non-Exemplar Class-Incremental
+    Learning via Adaptive Old Class Reconstruction", ACM MM 2023; ported to graphs.
 
-    Cost: two forward and backward passes per step; after a task the pairwise distances within
-    each class (n_c^2 d). Memory: a model and 4 (d + 1) bytes per class.
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Polo(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "polo"

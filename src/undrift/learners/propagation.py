@@ -10,38 +10,43 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, Samples, updated_bank
+from undrift.learners.parts.propagation.bank import (
+    Bank,
+    PerturbedValidation,
+    TaskRows,
+    updated_bank,
+)
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 __all__ = [
-    "TELLING_FROM",
+    "INFORMATIVE_FROM",
     "Propagation",
     "PropagationLearned",
-    "pattern_of_neighbours",
-    "trust_in_neighbours",
+    "homophily_weight",
+    "label_association",
 ]
 
-_PRIOR_EDGES = 20.0  # a few labelled edges prove nothing: belief starts at 1 and weighs this much
-_FULL_FROM = 0.25  # adjusted homophily from which neighbours are believed fully
+# what these numbers rest on: docs/methods/propagation.md
+_PRIOR_EDGES = 20.0  # weight of the prior in both measures: a few labelled edges prove nothing
+_FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
+_HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
+INFORMATIVE_FROM = 0.3  # label association from which it is found
+_NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
+_MARGIN = 0.02  # by which that bank's mean validation accuracy must be higher to be selected
 
-TELLING_FROM = 0.3
-"""The pattern from which neighbours tell a node's class although they are of another: more than
-the 0.25 that three classes have when neighbours are merely never of a node's own."""
 
+def homophily_weight(task: Task) -> float:
+    """How far neighbours resemble a node, 0 to 1: the adjusted homophily of a task, over 0.25.
 
-def trust_in_neighbours(task: Task) -> float:
-    """From 0 (neighbours say nothing about a node's class) to 1 (believe them).
-
-    Over the m edges between training nodes, h is the share that joins one class and h0 what
-    chance would give with the same degrees per class. The adjusted homophily
-    `a = (h - h0) / (1 - h0)` is pulled toward 1 by 20 edges of belief; trust is `a / 0.25`, cut
-    to 0..1. A task graph that is purer than the whole graph does not raise it, because chance
-    within the task is what it is measured against. A task of one class says nothing: 1.
+    Over the m edges between training nodes, h is the share within a class and h0 that share by
+    chance at the same degrees. `a = (h - h0) / (1 - h0)` (Platonov et al., "Characterizing graph
+    datasets for node classification", NeurIPS 2023) is shrunk towards 1 with the weight of 20
+    edges, divided by 0.25 and cut to 0..1. A task of one class gives 1.
     """
-    ours, theirs = _labelled_ends(task)
+    ours, theirs = _labelled_edges(task)
     m = ours.numel() / 2  # an edge stands there in both directions
     if len(task.classes) < 2 or m == 0:
         return 1.0
@@ -51,21 +56,20 @@ def trust_in_neighbours(task: Task) -> float:
     if chance > 1 - 1e-9:
         return 1.0
     adjusted = (float((ours == theirs).double().mean()) - chance) / (1 - chance)
-    believed = (m * adjusted + _PRIOR_EDGES) / (m + _PRIOR_EDGES)
-    return min(max(believed / _FULL_FROM, 0.0), 1.0)
+    shrunk = (m * adjusted + _PRIOR_EDGES) / (m + _PRIOR_EDGES)
+    return min(max(shrunk / _FULL_FROM, 0.0), 1.0)
 
 
-def pattern_of_neighbours(task: Task, least_classes: int = 3) -> float:
-    """From 0 (a neighbour's class says nothing) to 1 (it gives a node's own class away).
+def label_association(task: Task, least_classes: int = 3) -> float:
+    """How much a neighbour's class tells of a node's, 0 to 1, whether or not the two agree.
 
-    Cramer's V squared of the two ends of the m edges between training nodes: with P the share
-    of edges that join classes a and b, and p its sums, `sum P_ab^2 / (p_a p_b) - 1` over
-    (C - 1), less what m edges give by chance, `C (C - 1) / 2m`, and pulled toward 0 by 20 edges.
-    It does not ask whether the ends agree: classes that link only to the next one have a
-    pattern, classes that link to all others alike have almost none, `1 / (C - 1)^2`. With two
-    classes the two cannot be told apart, so it is 0 under `least_classes`.
+    Cramer's V squared over the m edges between training nodes: with P_ab the share of edges that
+    join classes a and b, and p its marginal, `(sum_ab P_ab^2 / (p_a p_b) - 1) / (C - 1)`, less its
+    expectation under independence, `C / 2m`, and shrunk towards 0 with the weight of 20 edges.
+    Classes that link only to the next one give 1, classes that link to all others alike
+    `1 / (C - 1)^2`. Two classes cannot tell the two cases apart: 0 under `least_classes`.
     """
-    ours, theirs = _labelled_ends(task)
+    ours, theirs = _labelled_edges(task)
     m = ours.numel() / 2
     classes = torch.tensor(task.classes, device=ours.device)
     table = _one_hot(ours, classes).T @ _one_hot(theirs, classes) / max(2 * m, 1)
@@ -79,16 +83,10 @@ def pattern_of_neighbours(task: Task, least_classes: int = 3) -> float:
     return min(max(measured, 0.0) * m / (m + _PRIOR_EDGES), 1.0)
 
 
-def _labelled_ends(task: Task) -> tuple[Tensor, Tensor]:
+def _labelled_edges(task: Task) -> tuple[Tensor, Tensor]:
     """The classes at both ends of every edge between training nodes, in both directions."""
-    labels = task.graph.labels
-    assert labels is not None  # noqa: S101  # a task has labels
-    known = task.train.to(labels.device)
-    edges = task.graph.adjacency
-    receivers = torch.repeat_interleave(
-        torch.arange(edges.shape[0], device=edges.device), edges.indptr.diff().long()
-    )
-    senders = edges.indices.long()
+    labels, known, edges = task.labels, task.train, task.graph.adjacency
+    receivers, senders = edges.row_of_entry(), edges.indices.long()
     both = known[receivers] & known[senders]
     return labels[receivers[both]], labels[senders[both]]
 
@@ -97,67 +95,56 @@ def _one_hot(labels: Tensor, classes: Tensor) -> Tensor:
     return (labels.unsqueeze(1) == classes).double()
 
 
-_DOUBT = 0.5  # trust under which it is asked whether neighbours tell something by differing
-_DENSE = 1024  # dense features of at most so many columns are no words: hops may get their own
-_BETTER = 0.02  # by which a column per hop must be right more often, on validation nodes
-
-
 @dataclass(frozen=True, eq=False)
 class PropagationLearned:
-    """What is kept: the banks, each two sums, the gamma they chose, and the weights.
+    """What is kept: a few banks of sums, and which of them is selected.
 
-    `banks["mix"]` is always there. `apart`: rows in which neighbours have columns of their own,
-    as long as every task has shown that neighbours differ in a way that tells. `hops`: a column
-    per hop, for narrow dense features. `answers` names the bank that scores come from.
+    `banks["mix"]` is always there; `separate` as long as every task shows informative
+    heterophily; `hops`, a channel per hop, for narrow dense features.
     """
 
     classes: tuple[int, ...]
     num_features: int
     tasks: int
-    trust: float
+    homophily: float
     banks: dict[str, Bank]
-    answers: str
+    selected: str
 
     @property
     def bank(self) -> Bank:
-        """The bank that answers."""
-        return self.banks[self.answers]
+        """The selected bank: scores come from it."""
+        return self.banks[self.selected]
 
 
 @dataclass(kw_only=True)
 class Propagation(Learner):
-    """Class-balanced ridge on propagated features; needs no hyperparameter from the user.
+    """Class-balanced ridge regression on propagated features; needs no hyperparameter.
 
-    Features are a fixed function of the graph (`Propagated`), so the sums R and Q are those of
-    joint training, whatever the order of the tasks, and old classes can only lose to new ones
-    that compete. Every class weighs the same. `gamma`, relative to the mean diagonal of R, is
-    chosen again after every task by the squared error over every validation node ever seen,
-    from the sums (R_val, Q_val, n_val) alone; in a history without any validation node by
-    leave-one-out on the task at hand; a later task without keeps the last. A number fixes it,
-    and then no validation sums are kept.
+        Z = sum_k D_k A^k X,    W = (R + gamma mean(diag R) I)^-1 Q
 
-    `mix`, `hops`, `words`: see `Propagated`. `trust`: how far neighbours are believed, 0 to 1;
-    without a number it is measured on the labelled edges of the first task and kept
-    (`trust_in_neighbours`), so a graph whose neighbours disagree falls back to plain ridge. If
-    trust is under 0.5 and neighbours differ in a way that tells (`pattern_of_neighbours`), a
-    second bank keeps what neighbours say in columns of its own (mix `apart`, two hops), and is
-    believed as long as every task shows the pattern; then it is dropped for good. Dense
-    features of at most 1,024 columns are no words, and own ones may be mostly noise: a bank with
-    a column per hop (`concat`, two hops) stands beside, and answers while it is right more often
-    by two points on validation nodes, each class in the task that brought it, in
-    graphs that are made impure on purpose (`PerturbedValidation`).
-    `sketch`: rows of more columns are count-sketched to this many (`Sketch`), 0 never does.
-    `fourier`: random Fourier features beside the propagated ones; without a number
-    min(2048, 16 d) where rows have at most 1,024 columns, else none. `structure`: columns of
-    degrees (`structural_columns`). `balanced=False`: every node weighs the same.
+    with `R = sum z z^T / n_c` and `Q = sum z y^T / n_c` over all training nodes (n_c: those of the
+    node's class). Z is a fixed function of the graph (`Propagated`), so W is the solution of
+    joint training, in any order of the tasks.
 
-    With D the width of a row, at most max(`sketch`, 1024 + 2048) by default: memory
-    16 D^2 + 24 D C bytes, 8 D^2 + 16 D C with a fixed gamma, whatever the number of nodes (the
-    second bank, where there is one, as much again for its own D). Time per task with n training
-    and validation nodes: n D^2 for the sums (nnz D where rows stay sparse), mostly one
-    factorisation of D^3 / 3; scores cost 2 nnz(X) C + 2 hops nnz(A) C, with Fourier features
-    2 nodes d D more. Scores without Fourier features are right up to a positive factor per node
-    (`Propagated.spread`), which no prediction depends on.
+    `gamma`: chosen after every task by the squared error on all validation nodes so far, from
+    their sums; by leave-one-out where there are none; a number fixes it. `mix`, `hops`,
+    `evidence_threshold`: see `Propagated`. `homophily`: damping of each hop, 0 to 1; measured on
+    the first task if not given (`homophily_weight`). `fourier`, `sketch`, `structure`: see
+    `FeatureMap`. `balanced=False`: every node weighs the same, not every class.
+
+    Two more banks are kept where the default mix may fail: with ego and neighbour channels under
+    informative heterophily (`label_association`), and with a channel per hop for narrow dense
+    features, selected by validation accuracy (`PerturbedValidation`).
+
+    Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
+    16 D^2 + 24 D C bytes per bank. Scores cost 2 nnz(X) C + 2 hops nnz(A) C, and without Fourier
+    features are right up to a positive factor per node. See docs/methods/propagation.md.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Propagation().observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "propagation"
@@ -166,13 +153,14 @@ class Propagation(Learner):
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes"
     learned_type: ClassVar[type] = PropagationLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"words": (1e3, 1e4, 1e5)}
+    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
 
     gamma: float | None = None
     mix: Mix = "adaptive"
     hops: int = 8
-    words: float = 1e4
-    trust: float | None = None
+    evidence_threshold: float = 1e4
+    homophily: float | None = None
     fourier: int | None = None
     sketch: int = 3072
     structure: bool = False
@@ -182,7 +170,7 @@ class Propagation(Learner):
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         check_widths(self.fourier, self.sketch)
-        self.rows_of("mix", 1.0 if self.trust is None else self.trust)
+        self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
 
     def _learn(self, task: Task, progress: Progress) -> PropagationLearned:
         return self.further(self.learned_, task, progress)[0]
@@ -192,86 +180,83 @@ class Propagation(Learner):
         before: PropagationLearned | None,
         task: Task,
         progress: Progress,
-        probe: PerturbedValidation | None = None,
-    ) -> tuple[PropagationLearned, dict[str, Samples]]:
-        """What is known after one more task, and the rows that each bank saw of it.
+        validation: PerturbedValidation | None = None,
+    ) -> tuple[PropagationLearned, dict[str, TaskRows]]:
+        """What is known after one more task, and the task's rows in each bank.
 
-        Banks are probed if a probe is given or there are several.
+        Accuracy is measured if `validation` is given or there are several banks.
         """
         graph = task.graph.to(self.device)
         classes = (*(before.classes if before else ()), *task.classes)
-        trust = before.trust if before else self._trust(task)
-        names = self._banks(before, task, graph, trust)
-        if probe is None and len(names) > 1 and self.gamma is None:
-            probe = PerturbedValidation.of(task, graph, classes, self.seed)
+        homophily = before.homophily if before else self._homophily(task)
+        names = self._banks(before, task, graph, homophily)
+        if validation is None and len(names) > 1 and self.gamma is None:
+            validation = PerturbedValidation.of(task, graph, classes, self.seed)
         banks: dict[str, Bank] = {}
-        samples: dict[str, Samples] = {}
+        rows: dict[str, TaskRows] = {}
         for name in names:
             progress("accumulate", 0, 1)
-            rows = self.rows_of(name, trust)
-            samples[name] = samples_of(rows, task, graph, classes, balanced=self.balanced)
+            features = self.feature_map(name, homophily)
+            samples = samples_of(features, task, graph, classes, balanced=self.balanced)
             progress("solve", 0, 1)
-            seen = before.banks[name] if before else None
-            width = rows.width(graph.num_features)
-            bank = updated_bank(seen, rows, width, samples[name], self.gamma)
-            hits = seen.hits if seen else 0.0
-            if probe is not None:
-                hits += probe.hits(rows.scored(part, bank.weights) for part in probe.rows(rows))
-            banks[name] = replace(bank, hits=hits)
+            old = before.banks[name] if before else None
+            width = features.width(graph.num_features)
+            bank = updated_bank(old, features, width, samples, self.gamma)
+            accuracy = old.accuracy if old else 0.0
+            perturbed = validation.rows(features) if validation else []
+            if validation:
+                scores = (features.scored(part, bank.weights) for part in perturbed)
+                accuracy += validation.summed_accuracy(scores)
+            banks[name] = replace(bank, accuracy=accuracy)
+            rows[name] = TaskRows(*samples, perturbed)
             progress("solve", 1, 1)
         learned = PropagationLearned(
             classes=classes,
             num_features=graph.num_features,
             tasks=before.tasks + 1 if before else 1,
-            trust=trust,
+            homophily=homophily,
             banks=banks,
-            answers=_answering(banks, len(classes)),
+            selected=_selected(banks, len(classes)),
         )
-        return learned, samples
+        return learned, rows
 
-    def _banks(
-        self, before: PropagationLearned | None, task: Task, graph: Graph, trust: float
-    ) -> list[str]:
-        """The banks that there are after this task; none appears after the first."""
-        listens, separates = self._listens(before, task, trust), self._separates(before, graph)
-        return ["mix", *(["apart"] if listens else []), *(["hops"] if separates else [])]
-
-    def rows_of(self, bank: str, trust: float) -> FeatureMap:
-        """The rows of a bank: `mix`, `apart` or `hops`."""
+    def feature_map(self, bank: str, homophily: float) -> FeatureMap:
+        """The features of a bank: `mix`, `separate` or `hops`."""
+        mix = Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
         propagated, fourier = {
-            "mix": (Propagated(self.mix, self.hops, self.words, trust), self.fourier),
-            "apart": (Propagated("apart", hops=2), self.fourier),
-            "hops": (Propagated("concat", hops=2, trust=trust), 0),
+            "mix": (mix, self.fourier),
+            "separate": (Propagated("separate", hops=2), self.fourier),
+            "hops": (Propagated("concat", hops=2, homophily=homophily), 0),
         }[bank]
         return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
 
-    def _separates(self, before: PropagationLearned | None, graph: Graph) -> bool:
-        """Whether features are narrow and dense, so that own ones may be mostly noise."""
+    def _homophily(self, task: Task) -> float:
+        return homophily_weight(task) if self.homophily is None else self.homophily
+
+    def _banks(
+        self, before: PropagationLearned | None, task: Task, graph: Graph, homophily: float
+    ) -> list[str]:
+        """The banks that there are after this task; none is added after the first."""
         if before is not None:
-            return "hops" in before.banks
-        asked = self.mix == "adaptive" and self.hops > 0 and self.gamma is None
-        dense = isinstance(graph.features, Tensor) and graph.num_features <= _DENSE
-        return asked and dense
-
-    def _listens(self, before: PropagationLearned | None, task: Task, trust: float) -> bool:
-        """Whether this task and every one before it show that neighbours tell by differing."""
-        if before is None:
-            asked = self.mix == "adaptive" and self.trust is None and self.hops > 0
-            return asked and trust < _DOUBT and pattern_of_neighbours(task) >= TELLING_FROM
-        # the first task had three classes or more; two are enough to see the same again
-        return "apart" in before.banks and pattern_of_neighbours(task, 2) >= TELLING_FROM
-
-    def _trust(self, task: Task) -> float:
-        return trust_in_neighbours(task) if self.trust is None else self.trust
+            # the first task had three classes or more; two are enough to see the same again
+            lost = "separate" in before.banks and label_association(task, 2) < INFORMATIVE_FROM
+            return [name for name in before.banks if name != "separate" or not lost]
+        names = ["mix"]
+        if self.mix != "adaptive" or self.hops == 0:
+            return names
+        if self.homophily is None and homophily < _HETEROPHILY_UNDER:
+            names += ["separate"] if label_association(task) >= INFORMATIVE_FROM else []
+        dense = isinstance(graph.features, Tensor) and graph.num_features <= _NARROW
+        return [*names, "hops"] if dense and self.gamma is None else names
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        rows = self.rows_of(learned.answers, learned.trust)
-        return rows.spread(graph.to(self.device), learned.bank.weights)
+        features = self.feature_map(learned.selected, learned.homophily)
+        return features.spread(graph.to(self.device), learned.bank.weights)
 
 
-def _answering(banks: dict[str, Bank], classes: int) -> str:
+def _selected(banks: dict[str, Bank], classes: int) -> str:
     """The bank that scores come from."""
-    if "apart" in banks:
-        return "apart"
-    better = "hops" in banks and banks["hops"].hits > banks["mix"].hits + _BETTER * classes
+    if "separate" in banks:
+        return "separate"
+    better = "hops" in banks and banks["hops"].accuracy > banks["mix"].accuracy + _MARGIN * classes
     return "hops" if better else "mix"

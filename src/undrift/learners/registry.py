@@ -11,6 +11,8 @@ from undrift.doors import Door
 from undrift.errors import InputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from undrift.learners.base import Learner
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "Method",
     "default_learner",
     "known_method",
+    "load",
     "make_learner",
     "method_class",
     "recorded_name",
@@ -158,6 +161,25 @@ def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
     'propagation'
     """
     return make_learner(DEFAULT, seed=seed, device=device)
+
+
+def load(path: str | Path, *, device: str | None = None) -> Learner:
+    """The learner that `Learner.save` wrote, ready to go on; `device` other than it had if given.
+
+    A file of a method that is spelled out as `module:Class` imports that module, which must be
+    installed; the file itself holds no code.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_learner("adr", gamma=0.1).save(f"{folder}/learner")
+    ...     load(f"{folder}/learner").params()["gamma"]
+    0.1
+    """
+    from undrift.storage.files import load_state
+
+    state = load_state(path)
+    params = state.params if device is None else {**state.params, "device": device}
+    return make_learner(state.method, **params).load(state)
 
 
 def make_learner(name: str, **params: Any) -> Learner:

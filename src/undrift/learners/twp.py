@@ -1,7 +1,4 @@
-"""TWP, Topology-aware Weight Preserving: hold what the loss and the neighbourhoods need.
-
-Liu, Yang and Wang, "Overcoming Catastrophic Forgetting in Graph Neural Networks", 2021.
-"""
+"""TWP, Topology-aware Weight Preserving: keep what the loss and the topology depend on."""
 
 from __future__ import annotations
 
@@ -59,7 +56,7 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
         h = features @ weight[first:]
     upstream, squares = torch.zeros_like(h), 0.0
     for start, stop in _blocks(operator.indptr, edges_at_once):
-        part = operator.slice(start, stop)
+        part = operator[start:stop]
         sources = part.indices.long()
         half, of_sources, of_targets = _block(h, sources, part.indptr, start)
         upstream.index_add_(0, sources, of_sources)
@@ -124,24 +121,26 @@ class TwpLearned:
 
 @dataclass(kw_only=True)
 class Twp(ModelLearner):
-    """Cross-entropy over all classes seen, plus a quadratic pull to every old task's solution:
+    """Cross-entropy over all classes seen, plus a quadratic penalty around every old solution.
 
         L = CE + sum_{s<t} sum_p (loss_strength I_loss,s + topology_strength I_topo,s)
-            (p - theta*_s)^2 + beta ||d CE / d theta||_1
+            (p - theta_s)^2 + beta ||d CE / d theta||_1
 
-    At theta*_s and without dropout, I_loss = (d CE / d theta)^2 of the task's training loss and
-    I_topo = (d ||e||_2 / d theta)^2, where e is the attention between neighbours that the first
-    layer's linear output makes (see `topology_gradient`). The last term keeps the task from
-    needing every parameter; it differentiates a gradient, which doubles the cost of a step, and
-    is off by default.
+    I_loss = (d CE / d theta)^2 and I_topo = (d ||e||_2 / d theta)^2 at theta_s, without dropout; e
+    is the attention between neighbours (`topology_gradient`). The last term differentiates a
+    gradient, which doubles the cost of a step; it is off by default. `faithful` does what the
+    public code does: the gradient of ||e||_2 is added to that of CE before it is squared, CE
+    counts twice in training, `beta` has no effect, and with mini-batches I_topo is I_loss.
 
-    `faithful` does what the public code does instead: the gradient of ||e||_2 comes on top of
-    that of CE before it is squared, CE counts twice in training, `beta` has no effect, and with
-    mini-batches I_topo is I_loss.
+    Cost: Bare's, one backward pass and a few passes over the edges per task, and four passes
+    over the parameters per step. Memory: three models (`Penalty`). Reference: Liu, Yang and Wang,
+    "Overcoming Catastrophic Forgetting in Graph Neural Networks", AAAI 2021.
 
-    Cost: Bare's, plus one backward pass and a few passes over the edges per task, and four
-    passes over the parameters per step. Memory: three models, however many tasks (see
-    `Penalty`).
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Twp(backbone=Backbone(epochs=5)).observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
     """
 
     name: ClassVar[str] = "twp"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from undrift.errors import InputError
 
-__all__ = ["BusyError", "alone"]
+__all__ = ["BusyError", "exclusive"]
 
 
 class BusyError(InputError):
@@ -16,7 +16,7 @@ class BusyError(InputError):
 
 
 @contextmanager
-def alone(path: Path, what: str, *, patience: float = 0.0) -> Iterator[None]:
+def exclusive(path: Path, what: str, *, patience: float = 0.0) -> Iterator[None]:
     """Hold the lock file at `path`; where another process holds it for so many seconds, an error.
 
     The lock is the system's, not the file: a file left behind by a process that was killed locks

@@ -24,8 +24,7 @@ class StreamInfo:
 
     An `imitation` stands in for the dataset (see `undrift.datasets.stand_ins`), at full size or
     at a smaller `scale`. `directed` keeps the direction of edges that are otherwise made
-    symmetric. `thin` takes training nodes out (see `undrift.streams.thin`): they stay in the
-    graph, in no task.
+    symmetric. `thin` takes training nodes out (see `undrift.streams.thin`).
     """
 
     name: str
@@ -182,12 +181,12 @@ def stream_info(name: str) -> StreamInfo:
 def load_stream(
     name: str, seed: int = 0, *, scale: float | None = None, directed: bool = False
 ) -> TaskStream:
-    """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else.
+    """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else (in a
+    thinned stream also which training nodes stay).
 
-    In a thinned stream the seed also draws which training nodes stay. `scale` and `directed` say
-    the same as an option in the name (see `stream_info`), and the stream's own name says it
-    either way. The graph is checked against the published statistics, so a wrong file does not
-    pass for the benchmark. Files are found through the environment variable UNDRIFT_DATA.
+    `scale` and `directed` say the same as an option in the name (see `stream_info`), and the
+    stream's own name says it either way. The graph is checked against the published statistics.
+    Files are found through the environment variable UNDRIFT_DATA.
 
     >>> stream = load_stream("synthetic")
     >>> stream.classes

@@ -162,7 +162,7 @@ def _order(order: Any, names: Mapping[int, str]) -> Any:
 
 
 def _starts(periods: int | Sequence[Any]) -> int | list[float]:
-    from undrift.datasets.times import days
+    from undrift.datasets.cells import days
 
     if isinstance(periods, int):
         return periods

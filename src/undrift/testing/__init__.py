@@ -1,1 +1,16 @@
 """For people who write methods and streams: conformance checks, small graphs, slow twins."""
+
+from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
+from undrift.testing.check_stream import check_stream
+from undrift.testing.graphs import noisy_stream, tiny_graph, tiny_stream
+from undrift.testing.patterned import patterned_graph
+
+__all__ = [
+    "LEARNER_CHECKS",
+    "check_learner",
+    "check_stream",
+    "noisy_stream",
+    "patterned_graph",
+    "tiny_graph",
+    "tiny_stream",
+]

@@ -32,12 +32,12 @@ def tiny_graph(
     x = means[labels] + 0.7 * rng.normal(size=(nodes, features))
     i = np.arange(nodes)
     friend = (i + classes * rng.integers(1, 4, size=nodes)) % nodes  # nearly always own class
-    stranger = rng.integers(0, nodes, size=nodes // 3)
+    other = rng.integers(0, nodes, size=nodes // 3)
     edges = np.concatenate(
         [
             np.stack([i[:-classes], i[:-classes] + classes]),  # the path through each class
             np.stack([i, friend]),
-            np.stack([i[: nodes // 3], stranger]),
+            np.stack([i[: nodes // 3], other]),
             np.stack([i[: classes - 1], i[1:classes]]),  # joins the classes
         ],
         axis=1,

@@ -10,20 +10,24 @@ from undrift.testing.reference_ridge import joint_ridge
 
 __all__ = [
     "adaptive_features",
-    "apart_features",
+    "association_by_counting",
     "balanced_joint_ridge",
-    "pattern_by_counting",
     "refitted_leave_one_out",
+    "separate_features",
 ]
 
 
 def adaptive_features(
-    features: Tensor, adjacency: Tensor, hops: int, words: float, trust: float = 1.0
+    features: Tensor,
+    adjacency: Tensor,
+    hops: int,
+    evidence_threshold: float,
+    homophily: float = 1.0,
 ) -> Tensor:
     """The twin of `Propagated(mix="adaptive").rows`, node by node, in float64.
 
-    Each node starts from its own row and takes another hop as long as the words within its
-    reach are fewer than `words`.
+    Each node starts from its own row and takes another hop as long as the effective feature
+    count within its reach is under `evidence_threshold`.
     """
     n = features.shape[0]
     x = torch.stack([_unit(row) for row in features.double()])
@@ -34,15 +38,15 @@ def adaptive_features(
     for k in range(1, hops + 1):
         hop = operator @ hop
         for i in range(n):
-            weight = max(0.0, 1 - reached[i] / words) * trust**k
+            weight = max(0.0, 1 - reached[i] / evidence_threshold) * homophily**k
             if weight >= 1e-3:
                 mixed[i] += weight * hop[i]
         reached = [reached[i] + sum(reached[j] for j in linked[i]) for i in range(n)]
     return torch.stack([_unit(row) for row in mixed])
 
 
-def apart_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
-    """The twin of `Propagated(mix="apart").rows`: a node's own row, then means over neighbours."""
+def separate_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
+    """The twin of `Propagated(mix="separate").rows`: own row, then means over neighbours."""
     n = features.shape[0]
     hop = [_unit(row) for row in features.double()]
     blocks = [hop]
@@ -56,8 +60,8 @@ def apart_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
     return torch.stack([_unit(torch.cat([block[i] for block in blocks])) for i in range(n)])
 
 
-def pattern_by_counting(ends: list[tuple[int, int]]) -> float:
-    """The twin of `pattern_of_neighbours`: chi squared of undirected edges' ends, cell by cell."""
+def association_by_counting(ends: list[tuple[int, int]]) -> float:
+    """The twin of `label_association`: chi squared of undirected edges' ends, cell by cell."""
     both = [*ends, *((b, a) for a, b in ends)]
     classes = sorted({a for a, _ in both})
     chi = 0.0

@@ -12,7 +12,7 @@ from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.spec import RunSpec
 
 ROWS = [[90.0], [70.0, 80.0]]
-SPEC = RunSpec(stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
+SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
 
 
 def so_far(tasks: int) -> Evaluation:

@@ -12,16 +12,16 @@ TEST = Grades(AccuracyMatrix([[90.0], [70.0, 80.0]]), AccuracyMatrix([[91.0], [7
 
 
 def test_a_name_says_what_the_run_is() -> None:
-    spec = RunSpec(stream="cs-cl", seed=3)
+    spec = RunSpec(method="adr", stream="cs-cl", seed=3)
     assert run_name(spec) == f"cs-cl_adr_seed3_{spec.id}"
-    file = RunSpec(stream="../papers/stream.toml", stream_sha256="ab")
+    file = RunSpec(method="adr", stream="../papers/stream.toml", stream_sha256="ab")
     assert "/" not in run_name(file)
     assert "." not in run_name(file)
 
 
 def test_settings_are_flat_and_plain() -> None:
     params = {"gamma": 0.1, "merge": "ham", "hidden": (8, 8), "batch_size": None, "relative": True}
-    assert settings(RunSpec(stream="cs-cl", params=params)) == {
+    assert settings(RunSpec(method="adr", stream="cs-cl", params=params)) == {
         "param.gamma": 0.1,
         "param.merge": "ham",
         "param.hidden": "[8, 8]",

@@ -18,7 +18,7 @@ from undrift.experiments.tracking import trackers
 from undrift.experiments.tracking.measures import run_name
 from undrift.experiments.tracking.mlflow import MlflowTracker
 
-SPEC = RunSpec(stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
+SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
 
 
 @dataclass
@@ -155,7 +155,7 @@ def test_mlflow_for_real(a_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     cut_off, tracker = trackers(["mlflow"], tmp_path), trackers(["mlflow"], tmp_path)
     cut_off.start(SPEC)
     a_run.follow(tracker, first=1)
-    assert tracker.complaints == []
+    assert tracker.failures == []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from mlflow import MlflowClient

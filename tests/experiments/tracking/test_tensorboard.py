@@ -16,7 +16,7 @@ from undrift.experiments.tracking import trackers
 from undrift.experiments.tracking.measures import run_name
 from undrift.experiments.tracking.tensorboard import TensorBoardTracker
 
-SPEC = RunSpec(stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
+SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
 
 
 class Writer:
@@ -104,7 +104,7 @@ def test_tensorboard_for_real(a_run: Any, tmp_path: Path) -> None:
     tracker = trackers(["tensorboard"], tmp_path)
     a_run.follow(tracker)
     a_run.follow(tracker, first=1)  # the same run again leaves one record of it
-    assert tracker.complaints == []
+    assert tracker.failures == []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

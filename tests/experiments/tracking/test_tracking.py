@@ -79,7 +79,7 @@ def test_all_are_told_everything() -> None:
     both.failed(error)
     assert pair[0].told == pair[1].told
     assert pair[0].told == [("start", spec), ("after_task", 0), ("failed", error)]
-    assert both.complaints == []
+    assert both.failures == []
 
 
 def test_one_that_cannot_start_stops_the_run_before_it_begins() -> None:
@@ -100,7 +100,7 @@ def test_one_that_breaks_later_is_left_out_and_costs_nothing(moment: str) -> Non
     both.failed(ValueError())
     told = [note[0] for note in whole.told]
     assert told == ["start", "after_task", "after_task", "finish", "failed"]
-    assert both.complaints == ["broken stopped tracking the run (OSError: the wire is cut)"]
+    assert both.failures == ["broken stopped tracking the run (OSError: the wire is cut)"]
     assert len(both) == 1
 
 

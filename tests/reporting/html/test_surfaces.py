@@ -28,7 +28,9 @@ def search(seed: int, scores: dict[tuple[float, int], float | None], **base: Any
         )
     best = max(scores, key=lambda place: scores[place] or 0)
     return Search(
-        spec=SearchSpec(base=RunSpec(**{"stream": "cs-cl", "seed": seed} | base), grid=GRID),
+        spec=SearchSpec(
+            base=RunSpec(**{"stream": "cs-cl", "method": "adr", "seed": seed} | base), grid=GRID
+        ),
         trials=trials,
         chosen={"gamma": best[0], "alpha": best[1]},
         seconds=2.0,

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.check import CheckedFile
+from undrift.datasets.fetch import CheckedFile
 from undrift.reporting.terminal.data_tables import data_table, files_table
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
 
-from undrift.datasets.arrays import Array, open_npz
+from undrift.datasets.arrays import Array
+from undrift.datasets.cache import kept
 from undrift.datasets.folder import cache_folder
 from undrift.errors import InputError
-from undrift.storage.files import write_atomically
 
 __all__ = ["cached_matrix"]
 
@@ -24,6 +21,8 @@ VERSION = 1
 SMALLEST = 1_000_000
 """Entries from which on a matrix is kept: a smaller one is made in no time."""
 
+_KINDS = {"shape": ("iu", 1), "indptr": ("iu", 1), "indices": ("iu", 1)}
+
 
 def cached_matrix(
     name: str, labels: Array, shape: tuple[int, int], make: Callable[[], sp.csr_matrix]
@@ -31,41 +30,29 @@ def cached_matrix(
     """The 0/1 matrix kept under this name (int8 ones, columns sorted), else what `make` gives.
 
     Only its pattern is kept, as int32, under a name that also depends on the nodes' `labels`:
-    from others another matrix is drawn. A file that is damaged, of another version or of another
-    shape is made again and replaced. Where nothing can be written, nothing is kept, nor is a
-    matrix that is small.
+    from others another matrix is drawn. What is damaged, of another version or shape is made
+    again and replaced; what is small is not kept.
     """
-    path = cache_folder("stand-ins") / f"{name}-{crc32(labels.tobytes()):08x}-v{VERSION}.npz"
-    if path.is_file():
-        with suppress(InputError, ValueError):
-            return _read(path, shape)
-    matrix = make()
-    if matrix.nnz >= SMALLEST:
-        with suppress(InputError):  # a cache is a convenience: a full disk must not stop a run
-            _write(path, matrix)
-    return matrix
 
+    def pattern() -> dict[str, Array]:
+        matrix = make()
+        return {
+            "shape": np.array(matrix.shape),
+            "indptr": matrix.indptr.astype(np.int32),
+            "indices": matrix.indices.astype(np.int32, copy=False),
+        }
 
-def _read(path: Path, shape: tuple[int, int]) -> sp.csr_matrix:
-    with open_npz(path, "a stand-in's matrix is made of indptr, indices and shape") as archive:
-        found = tuple(archive.array("shape", "iu").tolist())
-        indptr = archive.array("indptr", "iu", dtype=np.int32)
-        indices = archive.array("indices", "iu", dtype=np.int32)
-    if found != shape:
-        raise InputError(f"{path} holds a matrix of another shape")
-    matrix = sp.csr_matrix((np.ones(indices.size, np.int8), indices, indptr), shape=shape)
-    matrix.check_format(full_check=True)
-    if not matrix.has_canonical_format:
-        raise InputError(f"the columns of a row do not rise in {path}")
-    return matrix
+    def build(arrays: Mapping[str, Array]) -> sp.csr_matrix:
+        ones = np.ones(arrays["indices"].size, np.int8)
+        try:
+            matrix = sp.csr_matrix((ones, arrays["indices"], arrays["indptr"]), shape=shape)
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"the {name} that was kept is no matrix") from error
+        if tuple(arrays["shape"].tolist()) != shape or not matrix.has_canonical_format:
+            raise InputError(f"the {name} that was kept has another shape or order")
+        return matrix
 
-
-def _write(path: Path, matrix: sp.csr_matrix) -> None:
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        shape=np.array(matrix.shape),
-        indptr=matrix.indptr.astype(np.int32),
-        indices=matrix.indices.astype(np.int32, copy=False),
-    )
-    write_atomically(path, buffer.getvalue())
+    key = f"{name}-{crc32(labels.tobytes()):08x}-v{VERSION}"
+    path = cache_folder("stand-ins") / f"{key}.npz"
+    return kept(path, key, pattern, build, _KINDS, worth=lambda matrix: matrix.nnz >= SMALLEST)

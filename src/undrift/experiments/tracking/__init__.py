@@ -56,12 +56,12 @@ class Trackers:
     """Several trackers as one.
 
     A tracker that cannot start is an `InputError`. One that breaks later is left out from then
-    on, and `complaints` says so: what is shown elsewhere must not cost a run its result.
+    on, and `failures` says so: what is shown elsewhere must not cost a run its result.
     """
 
     def __init__(self, named: Sequence[tuple[str, Tracker]]) -> None:
         self._named = list(named)
-        self.complaints: list[str] = []
+        self.failures: list[str] = []
 
     def __len__(self) -> int:
         return len(self._named)
@@ -96,7 +96,7 @@ class Trackers:
                 tell(tracker)
             except Exception as error:
                 self._named.remove(pair)
-                self.complaints.append(
+                self.failures.append(
                     f"{name} stopped tracking the run ({type(error).__name__}: {_one_line(error)})"
                 )
 

@@ -21,7 +21,7 @@ def run_name(spec: RunSpec) -> str:
     """A name that says what a run is and that no other run has.
 
     >>> from undrift.experiments.spec import RunSpec
-    >>> run_name(RunSpec(stream="my graphs/stream.toml", stream_sha256="ab"))
+    >>> run_name(RunSpec(stream="my graphs/stream.toml", method="adr", stream_sha256="ab"))
     'my-graphs-stream-toml_adr_seed0_...'
     """
     stream = "".join(c if c.isalnum() else "-" for c in spec.stream)

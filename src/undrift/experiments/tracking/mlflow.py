@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.experiments.tracking.measures import final, of_task, run_name, settings
 from undrift.storage.files import make_folder
-from undrift.storage.lock import alone
+from undrift.storage.lock import exclusive
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
@@ -95,7 +95,7 @@ class MlflowTracker:
             return MlflowClient(tracking_uri=address)
         folder = make_folder(self._folder).resolve()
         lock, what = folder / ".mlflow.lock", "making the MLflow database"
-        with alone(lock, what, patience=_PATIENCE_S):  # the first to come makes the tables
+        with exclusive(lock, what, patience=_PATIENCE_S):  # the first to come makes the tables
             client = MlflowClient(tracking_uri=f"sqlite:///{folder.as_posix()}/mlflow.db")
             client.search_experiments(max_results=1)
         return client

@@ -39,7 +39,7 @@ def stream_title(name: str) -> str:
 
 
 def family_of(method: str) -> str:
-    """The family of a method; "other" for a stranger."""
+    """The family of a method; "other" for an outside method."""
     return METHODS[method].family if method in METHODS else "other"
 
 

@@ -32,7 +32,7 @@ def manifest_of_runs(
     A method run with one setting is one row under its name; run with several, every setting is
     a row that names what differs (`adr`, `adr gamma=0.1`), testing protocol and device among
     it. `rule` names the settings that rows leave unsaid. Methods and streams stand in the order
-    of their lists, strangers after them. A stream file that changed between runs is a column
+    of their lists, outside methods after them. A stream file that changed between runs is a column
     per content.
     """
     settings = {run: _setting(result) for run, result in results.items()}

@@ -13,7 +13,7 @@ from undrift.reporting.terminal.run_tables import plain_table
 
 if TYPE_CHECKING:
     from undrift.datasets import Dataset
-    from undrift.datasets.check import CheckedFile
+    from undrift.datasets.fetch import CheckedFile
 
 __all__ = ["data_table", "files_table"]
 

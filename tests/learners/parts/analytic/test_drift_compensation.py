@@ -123,7 +123,7 @@ def test_merged_inputs_are_what_the_merged_layer_below_puts_out() -> None:
     assert float((merged.weights[1].double() - slow).norm() / slow.norm()) < 1e-6
 
 
-def test_a_strong_pull_leads_to_the_encoder_pulled_to() -> None:
+def test_a_strong_ridge_leads_to_its_prior() -> None:
     one, other = adapted(0), adapted(1).encoder
     memory = Ham.empty(one.encoder, Settings(1e9))
     _, merged = merge_layers(memory, one, inputs="own", toward=other)
@@ -131,7 +131,7 @@ def test_a_strong_pull_leads_to_the_encoder_pulled_to() -> None:
         assert torch.allclose(a, b, atol=1e-5)
 
 
-def test_pulled_to_itself_one_encoder_stays_as_it_is() -> None:
+def test_with_itself_as_prior_one_encoder_stays_as_it_is() -> None:
     one = adapted(0)
     memory = Ham.empty(one.encoder, Settings(3.0))
     _, merged = merge_layers(memory, one, inputs="own", toward=one.encoder)

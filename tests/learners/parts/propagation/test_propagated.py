@@ -13,12 +13,12 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.propagated import (
     Propagated,
-    effective_words,
+    effective_feature_count,
     row_normalised,
 )
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.reference_propagation import adaptive_features, apart_features
+from undrift.testing.reference_propagation import adaptive_features, separate_features
 
 
 def dense(rows: Tensor | Csr) -> Tensor:
@@ -30,31 +30,37 @@ def everyone(graph: Graph) -> Tensor:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("trust", [1.0, 0.4])
-def test_adaptive_rows_equal_a_loop_over_nodes(sparse: bool, trust: float) -> None:
+@pytest.mark.parametrize("homophily", [1.0, 0.4])
+def test_adaptive_rows_equal_a_loop_over_nodes(sparse: bool, homophily: float) -> None:
     graph = tiny_graph(sparse=sparse)
-    ours = Propagated(hops=4, words=60.0, trust=trust).rows(graph, everyone(graph))
+    ours = Propagated(hops=4, evidence_threshold=60.0, homophily=homophily).rows(
+        graph, everyone(graph)
+    )
     slow = adaptive_features(
-        dense(graph.features), graph.adjacency.to_dense(), hops=4, words=60.0, trust=trust
+        dense(graph.features),
+        graph.adjacency.to_dense(),
+        hops=4,
+        evidence_threshold=60.0,
+        homophily=homophily,
     )
     torch.testing.assert_close(dense(ours), slow, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_rows_with_neighbours_apart_equal_a_loop_over_nodes(sparse: bool) -> None:
+def test_rows_with_separate_channels_equal_a_loop_over_nodes(sparse: bool) -> None:
     graph = tiny_graph(sparse=sparse)
-    propagated = Propagated("apart", hops=2)
+    propagated = Propagated("separate", hops=2)
     ours = dense(propagated.rows(graph, everyone(graph)))
     assert ours.shape[1] == propagated.width(12) == 36
-    slow = apart_features(dense(graph.features), graph.adjacency.to_dense(), hops=2)
+    slow = separate_features(dense(graph.features), graph.adjacency.to_dense(), hops=2)
     torch.testing.assert_close(ours, slow, atol=1e-5, rtol=0)
 
 
 def test_words_decide_how_far_a_node_looks() -> None:
     graph = tiny_graph()
-    assert len(Propagated(words=1.0).hop_weights(graph)) == 1
-    assert len(Propagated(words=1e12, hops=5).hop_weights(graph)) == 6
-    weights = torch.stack(Propagated(words=60.0).hop_weights(graph))
+    assert len(Propagated(evidence_threshold=1.0).hop_weights(graph)) == 1
+    assert len(Propagated(evidence_threshold=1e12, hops=5).hop_weights(graph)) == 6
+    weights = torch.stack(Propagated(evidence_threshold=60.0).hop_weights(graph))
     assert bool((weights[1:] <= weights[:-1]).all())
     assert weights[1].unique().numel() > 2
 
@@ -63,7 +69,11 @@ def test_words_decide_how_far_a_node_looks() -> None:
 def test_rows_of_some_nodes_are_those_of_all(sparse: bool) -> None:
     graph = tiny_graph(sparse=sparse)
     some = torch.tensor([7, 3, 41])
-    for propagated in (Propagated(words=60.0), Propagated("apart", 2), Propagated("hop", 3)):
+    for propagated in (
+        Propagated(evidence_threshold=60.0),
+        Propagated("separate", 2),
+        Propagated("hop", 3),
+    ):
         whole = dense(propagated.rows(graph, everyone(graph)))
         torch.testing.assert_close(dense(propagated.rows(graph, some)), whole[some])
 
@@ -73,11 +83,11 @@ def test_rows_of_some_nodes_are_those_of_all(sparse: bool) -> None:
 @pytest.mark.parametrize(
     "propagated",
     [
-        Propagated(words=60.0, trust=0.7),
+        Propagated(evidence_threshold=60.0, homophily=0.7),
         Propagated("mean", 2),
         Propagated("hop", 2),
         Propagated("concat", 2),
-        Propagated("apart", 2),
+        Propagated("separate", 2),
         Propagated("mean", 0),
         Propagated("concat", 0),
     ],
@@ -107,15 +117,15 @@ def test_isolated_nodes_and_rows_of_zeros() -> None:
     assert rows[3].tolist() == [0.0, 1.0]  # has no words of its own, its neighbour lends some
 
 
-def test_without_edges_or_trust_the_features_are_the_nodes_own() -> None:
+def test_without_edges_or_homophily_the_features_are_the_nodes_own() -> None:
     linked = tiny_graph()
     alone = Graph.from_scipy(linked.features, sp.csr_matrix((60, 60)))
     own = dense(row_normalised(linked.features))
     torch.testing.assert_close(dense(Propagated().rows(alone, everyone(alone))), own)
-    unbelieved = Propagated(trust=0.0)
-    torch.testing.assert_close(dense(unbelieved.rows(linked, everyone(linked))), own)
-    apart = dense(Propagated("apart", 1).rows(alone, everyone(alone)))
-    torch.testing.assert_close(apart, torch.cat([own, torch.zeros_like(own)], dim=1))
+    undamped = Propagated(homophily=0.0)
+    torch.testing.assert_close(dense(undamped.rows(linked, everyone(linked))), own)
+    separate = dense(Propagated("separate", 1).rows(alone, everyone(alone)))
+    torch.testing.assert_close(separate, torch.cat([own, torch.zeros_like(own)], dim=1))
 
 
 def test_sparse_rows_stay_sparse_until_they_fill_up() -> None:
@@ -126,13 +136,15 @@ def test_sparse_rows_stay_sparse_until_they_fill_up() -> None:
     assert isinstance(Propagated("mean", 60).rows(graph, everyone(graph)), Tensor)
 
 
-def test_effective_words() -> None:
+def test_effective_feature_count() -> None:
     rows = torch.tensor([[2.0, -2.0, 0.0], [0.0, 0.0, 0.0]])
-    assert effective_words(rows).tolist() == [2.0, 0.0]
+    assert effective_feature_count(rows).tolist() == [2.0, 0.0]
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"mix": "sum"}, {"hops": -1}, {"words": 0.0}, {"trust": 1.5}], ids=str
+    "wrong",
+    [{"mix": "sum"}, {"hops": -1}, {"evidence_threshold": 0.0}, {"homophily": 1.5}],
+    ids=str,
 )
 def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):

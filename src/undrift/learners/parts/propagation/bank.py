@@ -1,15 +1,15 @@
-"""`Bank`: one bank of fixed rows, its two sums, the gamma they chose and the weights."""
+"""A bank of ridge statistics over fixed features, and the accuracy that banks are selected by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.analytic.selection import (
     FIRST_GAMMA,
     Chosen,
@@ -21,26 +21,37 @@ from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
+from undrift.typing import Rows
 
-__all__ = ["Bank", "PerturbedValidation", "Samples", "impure", "updated_bank"]
+__all__ = ["Bank", "PerturbedValidation", "Samples", "TaskRows", "add_random_edges", "updated_bank"]
 
 Samples = tuple[Sample, Sample]
 """The training and the validation nodes of a task."""
 
 
+class TaskRows(NamedTuple):
+    """The rows of a task in one bank: of both splits, and of the validation nodes perturbed."""
+
+    train: Sample
+    val: Sample
+    perturbed: list[Rows]
+
+
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Two sums over the same rows, the gamma they chose, and the weights that follow.
+    """Training and validation sums over the same feature map, the gamma they choose, the weights.
 
-    `hits`: the accuracy on the validation nodes of each class in the task that brought it, among
-    all classes known by then, summed over the classes (`PerturbedValidation`); else zero.
+    `W = (R + gamma mean(diag R) I)^-1 Q`. `accuracy` is the validation accuracy of each class in
+    the task that brought it, among all classes known by then, summed over the classes
+    (`PerturbedValidation`); zero where it was not measured. `validation` is None if gamma is
+    fixed. Memory: 16 D^2 + 24 D C bytes for D columns and C classes.
     """
 
     gamma: float
     statistics: RidgeStatistics
     validation: RidgeStatistics | None
     weights: Tensor
-    hits: float = 0.0
+    accuracy: float = 0.0
 
 
 def updated_bank(
@@ -75,47 +86,42 @@ def _added(statistics: RidgeStatistics, sample: Sample, feature_map: FeatureMap)
     return statistics
 
 
-_IMPURE = (0.25, 0.5)  # random edges beside a task graph's own, as a share of them
+_RANDOM_EDGES = (0.25, 0.5)  # added to a task graph's own, as a share of them
 
 
 @dataclass(frozen=True, eq=False)
 class PerturbedValidation:
-    """The validation nodes of a task, in its graph and in two that are made impure on purpose.
+    """The validation nodes of a task, in its graph and in two copies with random edges added.
 
-    A task graph holds no edge to other tasks, so it is purer than the world that predictions
-    are made in, and flatters what listens to neighbours most. With random edges beside its own
-    it flatters less. Accuracy, not squared error: of two banks the one with the smaller squared
-    error may be the one that is wrong more often.
+    A task graph has no edge to other tasks, so it is more homophilous than the graph that
+    predictions are made in; random edges make up for some of that. Accuracy, not squared error:
+    of two banks the one with the smaller error is not always right more often
+    (docs/decisions/0006-selecting-a-bank.md).
 
-    Memory: two copies of the task's edges, a quarter and a half longer, and three times the rows
-    of the validation nodes for each bank; they are made once, however often a bank is asked.
+    Memory: two copies of the task's edges, a quarter and a half more, and three times the rows
+    of the validation nodes for each bank.
     """
 
     graphs: tuple[Graph, ...]
     nodes: Tensor
     targets: Tensor
-    _rows: dict[FeatureMap, list[Rows]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
         cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int
     ) -> PerturbedValidation:
-        """The probe of a task; `graph` is its graph on the device that is computed on."""
-        assert graph.labels is not None  # noqa: S101  # a task has labels
+        """Of a task; `graph` is its graph on the device that is computed on."""
         nodes = task.val.to(graph.device).nonzero().flatten()
-        harder = (impure(graph, share, seed) for share in _IMPURE) if nodes.numel() else ()
-        return cls((graph, *harder), nodes, one_hot(graph.labels[nodes], classes))
+        shares = _RANDOM_EDGES if nodes.numel() else ()
+        perturbed = (add_random_edges(graph, share, seed) for share in shares)
+        return cls((graph, *perturbed), nodes, one_hot(graph.labelled()[nodes], classes))
 
     def rows(self, feature_map: FeatureMap) -> list[Rows]:
         """The rows of the nodes in each graph, before Fourier features."""
-        if feature_map not in self._rows:
-            self._rows[feature_map] = [
-                feature_map.plain(graph, self.nodes) for graph in self.graphs
-            ]
-        return self._rows[feature_map]
+        return [feature_map.plain(graph, self.nodes) for graph in self.graphs]
 
-    def hits(self, scores: Iterable[Tensor]) -> float:
-        """Accuracy per class, summed over the classes of the task: the mean of the graphs.
+    def summed_accuracy(self, scores: Iterable[Tensor]) -> float:
+        """Accuracy per class, summed over the task's classes, averaged over the graphs.
 
         `scores`: for each graph, those of its nodes for every class known so far.
         """
@@ -124,14 +130,14 @@ class PerturbedValidation:
         sizes = self.targets.sum(dim=0).clamp(min=1)
         total = 0.0
         for table in scores:
-            said = table.argmax(dim=1, keepdim=True)
-            right = self.targets * self.targets.gather(1, said)
+            predicted = table.argmax(dim=1, keepdim=True)
+            right = self.targets * self.targets.gather(1, predicted)
             total += float((right.sum(dim=0) / sizes).sum())
         return total / len(self.graphs)
 
 
-def impure(graph: Graph, share: float, seed: int) -> Graph:
-    """The graph with random edges beside its own, `share` times as many.
+def add_random_edges(graph: Graph, share: float, seed: int) -> Graph:
+    """The graph with `share` times as many random edges as it has, added to its own.
 
     One end is drawn by degree, the other among all nodes; a random edge weighs as much as the
     one that it was drawn from and goes both ways.

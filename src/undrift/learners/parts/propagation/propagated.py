@@ -6,22 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.analytic.sketch import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
-from undrift.sparse import Csr, sparse_product
+from undrift.sparse import Csr, beside, plus
+from undrift.typing import Rows
 
-__all__ = ["Mix", "Propagated", "beside", "effective_words", "row_normalised", "times"]
+__all__ = ["Mix", "Propagated", "effective_feature_count", "row_normalised"]
 
-Mix = Literal["adaptive", "mean", "hop", "concat", "apart"]
+Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense
-_LEAST = 1e-3  # a hop that weighs less than this at a node is left out there
-_LOUD = 2.0  # a mean over neighbours is shorter than one row; this about makes up for it
+_LEAST = 1e-3  # a hop that weighs less at a node is left out there
+_NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
 
 
 @dataclass(frozen=True)
@@ -30,23 +29,19 @@ class Propagated:
 
     A is the symmetric-normalised adjacency with self-loops, D_k a diagonal of hop weights:
 
-    - `mean`: `D_k = I` for k = 0..hops; `hop`: only k = hops; `concat`: every `A^k X` keeps
-      columns of its own, so a row is (hops + 1) times as wide.
-    - `adaptive`: a node takes another hop as long as what it has reached is too little to go
-      by. `e_k = (B + I)^k m` counts the words within k steps (m words of its own, B who is
-      linked to whom), and hop k + 1 weighs `max(0, 1 - e_k / words)`. A node of five words and
-      two neighbours looks six steps far, one of 250 words and thirty neighbours two. No label
-      enters, so it cannot be fooled by a task graph that is purer than the world.
-    - `apart`: as `concat`, but `2 N^k X` with N the mean over neighbours, the node itself left
-      out. What neighbours say never mixes with what the node says, so ridge can weigh it with
-      either sign: for graphs where neighbours differ in a way that tells.
+    - `mean`: `D_k = I` for k = 0..hops; `hop`: only k = hops; `concat`: `[X, AX, A^2 X, ...]`, a
+      channel per hop.
+    - `adaptive`: each node takes hops until it has enough evidence. `e_k = (B + I)^k m` is the
+      effective feature count within k hops (m a node's own, B the unweighted adjacency), and
+      hop k + 1 weighs `max(0, 1 - e_k / evidence_threshold)`. No label enters.
+    - `separate`: `[X, 2NX, 2N^2 X, ...]` with N the mean over neighbours without the node
+      itself: ego and neighbour channels, which ridge can weigh with either sign (heterophily).
 
-    `trust` in 0..1 says how far neighbours resemble a node: hop k weighs `trust^k` times as
-    much, and at 0 the features are the node's own (`apart` leaves that to ridge). Isolated
-    nodes keep their own features and rows of zeros stay zeros.
+    `homophily` in 0..1 damps hop k by `homophily^k`; 0 leaves the node's own features, and
+    `separate` ignores it. Isolated nodes keep their own features; rows of zeros stay zeros.
 
-    Cost: rows for m nodes visit only the nodes within reach; sparse features stay sparse, at
-    most the width per row. `spread`, which scores a whole graph, never forms Z.
+    Cost: rows for m nodes visit only the nodes within reach, and sparse features stay sparse.
+    `spread`, which scores a whole graph, never forms Z.
 
     >>> graph = Graph.from_arrays(torch.eye(2), [[0, 1], [1, 0]])
     >>> rows = Propagated(mix="mean", hops=1).rows(graph, torch.tensor([0]))
@@ -56,18 +51,20 @@ class Propagated:
 
     mix: Mix = "adaptive"
     hops: int = 8
-    words: float = 1e4
-    trust: float = 1.0
+    evidence_threshold: float = 1e4
+    homophily: float = 1.0
 
     def __post_init__(self) -> None:
         if self.mix not in get_args(Mix):
             raise unknown_name("mix", self.mix, get_args(Mix))
         if self.hops < 0 or self.hops != int(self.hops):
             raise InputError(f"hops must be a whole number of at least 0, not {self.hops}")
-        if not self.words > 0:
-            raise InputError(f"words must be greater than 0, not {self.words}")
-        if not 0 <= self.trust <= 1:
-            raise InputError(f"trust must be from 0 to 1, not {self.trust}")
+        if not self.evidence_threshold > 0:
+            raise InputError(
+                f"evidence_threshold must be greater than 0, not {self.evidence_threshold}"
+            )
+        if not 0 <= self.homophily <= 1:
+            raise InputError(f"homophily must be from 0 to 1, not {self.homophily}")
 
     def width(self, num_features: int) -> int:
         """Columns of a row."""
@@ -76,26 +73,26 @@ class Propagated:
     @property
     def blocks(self) -> int:
         """How many times the features stand side by side in a row."""
-        return self.hops + 1 if self.mix in ("concat", "apart") else 1
+        return self.hops + 1 if self.mix in ("concat", "separate") else 1
 
     def hop_weights(self, graph: Graph) -> list[Tensor]:
-        """The diagonals D_0, D_1, ... in float64; trailing hops that nobody takes are left out."""
+        """The diagonals D_0, D_1, ... in float64; trailing hops that no node takes are left out."""
         n, device = graph.num_nodes, graph.device
         ones = torch.ones(n, dtype=torch.float64, device=device)
-        if self.mix == "apart":
-            return [ones, *([_LOUD * ones] * self.hops)]
+        if self.mix == "separate":
+            return [ones, *([_NEIGHBOUR_SCALE * ones] * self.hops)]
         if self.mix != "adaptive":
             own = ones * (self.mix != "hop" or self.hops == 0)
             later = [
-                ones * self.trust**k * (self.mix != "hop" or k == self.hops)
+                ones * self.homophily**k * (self.mix != "hop" or k == self.hops)
                 for k in range(1, self.hops + 1)
             ]
             return [own, *later]
         links = _links(graph)
-        reached = effective_words(graph.features)
+        reached = effective_feature_count(graph.features)
         weights = [ones]
         for k in range(1, self.hops + 1):
-            weight = (1 - reached / self.words).clamp(min=0) * self.trust**k
+            weight = (1 - reached / self.evidence_threshold).clamp(min=0) * self.homophily**k
             weight = torch.where(weight < _LEAST, 0.0, weight)
             if not bool(weight.any()):
                 break
@@ -117,14 +114,14 @@ class Propagated:
         held = row_normalised(graph.features)
         if sketch is not None:
             held = sketch(held)
-        blocks: list[Rows] = [_picked(held, nodes, weights[0])]
+        blocks: list[Rows] = [_weighted(held[nodes], weights[0][nodes])]
         for k in range(1, len(weights)):
             held = _stepped(operator, _dense_if_full(held), reach[k])
-            part = _picked(held, nodes, weights[k])
+            part = _weighted(held[nodes], weights[k][nodes])
             if self.blocks > 1:
                 blocks.append(part)
             else:
-                blocks[0] = _sum(blocks[0], part)
+                blocks[0] = plus(blocks[0], part)
         return row_normalised(blocks[0] if len(blocks) == 1 else beside(blocks))
 
     def spread(self, graph: Graph, weights: Tensor, sketch: Sketch | None = None) -> Tensor:
@@ -143,7 +140,7 @@ class Propagated:
         lifted = _distinct(blocks)
         if sketch is not None:
             lifted = [sketch.lift(block) for block in lifted]
-        held = [times(features, block) for block in lifted]
+        held = [features.to(dtype=block.dtype) @ block for block in lifted]
         for k, diagonal in enumerate(diagonals):
             mine = held[k if len(held) > 1 else 0]
             total += diagonal.unsqueeze(1) * mine
@@ -152,7 +149,7 @@ class Propagated:
         return total
 
     def _operator(self, graph: Graph) -> Csr:
-        if self.mix == "apart":
+        if self.mix == "separate":
             return graph.operator("row", self_loops=False)
         return graph.operator()
 
@@ -165,18 +162,18 @@ class Propagated:
         for k in range(len(weights) - 1, 0, -1):
             here = through | (wanted & (weights[k] > 0))
             reach[k] = here.nonzero().flatten()
-            senders = self._operator(graph).select(reach[k]).indices.long()
+            senders = self._operator(graph)[reach[k]].indices.long()
             through = torch.zeros_like(wanted)
             through[senders] = True
         return reach
 
 
-def effective_words(features: Rows) -> Tensor:
-    """How many words a row has: `|x|_1^2 / |x|_2^2`, in float64, 0 for a row of zeros.
+def effective_feature_count(features: Rows) -> Tensor:
+    """`|x|_1^2 / |x|_2^2` of every row, in float64, 0 for a row of zeros.
 
-    The number of entries where all are equal, fewer where a few stand out.
+    The number of entries where all are equal, less where a few dominate.
 
-    >>> effective_words(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
+    >>> effective_feature_count(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
     [3.0, 1.0]
     """
     total, square = _row_sums(features)
@@ -189,87 +186,42 @@ def row_normalised(rows: Rows) -> Rows:
     """Rows of length one (Euclid); rows of zeros stay."""
     _, square = _row_sums(rows)
     scale = torch.where(square > 0, square, 1.0).rsqrt()
-    return _scaled(rows, scale)
+    return _weighted(rows, scale)
 
 
 def _row_sums(rows: Rows) -> tuple[Tensor, Tensor]:
     """Sums of the absolute values and of the squares of every row, in float64."""
-    if not isinstance(rows, Csr):
-        return rows.double().abs().sum(dim=1), rows.double().square().sum(dim=1)
-    where = _row_of_entry(rows)
-    empty = torch.zeros(rows.shape[0], dtype=torch.float64, device=rows.device)
-    values = rows.values.double()
-    return empty.index_add(0, where, values.abs()), empty.index_add(0, where, values.square())
+    exact = rows.double()
+    return exact.abs().sum(dim=1), exact.square().sum(dim=1)
 
 
-def _row_of_entry(rows: Csr) -> Tensor:
-    index = torch.arange(rows.shape[0], device=rows.device)
-    return torch.repeat_interleave(index, rows.indptr.diff().long())
-
-
-def _scaled(rows: Rows, scale: Tensor) -> Rows:
-    if not isinstance(rows, Csr):
-        return rows * scale.unsqueeze(1).to(rows)
-    values = rows.values * scale.to(rows.values)[_row_of_entry(rows)]
-    return Csr(rows.indptr, rows.indices, values, rows.shape)
+def _weighted(rows: Rows, weights: Tensor) -> Rows:
+    return rows * weights.unsqueeze(1).to(rows.dtype)
 
 
 def _links(graph: Graph) -> Csr:
-    """Who is linked to whom, without the weights, in float64."""
+    """The adjacency without its weights, in float64."""
     a = graph.adjacency
     ones = torch.ones(a.nnz, dtype=torch.float64, device=a.device)
     return Csr(a.indptr, a.indices, ones, a.shape, a.symmetric)
 
 
 def _stepped(operator: Csr, held: Rows, nodes: Tensor) -> Rows:
-    """One more hop at these nodes; the other rows become zeros, as nobody asks for them."""
+    """One more hop at these nodes; the other rows become zeros, which are not read."""
     n = operator.shape[0]
-    part = operator.select(nodes)
+    part = operator[nodes]
     lengths = torch.zeros(n, dtype=part.indptr.dtype, device=part.device)
     lengths[nodes] = part.indptr.diff()
     start = torch.zeros(1, dtype=part.indptr.dtype, device=part.device)
     pointers = torch.cat([start, lengths.cumsum(0, dtype=part.indptr.dtype)])
     thinned = Csr(pointers, part.indices, part.values, operator.shape)
-    if isinstance(held, Csr):
-        return sparse_product(thinned, held)
     return thinned.to(dtype=held.dtype) @ held
-
-
-def _picked(rows: Rows, nodes: Tensor, weights: Tensor) -> Rows:
-    chosen = rows.select(nodes) if isinstance(rows, Csr) else rows[nodes]
-    return _scaled(chosen, weights[nodes])
-
-
-def _sum(a: Rows, b: Rows) -> Rows:
-    if isinstance(a, Csr) and isinstance(b, Csr):
-        return Csr.from_scipy(a.to_scipy() + b.to_scipy(), dtype=a.dtype).to(a.device)
-    return _dense(a) + _dense(b)
-
-
-def beside(parts: Sequence[Rows]) -> Rows:
-    """Columns side by side; sparse where every part is."""
-    if not all(isinstance(part, Csr) for part in parts):
-        return torch.cat([_dense(part) for part in parts], dim=1)
-    sparse = [part for part in parts if isinstance(part, Csr)]
-    stacked = sp.hstack([part.to_scipy() for part in sparse])
-    return Csr.from_scipy(stacked, dtype=sparse[0].dtype).to(sparse[0].device)
-
-
-def _dense(rows: Rows) -> Tensor:
-    return rows.to_dense() if isinstance(rows, Csr) else rows
 
 
 def _dense_if_full(rows: Rows) -> Rows:
     if isinstance(rows, Csr) and rows.nnz * _FULL_FROM > rows.shape[0] * rows.shape[1]:
         return rows.to_dense()
     return rows
-
-
-def times(rows: Rows, weights: Tensor) -> Tensor:
-    """Rows times weights, in the precision of the weights."""
-    if isinstance(rows, Csr):
-        return rows.to(dtype=weights.dtype) @ weights
-    return rows.to(weights.dtype) @ weights
 
 
 def _distinct(blocks: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -1,0 +1,119 @@
+"""What people write into the cells of a table: texts, classes (numbers or names), times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+
+from undrift.errors import InputError
+
+__all__ = ["as_class_ids", "as_text", "as_times", "days"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+LARGEST = 2**53
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS = 86_400
+
+
+def as_text(value: Any) -> str:
+    """One value as text: whole floats as integers, none and NaN as nothing.
+
+    >>> as_text(" a "), as_text(3.0), as_text(None), as_text(float("nan"))
+    ('a', '3', '', '')
+    """
+    if isinstance(value, str):
+        return value.strip()
+    if value is None:
+        return ""
+    if isinstance(value, float | np.floating):
+        return "" if math.isnan(value) else str(int(value) if value.is_integer() else value)
+    return str(value)
+
+
+def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
+    """A class id per label, and the name of each id.
+
+    Where every label is a whole number, it is the class id: gaps stay. Otherwise the ids number
+    the different labels from 0 in sorted order. An empty label, and -1 among numbers, is
+    unlabelled (-1). `what` names the labels in an error. Cost: two passes over the labels.
+
+    >>> as_class_ids(["db", "ai", "", "db"], "labels")
+    (array([ 1,  0, -1,  1]), {0: 'ai', 1: 'db'})
+    >>> as_class_ids(["7", "3.0", "-1"], "labels")
+    (array([ 7,  3, -1]), {3: '3', 7: '7'})
+    """
+    known = sorted(set(labels) - {""})
+    try:
+        ids = _numbers(known, what)
+        names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        ids = {name: c for c, name in enumerate(known)}
+        names = dict(enumerate(known))
+    ids[""] = -1
+    return np.fromiter(map(ids.__getitem__, labels), np.int64, len(labels)), names
+
+
+def _numbers(labels: Iterable[str], what: str) -> dict[str, int]:
+    """The whole number of each label; a `ValueError` where one is not a number at all."""
+    numbers = {label: float(label) for label in labels}
+    for label, number in numbers.items():
+        if not number.is_integer() or not -1 <= number < LARGEST:
+            raise InputError(
+                f"{what} holds {label!r}; write classes as whole numbers from 0 or as names, and "
+                "leave the cell of an unlabelled node empty"
+            )
+    return {label: int(number) for label, number in numbers.items()}
+
+
+def as_times(values: Sequence[Any], what: str) -> Array:
+    """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing.
+
+    `what` names the values in the error, which gives the first bad row (counted from 1).
+
+    >>> as_times(["2019", "2021.5"], "column 'year'"), as_times(["1970-01-03"], "column 'day'")
+    (array([2019. , 2021.5]), array([2.]))
+    """
+    read = float if values and _is_number(values[0]) else days
+    times = np.empty(len(values))
+    for row, value in enumerate(values):
+        try:
+            times[row] = read(value)
+        except (TypeError, ValueError, AttributeError):
+            times[row] = np.nan
+        if not np.isfinite(times[row]):
+            shown = "nothing" if value is None or value in ("", b"") else repr(value)
+            kind = "number" if read is float else "date like 2021-03-31"
+            raise InputError(
+                f"{what} must hold a {kind} in every row, as in the first, but row {row + 1} has "
+                f"{shown}; correct it, or leave out the nodes whose time is not known"
+            )
+    return times
+
+
+def days(moment: date | str) -> float:
+    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC.
+
+    >>> days("1970-01-02T12:00"), days(date(1970, 1, 3))
+    (1.5, 2.0)
+    """
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment.strip())
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH).total_seconds() / _SECONDS
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

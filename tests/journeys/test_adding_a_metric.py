@@ -1,0 +1,78 @@
+"""A metric of another package: one entry, and it is everywhere where ours are."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULE = """
+from undrift.evaluation.metrics import Metric
+
+WORST = Metric(
+    key="worst",
+    symbol="A_min",
+    title="worst accuracy at the end",
+    better="up",
+    formula=r"\\min_i M_{N-1,i}",
+    of=lambda matrix: min(matrix.rows[-1]),
+)
+"""
+ENTRY = "[undrift.metrics]\nworst = my_metrics:WORST\n"
+QUICK = ("--set", "epochs=2", "--set", "hidden=8,8")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A distribution as pip leaves it: one module, one entry point."""
+    place = tmp_path_factory.mktemp("site")
+    (place / "my_metrics.py").write_text(MODULE)
+    about = place / "my_metrics-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-metrics\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRY)
+    return place
+
+
+def undrift(folder: Path, *arguments: str, site: Path | None = None) -> str:
+    paths = [str(site)] if site else []
+    paths += [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
+    done = subprocess.run(
+        [sys.executable, "-c", "from undrift.cli import main; main()", *arguments],
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_one_entry_and_it_is_in_runs_and_questions(installed: Path, tmp_path: Path) -> None:
+    files = [path for path in installed.rglob("*") if path.is_file() and path.name != "METADATA"]
+    assert sorted(path.name for path in files) == ["entry_points.txt", "my_metrics.py"]
+    assert ENTRY.count("=") == MODULE.count("Metric(") == 1  # one entry
+
+    undrift(tmp_path, "run", "--method", "joint", *QUICK)  # before it was installed
+    undrift(tmp_path, "run", "--method", "bare", *QUICK, site=installed)
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/result.json")]
+    lowest = {r["spec"]["method"]: min(r["matrix"]["class"][-1]) for r in results}
+    written = {r["spec"]["method"]: r["metrics"]["class"].get("worst") for r in results}
+    assert written == {"joint": None, "bare": lowest["bare"]}
+
+    asked = ("results", "--csv", "-", "--columns", "method,worst", "--sort", "worst")
+    found = list(csv.DictReader(undrift(tmp_path, *asked, site=installed).splitlines()))
+    assert {row["method"]: float(row["worst"]) for row in found} == pytest.approx(lowest)
+    assert float(found[0]["worst"]) >= float(found[1]["worst"])
+    query = ("results", "--csv", "-", "--query", "SELECT max(worst) AS best FROM results")
+    assert float(undrift(tmp_path, *query, site=installed).split()[1]) == max(lowest.values())
+
+    # and where the package is not installed, what it wrote is still read
+    without = undrift(tmp_path, "results", "--csv", "-", "--columns", "method,a_f")
+    assert len(without.splitlines()) == 3
