@@ -114,12 +114,9 @@ def tracked(
     from undrift.experiments.tracking import trackers
 
     tracker = trackers(names, folder)
-    tracker.start(spec)
     try:
-        yield tracker
-    except BaseException as error:
-        tracker.failed(error)
-        raise
+        with tracker.following(spec):
+            yield tracker
     finally:
         for failure in tracker.failures:
             console.print(failure, markup=False)

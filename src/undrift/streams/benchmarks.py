@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from undrift.datasets.catalogue import BENCHMARKS, dataset_of_stream
 from undrift.datasets.dataset import Dataset
-from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_scale, load_stand_in
+from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_options, load_stand_in
 from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -217,17 +217,8 @@ def _with_options(
     info: StreamInfo, *, scale: float | None = None, directed: bool = False
 ) -> StreamInfo:
     plain = info.name.partition("@")[0]
-    if directed and not info.dataset.directed:
-        raise InputError(
-            f"stream {plain!r} has no directed form, its edges go both ways; leave directed out"
-        )
-    if scale is not None:
-        check_scale(scale, f"stream {plain!r}")
-        if scale != 1 and not (info.imitation and info.imitation.scalable):
-            raise InputError(
-                f"stream {plain!r} has one size; leave the scale out or take reddit-cl-stand-in"
-            )
     scale, directed = info.scale if scale is None else scale, info.directed or directed
+    check_options(f"stream {plain!r}", info.dataset, info.imitation, scale, directed)
     option = "directed" if directed else "" if scale == 1 else f"{scale:g}"
     if info.thin and option:
         raise InputError(f"stream {info.name!r} takes no other option; leave {option} out")
