@@ -14,7 +14,6 @@ from undrift.encoders.encoder import Encoder, batch_of
 from undrift.encoders.head import Head
 from undrift.encoders.training import Training, fit
 from undrift.learners.parts.training.backbone import columns_of
-from undrift.sparse import Csr
 from undrift.streams.task import Task
 
 EPOCHS = 10
@@ -75,9 +74,7 @@ def _pyg(task: Task) -> Callable[[], object]:
     """The same GCN in PyG: edge_index, dense features, ReLU and dropout, Adam."""
     from torch_geometric.nn import GCNConv
 
-    x = task.graph.features.to_dense() if isinstance(task.graph.features, Csr) else None
-    data = task.graph.to_pyg()
-    x = data.x if x is None else x
+    data, x = task.graph.to_pyg(), task.graph.features.to_dense()
     first, second = (GCNConv(a, 128, bias=False) for a in (x.shape[1], 128))
     head = torch.nn.Linear(128, len(task.classes))
     modules = torch.nn.ModuleList([first, second, head])
@@ -101,10 +98,10 @@ def _pyg(task: Task) -> Callable[[], object]:
 def _products(task: Task) -> Callable[[], object]:
     """Every sparse product and GEMM of an epoch, forward and backward, and nothing else."""
     encoder, head = _model(task)
-    batch = batch_of(encoder, task.graph, task.train.nonzero().flatten())
+    batch = batch_of(encoder, task.graph, task.train.nonzero().flatten()).for_training()
     one, two = (hop.operator for hop in batch.hops)
     x, (w0, w1), phi = batch.features, encoder.weights, head.weight
-    back = x.transpose if isinstance(x, Csr) else x.T
+    back = x.t()
 
     def like(rows: int, columns: int) -> Tensor:
         return torch.randn(rows, columns, generator=torch.Generator().manual_seed(1))
@@ -116,7 +113,7 @@ def _products(task: Task) -> Callable[[], object]:
         for _ in range(EPOCHS):
             _ = x @ w0, one @ z0, h0 @ w1, two @ h0, h1 @ phi
             _ = h1.T @ g, g @ phi.T
-            _ = two.transpose @ h1, h0.T @ h0, h0 @ w1.T
-            _ = one.transpose @ h0, back @ z0
+            _ = two.t() @ h1, h0.T @ h0, h0 @ w1.T
+            _ = one.t() @ h0, back @ z0
 
     return call

@@ -60,11 +60,11 @@ def _bare_work(stream: TaskStream, encoder: Encoder) -> tuple[float, float]:
     right = torch.randn(d, 128, dtype=torch.float64, generator=_generator())
     for task in stream:
         rows = encoder.trace(task.graph, task.train.nonzero().flatten())[0]
-        rows = rows.to(dtype=torch.float64)
+        rows = rows.double()
         if isinstance(rows, Csr) and rows.nnz * 7 < rows.shape[0] * d:
             grams += _sparse_gram(gram, rows)
         else:
-            dense = rows.to_dense() if isinstance(rows, Csr) else rows
+            dense = rows.to_dense()
             grams += timed(lambda dense=dense: gram.addmm_(dense.T, dense))
         system = gram.clone().mT
         system.diagonal().add_(1.0)
@@ -74,11 +74,11 @@ def _bare_work(stream: TaskStream, encoder: Encoder) -> tuple[float, float]:
 
 def _sparse_gram(gram: Tensor, rows: Csr) -> float:
     """Products of the lower blocks only; slices and dense blocks are made outside the clock."""
-    d, seconds, columns = gram.shape[0], 0.0, rows.transpose
+    d, seconds, columns = gram.shape[0], 0.0, rows.t()
     for j in range(0, d, BLOCK):
         stop = min(j + BLOCK, d)
-        block = columns.slice(j, stop).to_dense().T.contiguous()
-        under = columns.slice(j, d)
+        block = columns[j:stop].to_dense().T.contiguous()
+        under = columns[j:]
         seconds += timed(lambda j=j, stop=stop, u=under, b=block: _add(gram, j, stop, u, b))
     return seconds
 

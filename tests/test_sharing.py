@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
 
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.encoders.encoder import Encoder
+from undrift.evaluation.together import evaluate_together
 from undrift.learners.base import Learner
+from undrift.learners.parts.training import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner
-from undrift.sharing import once, sharing, trained_once
+from undrift.sharing import Cache, drawn_once
 from undrift.testing.graphs import tiny_stream
+from undrift.typing import Once, alone
 
 
 @dataclass(frozen=True)
@@ -18,43 +24,36 @@ class Settings:
     widths: tuple[int, ...] = (8,)
 
 
-def test_outside_of_a_block_nothing_is_shared() -> None:
-    assert once(object, "a") is not once(object, "a")
+def test_alone_nothing_is_shared() -> None:
+    assert alone(object, "a") is not alone(object, "a")
+    assert Cache()(object, "a") is not Cache()(object, "a")
 
 
 def test_values_are_compared_by_value_and_objects_by_identity() -> None:
     thing, other = torch.ones(2), torch.ones(2)
-    with sharing():
-        first = once(object, "a", 1, Settings(), (1.0, None), thing)
-        assert once(object, "a", 1, Settings(), (1.0, None), thing) is first
-        assert once(object, "a", 1, Settings((9,)), (1.0, None), thing) is not first
-        assert once(object, "a", 2, Settings(), (1.0, None), thing) is not first
-        assert once(object, "a", 1, Settings(), (1.0, None), other) is not first
-        assert once(object, "a", True, Settings(), (1.0, None), thing) is not first
-
-
-def test_blocks_do_not_see_each_other() -> None:
-    with sharing():
-        first = once(object, "a")
-        with sharing():
-            assert once(object, "a") is not first
-        assert once(object, "a") is first
+    once = Cache()
+    first = once(object, "a", 1, Settings(), (1.0, None), thing)
+    assert once(object, "a", 1, Settings(), (1.0, None), thing) is first
+    assert once(object, "a", 1, Settings((9,)), (1.0, None), thing) is not first
+    assert once(object, "a", 2, Settings(), (1.0, None), thing) is not first
+    assert once(object, "a", 1, Settings(), (1.0, None), other) is not first
+    assert once(object, "a", True, Settings(), (1.0, None), thing) is not first
 
 
 def test_a_generator_is_left_where_the_work_leaves_it() -> None:
     def draw(generator: torch.Generator) -> float:
         return float(torch.rand(3, generator=generator).sum())
 
-    def run(generator: torch.Generator) -> tuple[float, float]:
-        shared = trained_once(lambda: draw(generator), generator, "draw")
+    def run(once: Once, generator: torch.Generator) -> tuple[float, float]:
+        shared = drawn_once(once, lambda: draw(generator), generator, "draw")
         return shared, draw(generator)
 
-    alone = run(torch.Generator().manual_seed(5))
-    with sharing():
-        first = run(torch.Generator().manual_seed(5))
-        second = run(torch.Generator().manual_seed(5))
-        other = run(torch.Generator().manual_seed(6))
-    assert alone == first == second
+    cache = Cache()
+    by_itself = run(alone, torch.Generator().manual_seed(5))
+    first = run(cache, torch.Generator().manual_seed(5))
+    second = run(cache, torch.Generator().manual_seed(5))
+    other = run(cache, torch.Generator().manual_seed(6))
+    assert by_itself == first == second
     assert other[0] != first[0]
 
 
@@ -78,14 +77,52 @@ def variants(method: str) -> list[Learner]:
 def test_learners_side_by_side_learn_what_each_learns_alone(method: str) -> None:
     """Bit for bit, for every value of the method's grid: no input of a shared step is missing."""
     stream = tiny_stream()
-    alone, together = variants(method), variants(method)
+    apart, together = variants(method), variants(method)
     for t in range(len(stream)):
-        task = stream.task(t)
-        for learner in alone:
-            learner.observe(task)
-        with sharing():
-            for learner in together:
-                learner.observe(task)
+        task, cache = stream.task(t), Cache()
+        for one, other in zip(apart, together, strict=True):
+            other.once = cache
+            one.observe(task)
+            other.observe(task)
     graph = stream.task(0).graph
-    for one, other in zip(alone, together, strict=True):
+    for one, other in zip(apart, together, strict=True):
         assert torch.equal(one.scores(graph), other.scores(graph)), one
+
+
+@pytest.mark.parametrize(
+    ("method", "steps"), [("adr", 3), ("adr-plus", 3), ("acil", 1), ("ds-al", 1)]
+)
+def test_a_grid_of_ridges_trains_and_sums_once(
+    monkeypatch: pytest.MonkeyPatch, method: str, steps: int
+) -> None:
+    """Four gammas cost the training, the embedding and the Gram products of one."""
+    counts = {"fit": 0, "embed": 0, "add": 0}
+
+    def count(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            counts[name] += 1
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(backbone_module, "fit")
+    count(Encoder, "embed")
+    count(RidgeStatistics, "add")
+    stream = tiny_stream()
+
+    def costs(gammas: tuple[float, ...]) -> dict[str, int]:
+        counts.update(fit=0, embed=0, add=0)
+        small = {"epochs": 2, "hidden": (4, 4), "seed": 1}
+        name = "classifier_gamma" if method == "adr-plus" else "gamma"
+        evaluate_together([make_learner(method, **small, **{name: g}) for g in gammas], stream)
+        return dict(counts)
+
+    one, four = costs((0.1,)), costs((0.1, 0.2, 0.4, 0.8))
+    assert one["fit"] == steps
+    if method == "adr":  # HAM's ridge is the same gamma: the merged encoders differ
+        assert four["fit"] == one["fit"]
+    else:
+        assert {**four, "add": 0} == {**one, "add": 0}
+    assert four["add"] <= 2.5 * one["add"]

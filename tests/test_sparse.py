@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.sparse import Csr, matmul, row_index, sparse_product
+from undrift.sparse import Csr, beside, plus, row_index, stacked
 
 FLOATS = [torch.float32, torch.float64]
 EMPTY_SHAPES = [(0, 0), (0, 4), (4, 0), (3, 4)]
@@ -92,7 +92,7 @@ def test_int64_indices_give_the_same_products():
     wide = Csr(narrow.indptr.long(), narrow.indices.long(), narrow.values, narrow.shape)
     x = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(wide @ x, narrow @ x, rtol=0, atol=0)
-    assert torch.equal(wide.transpose.to_dense(), torch.from_numpy(dense.T))
+    assert torch.equal(wide.t().to_dense(), torch.from_numpy(dense.T))
 
 
 def test_it_is_frozen_and_equal_only_to_itself():
@@ -174,19 +174,23 @@ def test_to_dense_in_another_type():
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_the_transpose_is_built_once(dtype):
+def test_the_transpose_and_the_matrix_that_keeps_it(dtype):
     dense = random_dense(5, 4, 6)
     csr = csr_of(dense, dtype)
-    assert csr.transpose is csr.transpose
-    assert csr.transpose.dtype == dtype
-    assert torch.equal(csr.transpose.to_dense(), csr.to_dense().T)
-    assert torch.equal(csr.transpose.transpose.to_dense(), csr.to_dense())
+    kept = csr.with_transpose()
+    assert kept.with_transpose() is kept
+    assert kept.t() is kept.t()
+    assert torch.equal(kept.t().to_dense(), csr.t().to_dense())
+    assert csr.transposed is None
+    assert csr.t().dtype == dtype
+    assert torch.equal(csr.t().to_dense(), csr.to_dense().T)
+    assert torch.equal(csr.t().t().to_dense(), csr.to_dense())
 
 
 def test_a_symmetric_matrix_is_its_own_transpose():
     dense = random_dense(6, 5, 5)
     csr = csr_of(dense + dense.T, symmetric=True)
-    assert csr.transpose is csr
+    assert csr.t() is csr.with_transpose() is csr
 
 
 def test_to_returns_itself_when_nothing_changes():
@@ -269,9 +273,9 @@ def test_without_gradients_nothing_is_recorded():
 def test_products_that_cannot_be_are_refused(grad):
     csr = csr_of(np.ones((2, 3)), torch.float32)
     with pytest.raises(InputError, match="a 2 x 3 sparse matrix with one of 2 rows"):
-        matmul(csr, torch.ones(2, 1, requires_grad=grad))
+        csr @ torch.ones(2, 1, requires_grad=grad)
     with pytest.raises(InputError, match=r"float32 with a dense one of torch\.float64"):
-        matmul(csr, torch.ones(3, 1, dtype=torch.float64, requires_grad=grad))
+        csr @ torch.ones(3, 1, dtype=torch.float64, requires_grad=grad)
 
 
 @pytest.mark.parametrize("shape", EMPTY_SHAPES)
@@ -279,30 +283,30 @@ def test_empty_matrices(shape):
     csr = Csr.from_scipy(sp.csr_matrix(shape, dtype=np.float32))
     assert csr.nnz == 0
     assert torch.equal(csr.to_dense(), torch.zeros(shape))
-    assert csr.transpose.shape == shape[::-1]
+    assert csr.t().shape == shape[::-1]
     x = torch.ones(shape[1], 2, requires_grad=True)
     y = csr @ x
     assert torch.equal(y, torch.zeros(shape[0], 2))
     (gradient,) = torch.autograd.grad(y.sum(), x)
     assert torch.equal(gradient, torch.zeros(shape[1], 2))
-    assert csr.select(torch.zeros(shape[0], dtype=torch.bool)).shape == (0, shape[1])
-    assert csr.slice(0, shape[0]).shape == shape
+    assert csr[torch.zeros(shape[0], dtype=torch.bool)].shape == (0, shape[1])
+    assert csr[: shape[0]].shape == shape
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
 def test_sparse_products_equal_dense_ones(seed, n, k, m):
     left, right = random_dense(seed, n, k), random_dense(seed + 1, k, m)
-    product = sparse_product(csr_of(left), csr_of(right))
+    product = csr_of(left) @ csr_of(right)
     assert (product.shape, product.dtype) == ((n, m), torch.float64)
     np.testing.assert_allclose(product.to_dense().numpy(), left @ right, atol=1e-12)
 
 
 def test_sparse_products_keep_the_type_of_the_left_and_check_the_sizes():
     left, right = csr_of(np.eye(3), torch.float32), csr_of(np.ones((3, 2)), torch.float64)
-    assert sparse_product(left, right).dtype == torch.float32
+    assert (left @ right).dtype == torch.float32
     with pytest.raises(InputError, match="a 3 x 2 sparse matrix with one of 3 rows"):
-        sparse_product(right, left)
+        right @ left
 
 
 # rows -------------------------------------------------------------------------------------
@@ -312,7 +316,7 @@ def test_sparse_products_keep_the_type_of_the_left_and_check_the_sizes():
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 6), max_size=10))
 def test_select_picks_rows_in_order_and_with_repeats(seed, rows):
     dense = random_dense(seed, 7, 5)
-    picked = csr_of(dense).select(torch.tensor(rows, dtype=torch.int64))
+    picked = csr_of(dense)[torch.tensor(rows, dtype=torch.int64)]
     assert picked.shape == (len(rows), 5)
     np.testing.assert_array_equal(picked.to_dense().numpy(), dense[rows])
 
@@ -321,15 +325,15 @@ def test_select_by_mask_and_by_other_whole_numbers():
     dense = random_dense(10, 5, 4)
     csr = csr_of(dense)
     mask = torch.tensor([True, False, True, True, False])
-    np.testing.assert_array_equal(csr.select(mask).to_dense().numpy(), dense[mask.numpy()])
+    np.testing.assert_array_equal(csr[mask].to_dense().numpy(), dense[mask.numpy()])
     for dtype in (torch.int32, torch.uint8):
         index = torch.tensor([4, 1], dtype=dtype)
-        np.testing.assert_array_equal(csr.select(index).to_dense().numpy(), dense[[4, 1]])
+        np.testing.assert_array_equal(csr[index].to_dense().numpy(), dense[[4, 1]])
 
 
 def test_a_selection_of_a_symmetric_matrix_makes_no_promise():
     csr = csr_of(np.ones((3, 3)), symmetric=True)
-    picked = csr.select(torch.tensor([0, 0, 1]))
+    picked = csr[torch.tensor([0, 0, 1])]
     assert not picked.symmetric
 
 
@@ -346,7 +350,7 @@ def test_a_selection_of_a_symmetric_matrix_makes_no_promise():
 )
 def test_rows_that_are_not_there_are_refused(rows, message):
     with pytest.raises(InputError, match=message):
-        csr_of(np.eye(3)).select(rows)
+        csr_of(np.eye(3))[rows]
 
 
 def test_row_index_names_the_things_it_counts():
@@ -360,7 +364,7 @@ def test_row_index_names_the_things_it_counts():
 def test_slices_are_views_of_consecutive_rows(start, stop):
     dense = random_dense(11, 6, 5, density=0.6)
     csr = csr_of(dense)
-    part = csr.slice(start, stop)
+    part = csr[start:stop]
     np.testing.assert_array_equal(part.to_dense().numpy(), dense[start:stop])
     x = torch.ones(5, 1, dtype=torch.float64)
     torch.testing.assert_close(part @ x, torch.from_numpy(dense[start:stop]) @ x)
@@ -368,7 +372,58 @@ def test_slices_are_views_of_consecutive_rows(start, stop):
         assert np.shares_memory(part.values.numpy(), csr.values.numpy())
 
 
-@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (2, 1), (0, 4), (4, 4)])
-def test_slices_that_are_not_there_are_refused(start, stop):
-    with pytest.raises(InputError, match=f"rows {start} to {stop} are not within 3 rows"):
-        csr_of(np.eye(3)).slice(start, stop)
+@pytest.mark.parametrize("rows", [slice(-2, None), slice(2, 1), slice(0, 9), slice(None)])
+def test_ranges_are_read_as_python_reads_them(rows):
+    dense = random_dense(12, 3, 4)
+    np.testing.assert_array_equal(csr_of(dense)[rows].to_dense().numpy(), dense[rows])
+
+
+def test_a_range_with_steps_is_refused():
+    with pytest.raises(InputError, match="are no range; give them as a list of numbers"):
+        csr_of(np.eye(3))[::2]
+
+
+# one algebra, dense or sparse ---------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(0, 6), st.integers(1, 6))
+def test_sparse_rows_answer_as_dense_ones_do(seed, n, d):
+    sparse = csr_of(random_dense(seed, n, d), torch.float32)
+    dense = sparse.to_dense()
+    column = torch.linspace(-1, 1, n).unsqueeze(1)
+    same = {
+        "double": lambda rows: rows.double(),
+        "scaled": lambda rows: rows * column,
+        "abs": lambda rows: rows.abs(),
+        "square": lambda rows: rows.square(),
+        "transposed": lambda rows: rows.t(),
+        "some": lambda rows: rows[torch.arange(n) % 2 == 0],
+        "first": lambda rows: rows[:2],
+        "over columns": lambda rows: rows.sum(dim=1),
+        "over rows": lambda rows: rows.sum(dim=0),
+        "twice": lambda rows: plus(rows, rows),
+        "mixed sum": lambda rows: plus(rows, dense),
+        "beside": lambda rows: beside([rows, rows]),
+        "beside dense": lambda rows: beside([rows, dense]),
+        "stacked": lambda rows: stacked([rows, rows]),
+        "on dense": lambda rows: stacked([dense, rows]),
+    }
+    for what, of in same.items():
+        ours, theirs = of(sparse), of(dense)
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype), what
+        torch.testing.assert_close(ours.to_dense(), theirs.to_dense(), msg=what)
+
+
+def test_sparse_rows_stay_sparse_where_they_can():
+    sparse, dense = csr_of(np.eye(3), torch.float32), torch.eye(3)
+    for made in (plus(sparse, sparse), beside([sparse, sparse]), stacked([dense, sparse])):
+        assert isinstance(made, Csr)
+    for made in (plus(sparse, dense), beside([dense, sparse]), stacked([dense, dense])):
+        assert isinstance(made, torch.Tensor)
+
+
+def test_columns_are_folded_into_fewer():
+    rows = csr_of(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 5.0]]))
+    folded = rows.folded(torch.tensor([1, 0, 1]), torch.tensor([1.0, -1.0, -1.0]), 2)
+    assert folded.to_dense().tolist() == [[-2, -2], [0, -5]]

@@ -2,61 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["once", "sharing", "trained_once"]
+from undrift.typing import Once
+
+__all__ = ["Cache", "drawn_once"]
 
 T = TypeVar("T")
 
-_memory: ContextVar[dict[Any, tuple[Any, Any]] | None] = ContextVar("shared_work", default=None)
 
+class Cache:
+    """Does what the learners of a search have in common once: an `Once` that keeps results.
 
-@contextmanager
-def sharing() -> Iterator[None]:
-    """Inside, `once` computes a thing once per set of inputs; what it kept goes with the block.
+    `cache(make, *inputs)` is `make()`, or what it gave before for the same inputs. `inputs` are
+    all that the result depends on. Plain values and settings are compared by value; everything
+    else (a task, an encoder, a sum) by identity, because it never changes: learners whose inputs
+    are one object get one object back, which is the input of the next. Memory: every result and
+    its inputs, until the cache itself goes.
 
-    A search lets the learners of a grid observe a task inside one such block. Outside of one,
-    nothing is shared and nothing is kept.
-    """
-    token = _memory.set({})
-    try:
-        yield
-    finally:
-        _memory.reset(token)
-
-
-def once(make: Callable[[], T], *inputs: Any) -> T:
-    """`make()`, or what it gave before for the same inputs inside the same `sharing` block.
-
-    `inputs` are all that the result depends on. Plain values and settings are compared by
-    value; everything else (a task, an encoder, a sum) by identity, because it never changes:
-    learners whose inputs are one object get one object back, which is the input of the next.
-
-    >>> with sharing():
-    ...     a, b = (once(lambda: [1], "one", 2.0) for _ in range(2))
-    >>> a is b, once(lambda: [1], "one", 2.0) is a
+    >>> cache = Cache()
+    >>> a, b = (cache(lambda: [1], "one", 2.0) for _ in range(2))
+    >>> a is b, Cache()(lambda: [1], "one", 2.0) is a
     (True, False)
     """
-    kept = _memory.get()
-    if kept is None:
-        return make()
-    key = tuple(_key(part) for part in inputs)
-    if key not in kept:
-        kept[key] = (make(), inputs)  # the inputs stay alive, so no identity is used again
-    made: T = kept[key][0]
-    return made
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, tuple[Any, Any]] = {}
+
+    def __call__(self, make: Callable[[], T], *inputs: Any) -> T:
+        """`make()`, once for these inputs."""
+        key = tuple(_key(part) for part in inputs)
+        if key not in self._kept:
+            # the inputs stay alive, so no identity is used again
+            self._kept[key] = (make(), inputs)
+        made: T = self._kept[key][0]
+        return made
 
 
-def trained_once(make: Callable[[], T], generator: torch.Generator, *inputs: Any) -> T:
+def drawn_once(once: Once, make: Callable[[], T], generator: torch.Generator, *inputs: Any) -> T:
     """`once` for a function that draws from `generator`: it is left where `make` leaves it."""
-    if _memory.get() is None:
-        return make()
 
     def made() -> tuple[T, torch.Tensor]:
         return make(), generator.get_state()

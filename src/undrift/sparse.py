@@ -1,16 +1,19 @@
-"""One sparse matrix and its products: the only place that touches `torch.sparse`.
+"""One sparse matrix, and one small algebra for rows that are dense or sparse.
 
-A `Csr` is immutable, caches its transpose (a symmetric matrix is its own) and multiplies dense
-matrices with a correct gradient. Products run on MKL (CPU) or cuSPARSE (CUDA) through torch;
-structure (slicing, sparse times sparse) runs on scipy, which needs no compiled add-on.
+A `Csr` is immutable and speaks torch's language: `rows[nodes]`, `rows[:9]`, `rows * column`,
+`rows @ weights`, `rows.t()`, `rows.double()`, `rows.square().sum(dim=1)`, `rows.to_dense()` mean
+the same for a tensor and for a `Csr`, so nobody else asks which of the two it was given. What
+torch has no word for (`plus`, `beside`, `stacked`) are functions here. This is the only place
+that touches `torch.sparse`: products run on MKL (CPU) or cuSPARSE (CUDA) through torch; structure
+(slicing, sparse times sparse) runs on scipy, which needs no compiled add-on.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,8 +21,9 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.typing import Rows
 
-__all__ = ["Csr", "matmul", "row_index", "sparse_product"]
+__all__ = ["Csr", "beside", "plus", "row_index", "stacked"]
 
 _INDEX_TYPES = (torch.int32, torch.int64)
 
@@ -42,6 +46,8 @@ class Csr:
     values: Tensor
     shape: tuple[int, int]
     symmetric: bool = False
+    transposed: Csr | None = field(default=None, init=False, repr=False)  # by `with_transpose`
+    _torch: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -54,6 +60,18 @@ class Csr:
             raise InputError("row pointers must not decrease")
         if self.indices.numel():
             self._check_columns()
+        object.__setattr__(self, "_torch", _as_torch(self))
+
+    @classmethod
+    def _checked(cls, *parts: Any, transposed: Csr | None = None) -> Csr:
+        """A matrix whose parts are of one that was checked: its fields, in their order."""
+        csr = object.__new__(cls)
+        names = ("indptr", "indices", "values", "shape", "symmetric")
+        for name, part in zip(names, parts, strict=True):
+            object.__setattr__(csr, name, part)
+        object.__setattr__(csr, "transposed", transposed)
+        object.__setattr__(csr, "_torch", _as_torch(csr))
+        return csr
 
     def _check_sizes(self) -> None:
         rows, columns = self.shape
@@ -134,66 +152,141 @@ class Csr:
         """Bytes of the three arrays."""
         return int(self.indptr.nbytes + self.indices.nbytes + self.values.nbytes)
 
-    @cached_property
-    def transpose(self) -> Csr:
-        """The transpose, built once; a symmetric matrix returns itself."""
-        if self.symmetric:
-            return self
-        moved = Csr.from_scipy(self.to_scipy().T, dtype=self.dtype)
-        return moved.to(self.device)
-
-    @cached_property
-    def _torch(self) -> Tensor:
-        with warnings.catch_warnings():  # torch calls its CSR layout beta, once per process
-            warnings.simplefilter("ignore", UserWarning)
-            return torch.sparse_csr_tensor(
-                self.indptr, self.indices, self.values, self.shape, check_invariants=False
-            )
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        """The product with a dense matrix, with a gradient for the dense side."""
-        return matmul(self, dense)
+    # what a tensor can do too ------------------------------------------------------------
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Csr:
         """The same matrix elsewhere or in another type; itself when nothing changes."""
         values = self.values.to(device=device, dtype=dtype)
         if values is self.values:
             return self
-        return Csr(
+        return Csr._checked(
             self.indptr.to(device), self.indices.to(device), values, self.shape, self.symmetric
         )
 
-    def select(self, rows: Tensor) -> Csr:
-        """The rows at these indices (or under this boolean mask), in that order."""
-        index = row_index(rows, self.shape[0])
-        picked = self.to_scipy()[index.cpu().numpy()]
-        return Csr.from_scipy(picked, dtype=self.dtype).to(self.device)
-
-    def slice(self, start: int, stop: int) -> Csr:
-        """Rows `start` to `stop`; columns and values are views, nothing is copied."""
-        if not 0 <= start <= stop <= self.shape[0]:
-            raise InputError(f"rows {start} to {stop} are not within {self.shape[0]} rows")
-        pointers = self.indptr[start : stop + 1]
-        first, last = int(pointers[0]), int(pointers[-1])
-        return Csr(
-            pointers - first,
-            self.indices[first:last],
-            self.values[first:last],
-            (pointers.numel() - 1, self.shape[1]),
-        )
+    def double(self) -> Csr:
+        """The same matrix in float64."""
+        return self.to(dtype=torch.float64)
 
     def to_dense(self, dtype: torch.dtype | None = None) -> Tensor:
         """As a dense tensor; the caller answers for the memory."""
-        rows = torch.repeat_interleave(
-            torch.arange(self.shape[0], device=self.device), self.indptr.diff().long()
-        )
         dense = torch.zeros(self.shape, dtype=dtype or self.dtype, device=self.device)
-        dense[rows, self.indices.long()] = self.values.to(dense.dtype)
+        dense[self.row_of_entry(), self.indices.long()] = self.values.to(dense.dtype)
         return dense
+
+    def __getitem__(self, rows: slice | Tensor) -> Csr:
+        """The rows at these indices or under this boolean mask, in that order; or a range.
+
+        Columns and values of a range are views, nothing is copied.
+        """
+        if isinstance(rows, Tensor):
+            index = row_index(rows, self.shape[0])
+            picked = self.to_scipy()[index.cpu().numpy()]
+            return Csr.from_scipy(picked, dtype=self.dtype).to(self.device)
+        start, stop, step = rows.indices(self.shape[0])
+        if step != 1:
+            raise InputError(f"rows {rows} are no range; give them as a list of numbers")
+        pointers = self.indptr[start : max(start, stop) + 1]
+        first, last = int(pointers[0]), int(pointers[-1])
+        indices, values = self.indices[first:last], self.values[first:last]
+        shape = (pointers.numel() - 1, self.shape[1])
+        return Csr._checked(pointers - first, indices, values, shape, False)
+
+    def __mul__(self, column: Tensor) -> Csr:
+        """Each row times its number in a column `[rows, 1]`."""
+        per_entry = torch.repeat_interleave(column.flatten(), self.indptr.diff().long())
+        return self._with(self.values * per_entry)
+
+    def abs(self) -> Csr:
+        """The absolute value of every entry."""
+        return self._with(self.values.abs())
+
+    def square(self) -> Csr:
+        """The square of every entry."""
+        return self._with(self.values.square())
+
+    def sum(self, dim: int) -> Tensor:
+        """Sums over the columns of a row (1) or the rows of a column (0)."""
+        if dim == 1:
+            ones = torch.ones(self.shape[1], 1, dtype=self.dtype, device=self.device)
+            return (self @ ones).flatten()
+        # on the CPU: a GPU adds in any order, and the same seed must give the same bits
+        columns, values = self.indices.long().cpu(), self.values.cpu()
+        sums = torch.bincount(columns, weights=values, minlength=self.shape[1])
+        return sums.to(self.values)
+
+    def t(self) -> Csr:
+        """The transpose, in one pass over the entries; a symmetric matrix is its own."""
+        if self.symmetric or self.transposed is not None:
+            return self.transposed or self
+        return Csr.from_scipy(self.to_scipy().T, dtype=self.dtype).to(self.device)
+
+    @overload
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+    @overload
+    def __matmul__(self, other: Csr) -> Csr: ...
+    def __matmul__(self, other: Rows) -> Rows:
+        """The product, with a gradient for a dense right side; sparse times sparse is sparse.
+
+        Cost: 2 nnz columns operations. Sparse times sparse runs on the CPU: it is done once per
+        task (`A X`), never in a training step.
+        """
+        if self.shape[1] != other.shape[0]:
+            raise InputError(
+                f"cannot multiply a {self.shape[0]} x {self.shape[1]} sparse matrix with one of "
+                f"{other.shape[0]} rows"
+            )
+        if isinstance(other, Csr):
+            product = self.to_scipy() @ other.to_scipy()
+            product.sort_indices()
+            return Csr.from_scipy(product, dtype=self.dtype).to(self.device)
+        if self.dtype != other.dtype:
+            raise InputError(
+                f"cannot multiply a sparse matrix of {self.dtype} with a dense one of "
+                f"{other.dtype}; convert one with .to(dtype=...)"
+            )
+        if torch.is_grad_enabled() and other.requires_grad:
+            with_gradient: Tensor = _Product.apply(self, other)  # type: ignore[no-untyped-call]
+            return with_gradient
+        return self._torch @ other
+
+    # what only a sparse matrix can do ----------------------------------------------------
+
+    def with_transpose(self) -> Csr:
+        """The same matrix with its transpose beside it, for many products with a gradient.
+
+        Without it every backward pass transposes anew. Memory: twice the entries.
+        """
+        if self.symmetric or self.transposed is not None:
+            return self
+        parts = (self.indptr, self.indices, self.values, self.shape, self.symmetric)
+        return Csr._checked(*parts, transposed=self.t())
+
+    def row_of_entry(self) -> Tensor:
+        """The row of each stored entry."""
+        index = torch.arange(self.shape[0], device=self.device)
+        return torch.repeat_interleave(index, self.indptr.diff().long())
+
+    def folded(self, columns: Tensor, signs: Tensor, width: int) -> Csr:
+        """Column j, times `signs[j]`, added to column `columns[j]` of `width`."""
+        each = np.arange(self.shape[1] + 1)
+        parts = (signs.cpu().numpy(), columns.cpu().numpy(), each)
+        fold = sp.csr_matrix(parts, shape=(self.shape[1], width))
+        return self @ Csr.from_scipy(fold, dtype=self.dtype).to(self.device)
+
+    def _with(self, values: Tensor) -> Csr:
+        return Csr._checked(self.indptr, self.indices, values, self.shape, False)
+
+
+def _as_torch(csr: Csr) -> Tensor:
+    with warnings.catch_warnings():  # torch calls its CSR layout beta, once per process
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(
+            csr.indptr, csr.indices, csr.values, csr.shape, check_invariants=False
+        )
 
 
 class _Product(torch.autograd.Function):
-    """`Y = A X`; the gradient of X is `A^T G`, with the transpose built once per matrix."""
+    """`Y = A X`; the gradient of X is `A^T G`."""
 
     @staticmethod
     def forward(ctx: Any, csr: Csr, dense: Tensor) -> Tensor:
@@ -202,37 +295,34 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, matmul(ctx.csr.transpose, grads[0].contiguous())
+        return None, ctx.csr.t() @ grads[0].contiguous()
 
 
-def matmul(csr: Csr, dense: Tensor) -> Tensor:
-    """`csr @ dense` with a gradient for `dense`. Cost: 2 nnz columns operations."""
-    if csr.shape[1] != dense.shape[0]:
-        raise InputError(
-            f"cannot multiply a {csr.shape[0]} x {csr.shape[1]} sparse matrix with one of "
-            f"{dense.shape[0]} rows"
-        )
-    if csr.dtype != dense.dtype:
-        raise InputError(
-            f"cannot multiply a sparse matrix of {csr.dtype} with a dense one of {dense.dtype}; "
-            "convert one with .to(dtype=...)"
-        )
-    if torch.is_grad_enabled() and dense.requires_grad:
-        product: Tensor = _Product.apply(csr, dense)  # type: ignore[no-untyped-call]
-        return product
-    return csr._torch @ dense
+def plus(a: Rows, b: Rows) -> Rows:
+    """The sum of two matrices; sparse where both are."""
+    if isinstance(a, Csr) and isinstance(b, Csr):
+        return Csr.from_scipy(a.to_scipy() + b.to_scipy(), dtype=a.dtype).to(a.device)
+    return a.to_dense() + b.to_dense()
 
 
-def sparse_product(left: Csr, right: Csr) -> Csr:
-    """Sparse times sparse, on the CPU: done once per task (`A X`), never in a training step."""
-    if left.shape[1] != right.shape[0]:
-        raise InputError(
-            f"cannot multiply a {left.shape[0]} x {left.shape[1]} sparse matrix with one of "
-            f"{right.shape[0]} rows"
-        )
-    product = left.to_scipy() @ right.to_scipy()
-    product.sort_indices()
-    return Csr.from_scipy(product, dtype=left.dtype).to(left.device)
+def beside(parts: Sequence[Rows]) -> Rows:
+    """Columns side by side; sparse where every part is."""
+    sparse = [part for part in parts if isinstance(part, Csr)]
+    if len(sparse) < len(parts):
+        return torch.cat([part.to_dense() for part in parts], dim=1)
+    joined = sp.hstack([part.to_scipy() for part in sparse], format="csr")
+    return Csr.from_scipy(joined, dtype=sparse[0].dtype).to(sparse[0].device)
+
+
+def stacked(parts: Sequence[Rows]) -> Rows:
+    """Rows one below the other; sparse where one part is."""
+    if not any(isinstance(part, Csr) for part in parts):
+        return torch.cat([part.to_dense() for part in parts])
+    rows = [
+        part.to_scipy() if isinstance(part, Csr) else sp.csr_matrix(part.cpu().numpy())
+        for part in parts
+    ]
+    return Csr.from_scipy(sp.vstack(rows), dtype=parts[0].dtype).to(parts[0].device)
 
 
 def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:

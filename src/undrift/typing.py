@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Progress", "silent"]
+if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
+    from torch import Tensor
+
+    from undrift.sparse import Csr
+
+__all__ = ["Once", "Progress", "Rows", "alone", "silent"]
+
+T = TypeVar("T")
+
+Rows: TypeAlias = "Tensor | Csr"
+"""A matrix with a row per node, dense or sparse: both understand the same words."""
 
 Progress = Callable[[str, int, int], None]
 """`progress(phase, done, total)`: called when a phase starts (`done = 0`) and after every step.
@@ -16,3 +27,19 @@ phase named in the first of them.
 
 def silent(phase: str, done: int, total: int) -> None:
     """The progress callback that shows nothing."""
+
+
+class Once(Protocol):
+    """`once(make, *inputs)`: the result of `make()`, which depends on the inputs and no more.
+
+    A search hands its learners an `undrift.sharing.Cache`, so that they do equal work once.
+    """
+
+    def __call__(self, make: Callable[[], T], *inputs: Any) -> T:
+        """`make()`, or what it gave before for the same inputs."""
+        ...
+
+
+def alone(make: Callable[[], T], *inputs: Any) -> T:
+    """The `Once` of a learner by itself: nothing is shared, nothing is kept."""
+    return make()

@@ -30,7 +30,7 @@ from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
 
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 
@@ -209,13 +209,17 @@ def test_a_long_dense_matrix_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -
 
 def test_sparse_features_stay_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     """No dense copy, and no product of two sparse matrices, which would fill up."""
+    product = Csr.__matmul__
 
-    def refuse(*arguments: object, **named: object) -> None:
+    def with_dense(left: Csr, right: Rows) -> Rows:
+        return refuse() if isinstance(right, Csr) else product(left, right)
+
+    def refuse(*arguments: object, **named: object) -> Any:
         raise AssertionError("a matrix of the size of the features was made")
 
     stream = TaskStream.from_graph(tiny_graph(sparse=True), base=2, increment=2)
     monkeypatch.setattr(Csr, "to_dense", refuse)
-    monkeypatch.setattr("undrift.sparse.sparse_product", refuse)
+    monkeypatch.setattr(Csr, "__matmul__", with_dense)
     assert leakage(stream).accuracy["local"]["graph"].by_node[-1] == 100.0
 
 

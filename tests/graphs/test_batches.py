@@ -84,7 +84,7 @@ def test_messages_come_against_the_direction_of_the_edges():
 
 def test_each_layer_may_have_an_operator_of_its_own():
     adjacency = random_adjacency(0, 15, 1.5, directed=True)
-    first, last = normalise(adjacency, "row"), normalise(adjacency.transpose, "sum")
+    first, last = normalise(adjacency, "row"), normalise(adjacency.t(), "sum")
     chosen = [3, 8]
     _, inputs = receptive_field([first, last], torch.tensor(chosen))
     middle = dense_receptive_field(adjacency.to_dense().T, chosen, 1)

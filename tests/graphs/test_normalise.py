@@ -67,9 +67,7 @@ def test_only_a_symmetric_operator_is_flagged_so(directed):
 def test_the_transpose_of_an_operator_is_its_transpose(kind, directed):
     # a wrong flag would hand out the matrix itself, and wrong gradients with it
     operator = normalise(random_adjacency(2, 7, directed, weighted=True), kind)
-    torch.testing.assert_close(
-        operator.transpose.to_dense(), operator.to_dense().T, rtol=1e-15, atol=0
-    )
+    torch.testing.assert_close(operator.t().to_dense(), operator.to_dense().T, rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("kind", NORMALISATIONS)

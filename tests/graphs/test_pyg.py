@@ -50,6 +50,28 @@ def test_there_and_back(sparse, weighted):
     assert back.adjacency.symmetric
 
 
+def test_masks_are_kept_there_and_back():
+    data = random_graph(0).to_pyg()
+    assert Graph.from_pyg(data).masks == {}
+    data.train_mask = torch.arange(12) < 5
+    data.test_mask = torch.arange(24).reshape(12, 2) > 9  # several splits, a column each
+    graph = Graph.from_pyg(data)
+    assert list(graph.masks) == ["train", "test"]
+    back = graph.to_pyg()
+    assert torch.equal(back.train_mask, data.train_mask)
+    assert torch.equal(back.test_mask, data.test_mask)
+    part = graph.subgraph([4, 5])
+    assert part.masks["train"].tolist() == [True, False]
+    assert part.masks["test"].shape == (2, 2)
+
+
+def test_a_mask_of_the_wrong_length_is_refused():
+    data = random_graph(0).to_pyg()
+    data.val_mask = torch.ones(3, dtype=torch.bool)
+    with pytest.raises(InputError, match=r"the val mask must be 12 booleans, .* not \(3,\)"):
+        Graph.from_pyg(data)
+
+
 def test_the_direction_of_an_edge_survives():
     data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]))  # 0 -> 1 -> 2
     graph = Graph.from_pyg(data)

@@ -20,7 +20,7 @@ from undrift.merging.magmax import MagMax, merge_magmax
 from undrift.merging.merger import named
 from undrift.merging.regmean import RegMean, merge_regmean
 from undrift.merging.ties import Ties, merge_ties
-from undrift.sharing import sharing
+from undrift.sharing import Cache
 from undrift.streams.task import Task
 from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
@@ -107,9 +107,10 @@ def test_balanced_and_plain_share_no_merge() -> None:
     stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
     together = [adr(balanced=b) for b in (False, True)]
     for task in stream:
-        with sharing():
-            for learner in together:
-                learner.observe(task)
+        cache = Cache()
+        for learner in together:
+            learner.once = cache
+            learner.observe(task)
     for learner in together:
         alone = adr(balanced=learner.balanced)
         for task in stream:

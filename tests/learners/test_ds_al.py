@@ -31,7 +31,7 @@ def test_compensation_is_the_two_step_solve() -> None:
         known: DsAlLearned = learner.observe(task).learned_
         assert task.graph.labels is not None
         embedded = known.encoder.embed(task.graph)[task.train].double()
-        z_seen.append(embedded @ Expansion(8, 3, 0).weight)
+        z_seen.append(embedded @ Expansion(8, 3, 0).weight())
         y_seen.append(one_hot(task.graph.labels[task.train], known.classes))
         wide = [torch.nn.functional.pad(y, (0, len(known.classes) - y.shape[1])) for y in y_seen]
         main = joint_ridge(torch.relu(torch.cat(z_seen)), torch.cat(wide), 0.3)
@@ -43,7 +43,7 @@ def test_compensation_is_the_two_step_solve() -> None:
         second = joint_ridge(torch.tanh(torch.cat(z_seen)), torch.cat(wide_left), 0.3)
         assert torch.allclose(known.main_weights, main, rtol=1e-8, atol=1e-10)
         assert torch.allclose(known.compensation_weights, second, rtol=1e-8, atol=1e-10)
-    z = learner.embed(tiny_stream().graph).double() @ Expansion(8, 3, 0).weight
+    z = learner.embed(tiny_stream().graph).double() @ Expansion(8, 3, 0).weight()
     scores = torch.relu(z) @ main + 0.7 * torch.tanh(z) @ second
     assert torch.allclose(learner.scores(tiny_stream().graph), scores)
 
@@ -76,7 +76,9 @@ def test_balanced_reaches_both_streams() -> None:
     for one, rows in embedded:
         for c in one.classes:
             assert one.graph.labels is not None
-            mine = torch.tanh(rows[one.train & (one.graph.labels == c)] @ Expansion(8, 3, 0).weight)
+            mine = torch.tanh(
+                rows[one.train & (one.graph.labels == c)] @ Expansion(8, 3, 0).weight()
+            )
             gram += share / mine.shape[0] * mine.T @ mine
     kept = known.compensation.statistics.gram
     assert float((kept - gram).norm() / gram.norm()) < 1e-9

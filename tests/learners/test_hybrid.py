@@ -19,7 +19,6 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners.hybrid import EncodedBank, Hybrid, HybridLearned, TaskSums
-from undrift.learners.parts.propagation.feature_map import dense
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
 from undrift.storage.state import pack
@@ -86,7 +85,7 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
         task = stream.task(t)
         assert task.graph.labels is not None
         nodes = task.train.nonzero().flatten()
-        z = dense(features.plain(task.graph, nodes))
+        z = features.plain(task.graph, nodes).double().to_dense()
         h = functional.normalize(known.encoder.embed(task.graph).double(), dim=1)[nodes]
         y = one_hot(task.graph.labels[nodes], known.classes)
         rows.append(torch.cat([z, learner.scale * h], dim=1))
@@ -97,7 +96,7 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
     wanted = joint_ridge(w * x, w * y, ridge)
     assert torch.allclose(encoded.weights, wanted, rtol=1e-8, atol=1e-10)
     graph = stream.graph
-    everyone = dense(features.plain(graph, torch.arange(graph.num_nodes)))
+    everyone = features.plain(graph, torch.arange(graph.num_nodes)).double().to_dense()
     h = functional.normalize(known.encoder.embed(graph).double(), dim=1)
     scores = torch.cat([everyone, learner.scale * h], dim=1) @ wanted
     learner.learned_ = replace(known, selected=bank)

@@ -11,7 +11,7 @@ import torch
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
 def mask(*places: int) -> torch.Tensor:
@@ -85,3 +85,21 @@ def test_a_task_without_nodes_is_empty() -> None:
         InputError, match=r"without training nodes cannot be learned; .*leave it out"
     ):
         Task(graph, nothing, nothing, nothing, (0,))
+
+
+def test_the_masks_of_a_graph_count_where_none_are_given() -> None:
+    graph = tiny_graph()
+    whole = torch.ones(graph.num_nodes, dtype=torch.bool)
+    split = graph.with_masks(train=whole & (graph.labelled() < 4), val=whole & (graph.labels > 9))
+    task = Task(split)
+    assert task.classes == (0, 1, 2, 3)
+    assert torch.equal(task.train, split.masks["train"])
+    assert not task.test.any()
+    with pytest.raises(InputError, match="without training nodes"):
+        Task(graph)
+
+
+def test_a_task_has_labels_and_stays_where_it_is() -> None:
+    task = tiny_stream().task(0)
+    assert task.labels is task.graph.labels
+    assert task.to("cpu") is task

@@ -8,10 +8,10 @@ from typing import Literal
 from torch import Tensor
 
 from undrift.analytic.factor import Factor, factorise, update_is_cheaper
-from undrift.analytic.gram import Rows, scaled
+from undrift.analytic.gram import scaled
 from undrift.analytic.solve import effective_ridge, solve_with
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.sharing import once
+from undrift.typing import Once, Rows, alone
 
 __all__ = ["RidgeBank", "Solver"]
 
@@ -25,7 +25,7 @@ class RidgeBank:
     With `solver="direct"` the factor is made from the sum. With `auto` a task of few rows
     updates the factor of the last solve when the counted cost says so: a little faster for
     many small tasks, for twice the state. Both agree to rounding. A factor made from
-    the sum is not part of the state: it can be made again, bit for bit. One reached by updates
+    the sum is not part of the state: it is made again, bit for bit. One reached by updates
     is (`updated`), because a fresh one would differ in its last bits.
     """
 
@@ -34,7 +34,13 @@ class RidgeBank:
     relative: bool = False
     solver: Solver = "direct"
     updated: Factor | None = None
-    _made: list[Factor] = field(default_factory=list, init=False, repr=False)
+    _kept: Factor | None = field(init=False, repr=False)  # where the next update starts
+
+    def __post_init__(self) -> None:
+        kept = self.updated
+        if kept is None and self.statistics.count and self._may_update(0):
+            kept = self._made()
+        object.__setattr__(self, "_kept", kept)
 
     @classmethod
     def empty(
@@ -47,43 +53,33 @@ class RidgeBank:
         device: str = "cpu",
     ) -> RidgeBank:
         """A bank that has seen no row."""
-        nothing = once(lambda: RidgeStatistics.zero(width, device=device), "zero", width, device)
-        return cls(nothing, gamma, relative, solver)
+        return cls(RidgeStatistics.zero(width, device=device), gamma, relative, solver)
 
-    def add(self, rows: Rows, targets: Tensor, weights: Tensor | None = None) -> RidgeBank:
+    def add(
+        self, rows: Rows, targets: Tensor, weights: Tensor | None = None, once: Once = alone
+    ) -> RidgeBank:
         """The bank after these rows; this one stays as it is."""
+        before = self.statistics
         # banks of several gammas that are given the same rows have the same sum
-        statistics = once(
-            lambda: self.statistics.add(rows, targets, weights),
-            "sum",
-            self.statistics,
-            rows,
-            targets,
-            weights,
-        )
-        factor = None
-        if self.statistics.count and self._may_update(rows.shape[0]):
-            factor = self.factor().updated(scaled(rows, weights))
-        else:
-            self._made.clear()  # not needed again: spares d^2 numbers while the next is made
-        return RidgeBank(statistics, self.gamma, self.relative, self.solver, factor)
+        inputs = (before if before.count else before.moment.shape, rows, targets, weights)
+        statistics = once(lambda: before.add(rows, targets, weights), "sum", *inputs)
+        updated = None
+        if self._kept is not None and self._may_update(rows.shape[0]):
+            updated = self._kept.updated(scaled(rows, weights))
+        return RidgeBank(statistics, self.gamma, self.relative, self.solver, updated)
 
     def _may_update(self, rows: int) -> bool:
         # gamma relative to a sum that changed is another ridge: then there is nothing to update
         exact = self.solver == "auto" and not self.relative
         return exact and update_is_cheaper(rows, self.statistics.width)
 
-    def factor(self) -> Factor:
-        """The factor of this bank's system; kept only if an update could start from it."""
-        if self.updated is not None:
-            return self.updated
-        if self._made:
-            return self._made[0]
+    def _made(self) -> Factor:
         ridge = effective_ridge(self.statistics, self.gamma, relative=self.relative)
-        made = factorise(self.statistics.gram, ridge)
-        if self._may_update(0):
-            self._made.append(made)
-        return made
+        return factorise(self.statistics.gram, ridge)
+
+    def factor(self) -> Factor:
+        """The factor of this bank's system; made anew where no update could start from it."""
+        return self._kept or self._made()
 
     def solve(self, *, prior: Tensor | None = None) -> Tensor:
         """The ridge solution of everything added so far."""

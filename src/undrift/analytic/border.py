@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import Rows, chunks, scaled
+from undrift.analytic.gram import add_product_, pieces, scaled
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
-from undrift.sparse import Csr
+from undrift.typing import Rows
 
 __all__ = ["Border"]
 
@@ -46,17 +46,11 @@ class Border:
                 f"{more.shape[0]} further rows stand beside rows of {self.cross.shape[0]} "
                 f"columns, not beside {tuple(rows.shape)}"
             )
-        beside = scaled(more, weights)
-        assert isinstance(beside, Tensor)  # noqa: S101  # dense columns stay dense
-        if isinstance(rows, Csr):
-            x = scaled(rows, weights)
-            assert isinstance(x, Csr)  # noqa: S101  # sparse rows stay sparse
-            return Border(self.cross + x.transpose @ beside, own)
+        beside = scaled(more, weights).to_dense()
         cross = self.cross.clone()
-        for where, part in chunks(rows):
+        for where, part in pieces(rows):
             x = scaled(part, None if weights is None else weights[where])
-            assert isinstance(x, Tensor)  # noqa: S101
-            cross.addmm_(x.T, beside[where])
+            add_product_(cross, x, beside[where])
         return Border(cross, own)
 
     def grow(self, outputs: int) -> Border:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from undrift.errors import InputError, unknown_name
+from undrift.typing import Once, alone
 
 __all__ = ["Activation", "Expansion"]
 
@@ -51,21 +51,17 @@ class Expansion:
         """The width after expansion."""
         return int(self.alpha) * self.width
 
-    @property
     def weight(self) -> Tensor:
         """W_psi, in float64 on the CPU, so that every device uses the same numbers."""
-        return _drawn(self.width, self.outputs, self.seed)
+        generator = torch.Generator().manual_seed(self.seed)
+        raw = torch.rand(self.width, self.outputs, dtype=torch.float64, generator=generator)
+        return (2 * raw - 1) * (1 / math.sqrt(self.width))
 
-    def __call__(self, h: Tensor) -> Tensor:
-        """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations."""
+    def __call__(self, h: Tensor, once: Once = alone) -> Tensor:
+        """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations, drawing beside.
+
+        Drawing takes longer than using it on few rows: `once` spares it in a search.
+        """
         if self.alpha == 1:
             return h
-        return _ACTIVATIONS[self.activation](h @ self.weight.to(h))
-
-
-@lru_cache(maxsize=8)
-def _drawn(width: int, outputs: int, seed: int) -> Tensor:
-    """Drawing takes longer than using it on few rows; a grid has seven of them at most."""
-    generator = torch.Generator().manual_seed(seed)
-    raw = torch.rand(width, outputs, dtype=torch.float64, generator=generator)
-    return (2 * raw - 1) * (1 / math.sqrt(width))
+        return _ACTIVATIONS[self.activation](h @ once(self.weight, "expansion", self).to(h))

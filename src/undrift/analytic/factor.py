@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.errors import InputError
-from undrift.sparse import Csr
+from undrift.typing import Rows
 
 __all__ = ["Factor", "factorise", "update_is_cheaper"]
 
@@ -42,7 +40,7 @@ class Factor:
         d = self.lower.shape[0]
         # rows in order: a restored factor has that layout, and other layouts round differently
         lower = self.lower.clone(memory_format=torch.contiguous_format)
-        v = rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double().clone()
+        v = rows.to_dense(torch.float64).clone()
         for j in range(0, d, _BLOCK):
             stop = min(j + _BLOCK, d)
             b = stop - j
@@ -58,28 +56,6 @@ class Factor:
             lower[stop:, j:stop] = (signs.unsqueeze(1) * turned[:b]).T
             v[:, stop:] = turned[b:]
         return Factor(lower, self.ridge, self.jitter)
-
-    def condition(self) -> float:
-        """An estimate of the 2-norm condition number of the system, from below.
-
-        Power iteration for the largest eigenvalue and inverse iteration for the smallest, 12
-        steps each; cost 48 d^2 operations. Only reported, so it is computed only when asked.
-        """
-        lower = self.lower.tril()
-        start = torch.ones(lower.shape[0], 1, dtype=lower.dtype, device=lower.device)
-        start[1::2] = -0.7  # not an eigenvector of anything usual
-        largest = _growth(lambda x: lower @ (lower.T @ x), start)
-        smallest = _growth(self.solve, start)
-        return largest * smallest
-
-
-def _growth(apply: Callable[[Tensor], Tensor], start: Tensor) -> float:
-    x, norm = start / start.norm(), 0.0
-    for _ in range(12):
-        x = apply(x)
-        norm = float(x.norm())
-        x = x / norm
-    return norm
 
 
 def factorise(gram: Tensor, ridge: float) -> Factor:

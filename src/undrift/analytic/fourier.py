@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.errors import InputError
-from undrift.sparse import Csr
+from undrift.typing import Rows
 
 __all__ = ["Fourier"]
 
@@ -40,7 +38,6 @@ class Fourier:
         if not self.sharpness > 0:
             raise InputError(f"sharpness must be greater than 0, not {self.sharpness}")
 
-    @cached_property
     def _drawn(self) -> tuple[Tensor, Tensor]:
         """G and b, in float64 on the CPU, so that every device uses the same numbers."""
         generator = torch.Generator().manual_seed(self.seed)
@@ -51,9 +48,6 @@ class Fourier:
 
     def __call__(self, rows: Rows) -> Tensor:
         """The features of these rows, dense float64. Cost: 2 n width outputs operations."""
-        directions, phases = (drawn.to(rows.device) for drawn in self._drawn)
-        if isinstance(rows, Csr):
-            turned = rows.to(dtype=torch.float64) @ directions
-        else:
-            turned = rows.double() @ directions
+        directions, phases = (drawn.to(rows.device) for drawn in self._drawn())
+        turned = rows.double() @ directions
         return turned.add_(phases).cos_().mul_(math.sqrt(2 / self.outputs))

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
-from undrift.sparse import Csr
+from undrift.typing import Rows
 
-__all__ = ["BUDGET_MB", "Rows", "add_gram_", "chunks", "scaled"]
-
-Rows = Tensor | Csr
-"""A matrix with one row per sample: dense, or sparse."""
+__all__ = ["BUDGET_MB", "add_gram_", "add_product_", "chunks", "pieces", "scaled"]
 
 BUDGET_MB = 256
 """The largest dense copy that accumulating rows may make, in MB."""
@@ -29,21 +25,22 @@ def chunks(rows: Rows, budget_mb: float = BUDGET_MB) -> Iterator[tuple[slice, Ro
     n, d = rows.shape
     step = max(1, int(budget_mb * 2**20 / (8 * max(d, 1))))
     for start in range(0, n, step):
-        stop = min(start + step, n)
-        part = rows.slice(start, stop) if isinstance(rows, Csr) else rows[start:stop]
-        yield slice(start, stop), part
+        where = slice(start, min(start + step, n))
+        yield where, rows[where]
+
+
+def pieces(rows: Rows, budget_mb: float = BUDGET_MB) -> Iterator[tuple[slice, Rows]]:
+    """Dense rows in chunks, of which a float64 copy is made; sparse rows all at once."""
+    if isinstance(rows, Tensor):
+        yield from chunks(rows, budget_mb)
+    else:
+        yield slice(0, rows.shape[0]), rows
 
 
 def scaled(rows: Rows, weights: Tensor | None) -> Rows:
     """Rows in float64, each times the square root of its weight: the Gram then carries w."""
-    if isinstance(rows, Csr):
-        values = rows.values.double()
-        if weights is not None:
-            per_entry = torch.repeat_interleave(weights.sqrt(), rows.indptr.diff().long())
-            values = values * per_entry
-        return Csr(rows.indptr, rows.indices, values, rows.shape)
-    dense = rows.double()
-    return dense if weights is None else dense * weights.sqrt().unsqueeze(1)
+    exact = rows.double()
+    return exact if weights is None else exact * weights.sqrt().unsqueeze(1)
 
 
 def add_gram_(gram: Tensor, rows: Rows, budget_mb: float = BUDGET_MB) -> None:
@@ -53,16 +50,25 @@ def add_gram_(gram: Tensor, rows: Rows, budget_mb: float = BUDGET_MB) -> None:
     plain product. Cost: n d^2 operations for dense rows, nnz d for sparse ones; memory: the
     budget.
     """
-    if isinstance(rows, Csr) and rows.device.type == "cpu" and _is_sparse(rows):
+    if _is_sparse(rows) and rows.device.type == "cpu":
         _add_sparse(gram, rows, budget_mb)
     else:
         for _, part in chunks(rows, budget_mb):
-            _add_dense(gram, part.to_dense() if isinstance(part, Csr) else part)
+            _add_dense(gram, part.to_dense())
     _mirror(gram)
 
 
-def _is_sparse(rows: Csr) -> bool:
-    return rows.nnz < _SPARSE_BELOW * rows.shape[0] * rows.shape[1]
+def add_product_(total: Tensor, rows: Rows, columns: Tensor) -> None:
+    """`total += rows^T columns`, all in float64."""
+    if isinstance(rows, Tensor):
+        total.addmm_(rows.T, columns)
+    else:
+        total += rows.t() @ columns
+
+
+def _is_sparse(rows: Rows) -> bool:
+    n, d = rows.shape
+    return not isinstance(rows, Tensor) and rows.nnz < _SPARSE_BELOW * n * d
 
 
 def _add_dense(gram: Tensor, rows: Tensor) -> None:
@@ -72,25 +78,15 @@ def _add_dense(gram: Tensor, rows: Tensor) -> None:
         gram[j:, j : j + block].addmm_(rows[:, j:].T, rows[:, j : j + block])
 
 
-def _add_sparse(gram: Tensor, rows: Csr, budget_mb: float) -> None:
+def _add_sparse(gram: Tensor, rows: Rows, budget_mb: float) -> None:
     n, d = rows.shape
     step = max(1, int(budget_mb * 2**20 / (8 * _BLOCK)))
     for start in range(0, n, step):
-        # the whole matrix has its transpose cached, which the moment needs too
-        part = rows if n <= step else rows.slice(start, min(start + step, n))
-        columns = part.transpose
+        columns = rows[start : start + step].t()
         for j in range(0, d, _BLOCK):
-            stop = min(j + _BLOCK, d)
-            gram[j:, j:stop] += columns.slice(j, d) @ _dense_columns(columns.slice(j, stop))
-
-
-def _dense_columns(columns: Csr) -> Tensor:
-    """The transpose of these rows as a dense matrix, written in its final order."""
-    width, n = columns.shape
-    block = torch.zeros(n, width, dtype=columns.dtype)
-    where = torch.repeat_interleave(torch.arange(width), columns.indptr.diff().long())
-    block[columns.indices.long(), where] = columns.values
-    return block
+            # sparse until the last: the dense block is then written once, in its final order
+            block = columns[j : j + _BLOCK].t().to_dense()
+            gram[j:, j : j + _BLOCK] += columns[j:] @ block
 
 
 def _mirror(gram: Tensor) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.errors import InputError
-from undrift.sparse import Csr, matmul, sparse_product
+from undrift.typing import Rows
 
 __all__ = ["Sketch"]
 
@@ -44,23 +41,22 @@ class Sketch:
         if self.size < 1 or self.size != int(self.size):
             raise InputError(f"sketch must be a whole number of at least 1, not {self.size}")
 
-    @cached_property
-    def matrix(self) -> Csr:
-        """S: `width x size`, one entry of +-1 per row."""
+    def _drawn(self) -> tuple[Tensor, Tensor]:
+        """The one entry of each row of S: its column, and its sign."""
         rng = np.random.default_rng([self.seed, self.width, self.size])
-        bucket = rng.integers(0, self.size, self.width)
-        sign = rng.choice(np.array([-1.0, 1.0]), self.width)
-        rows = np.arange(self.width + 1)
-        return Csr.from_scipy(
-            sp.csr_matrix((sign, bucket, rows), shape=(self.width, self.size)), dtype=torch.float64
-        )
+        columns = rng.integers(0, self.size, self.width)
+        signs = rng.choice(np.array([-1.0, 1.0]), self.width)
+        return torch.from_numpy(columns), torch.from_numpy(signs)
 
     def __call__(self, rows: Rows) -> Rows:
         """Sketched rows in their own type. Cost: one pass over the entries."""
-        if isinstance(rows, Csr):
-            return sparse_product(rows, self.matrix.to(rows.device, rows.dtype))
-        return matmul(self.matrix.transpose.to(rows.device, rows.dtype), rows.T.contiguous()).T
+        columns, signs = self._drawn()
+        if not isinstance(rows, Tensor):
+            return rows.folded(columns, signs, self.size)
+        empty = torch.zeros(self.size, rows.shape[0], dtype=rows.dtype, device=rows.device)
+        return empty.index_add_(0, columns.to(rows.device), (rows * signs.to(rows)).T).T
 
     def lift(self, weights: Tensor) -> Tensor:
         """`S W`: weights for rows that were not sketched; `(z S) W = z (S W)`."""
-        return matmul(self.matrix.to(weights.device, weights.dtype), weights)
+        columns, signs = self._drawn()
+        return weights[columns.to(weights.device)] * signs.to(weights).unsqueeze(1)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import BUDGET_MB, Rows, add_gram_, chunks, scaled
+from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, scaled
 from undrift.errors import InputError
-from undrift.sparse import Csr
+from undrift.typing import Rows
 
 __all__ = ["RidgeStatistics", "one_hot"]
 
@@ -76,19 +76,12 @@ class RidgeStatistics:
         self, gram: Tensor, rows: Rows, targets: Tensor, weights: Tensor | None, budget_mb: float
     ) -> RidgeStatistics:
         self._check_rows(rows, targets, weights)
-        x = scaled(rows, weights) if isinstance(rows, Csr) else rows
-        y = scaled(targets, weights)
-        assert isinstance(y, Tensor)  # noqa: S101  # dense targets stay dense
+        y = scaled(targets, weights).to_dense()
         moment = torch.zeros(rows.shape[1], y.shape[1], dtype=torch.float64, device=rows.device)
-        if isinstance(x, Csr):
+        for where, part in pieces(rows, budget_mb):
+            x = scaled(part, None if weights is None else weights[where])
             add_gram_(gram, x, budget_mb)
-            moment += x.transpose @ y
-        else:
-            for where, part in chunks(x, budget_mb):
-                dense = scaled(part, None if weights is None else weights[where])
-                assert isinstance(dense, Tensor)  # noqa: S101
-                add_gram_(gram, dense, budget_mb)
-                moment.addmm_(dense.T, y[where])
+            add_product_(moment, x, y[where])
         grown = max(self.outputs, y.shape[1])
         return RidgeStatistics(
             gram,
@@ -108,7 +101,7 @@ class RidgeStatistics:
             raise InputError(
                 f"{n} rows need targets of shape [{n}, outputs], not {tuple(targets.shape)}"
             )
-        values = rows.values if isinstance(rows, Csr) else rows
+        values = rows if isinstance(rows, Tensor) else rows.values
         if not (_finite(values) and _finite(targets)):
             raise InputError(
                 "rows or targets contain NaN or infinity; nothing was added, clean them and try "

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from undrift.encoders.architecture import Architecture, Layer
 from undrift.encoders.dropout import relu_dropout
 from undrift.graphs import Graph, Hop, full_hops, receptive_field
-from undrift.sparse import Csr, sparse_product
+from undrift.sparse import Csr, beside
+from undrift.typing import Rows
 
 __all__ = ["Batch", "Encoder", "batch_of", "whole_graph"]
-
-Rows = Tensor | Csr
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,14 @@ class Batch:
 
     features: Rows
     hops: tuple[Hop, ...]
+
+    def for_training(self) -> Batch:
+        """The same batch with the transposes that backward passes multiply with, made once."""
+        features = self.features
+        if isinstance(features, Csr):
+            features = features.with_transpose()
+        hops = (replace(hop, operator=hop.operator.with_transpose()) for hop in self.hops)
+        return Batch(features, tuple(hops))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +81,21 @@ class Encoder:
 
         Each layer computes A(H W), which is the cheaper order while d_out <= d_in.
         """
+        return self.forward_to(len(self.weights), batch, generator).to_dense()
+
+    def forward_to(
+        self, layers: int, batch: Batch, generator: torch.Generator | None = None
+    ) -> Rows:
+        """What leaves the first so many layers, with their activations; the features after 0."""
         h: Rows = batch.features
         at = 0
-        for layer, weight in zip(self.layers, self.weights, strict=True):
-            hops = batch.hops[at : at + layer.hops]
+        for layer, weight in zip(self.layers[:layers], self.weights[:layers], strict=True):
+            z = linear(layer, batch.hops[at : at + layer.hops], h, weight)
             at += layer.hops
-            z = linear(layer, hops, h, weight)
             if layer.activate:
                 dropout = self.architecture.dropout if generator is not None else 0.0
                 z = relu_dropout(z, dropout, generator)
             h = z
-        assert isinstance(h, Tensor)  # noqa: S101  # an encoder has at least one layer
         return h
 
     def embed(self, graph: Graph) -> Tensor:
@@ -123,9 +133,7 @@ def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> Batch:
     """The exact receptive field of `nodes`: forward and gradient equal the full-batch ones."""
     whole = whole_graph(encoder, graph)
     hops, inputs = receptive_field([hop.operator for hop in whole.hops], nodes)
-    features = whole.features
-    picked = features.select(inputs) if isinstance(features, Csr) else features[inputs]
-    return Batch(picked, hops)
+    return Batch(whole.features[inputs], hops)
 
 
 def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
@@ -146,20 +154,8 @@ def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor) -> Rows:
     """`h_hat` itself, rows of `nodes`: what the statistics of a layer are made of."""
     reached = h
     for _ in range(layer.hops - 1):
-        reached = (
-            operator @ reached if isinstance(reached, Tensor) else sparse_product(operator, reached)
-        )
-    picked = h.select(nodes) if isinstance(h, Csr) else h[nodes]
+        reached = operator @ reached
     if layer.hops == 0:
-        return picked
-    last = operator.select(nodes)
-    reached = last @ reached if isinstance(reached, Tensor) else sparse_product(last, reached)
-    return _beside(picked, reached) if layer.own else reached
-
-
-def _beside(left: Rows, right: Rows) -> Rows:
-    if isinstance(left, Csr) and isinstance(right, Csr):
-        both = sp.hstack([left.to_scipy(), right.to_scipy()], format="csr")
-        return Csr.from_scipy(both, dtype=right.dtype).to(right.device)
-    assert isinstance(left, Tensor) and isinstance(right, Tensor)  # noqa: S101, PT018
-    return torch.cat([left, right], dim=1)
+        return h[nodes]
+    reached = operator[nodes] @ reached
+    return beside([h[nodes], reached]) if layer.own else reached

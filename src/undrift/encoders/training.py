@@ -152,7 +152,7 @@ class _Batches:
     def __init__(self, model: Encoder, graph: Graph, train: Tensor, size: int | None) -> None:
         self.model, self.graph, self.train = model, graph, train
         self.size = None if size is None or size >= train.numel() else size
-        self.full = batch_of(model, graph, train) if self.size is None else None
+        self.full = batch_of(model, graph, train).for_training() if self.size is None else None
 
     def epoch(self, generator: torch.Generator) -> Iterator[tuple[Tensor, Batch]]:
         if self.full is not None:

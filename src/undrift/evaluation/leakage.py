@@ -142,13 +142,13 @@ def task_prototype(
     if not bool(nodes.any()):
         raise InputError("a prototype needs at least one node; give a mask that is not empty")
     adjacency = graph.adjacency.to(dtype=torch.float64)
-    operator = normalise(adjacency, normalisation)
+    back = normalise(adjacency, normalisation).t()
     column = nodes.to(graph.device).double().unsqueeze(1) / int(nodes.sum())
     if normalisation == "symmetric":
         degrees = 1 + adjacency @ torch.ones_like(column)
         column = column * torch.where(degrees > 0, degrees.clamp(min=0).rsqrt(), 0.0)
     for _ in range(hops):
-        column = operator.transpose @ column
+        column = back @ column
     return _transposed_times(graph.features, column).flatten().cpu()
 
 
@@ -257,6 +257,6 @@ def _times(features: Tensor | Csr, right: Tensor) -> Tensor:
 def _transposed_times(features: Tensor | Csr, right: Tensor) -> Tensor:
     """X^T right in float64, without a float64 copy of a dense X."""
     if isinstance(features, Csr):
-        return features.to(dtype=torch.float64).transpose @ right
+        return features.double().t() @ right
     parts = zip(features.split(_ROWS), right.split(_ROWS), strict=True)
     return torch.stack([rows.double().T @ weights for rows, weights in parts]).sum(dim=0)

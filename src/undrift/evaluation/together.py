@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from undrift.errors import InputError
 from undrift.evaluation.loop import Grades, grade, with_accuracies
 from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
 from undrift.learners.base import Learner
-from undrift.sharing import sharing
+from undrift.sharing import Cache
 from undrift.streams.stream import TaskStream
-from undrift.typing import Progress, silent
+from undrift.typing import Progress, alone, silent
 
 __all__ = ["Outcome", "evaluate_together"]
 
@@ -32,7 +33,7 @@ def evaluate_together(
     splits: Sequence[Split] = ("val",),
     progress: Progress = silent,
 ) -> list[Outcome]:
-    """Grade many learners as `evaluate` grades each, sharing what `undrift.sharing` can.
+    """Grade many learners as `evaluate` grades each; they share a cache while they work.
 
     All observe task t before any observes task t + 1. A learner that fails is left out from
     there on and the others go on. Only the grades come out: time and memory of learners that
@@ -49,7 +50,7 @@ def evaluate_together(
     total = len(stream) * len(learners)
     for t in range(len(stream)):
         task, done = stream.task(t), t * len(learners)
-        with sharing():
+        with _sharing(learners):
             for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
                 progress("learn", done + k, total)
                 if outcome.error is None:
@@ -58,7 +59,7 @@ def evaluate_together(
                     except Exception as error:
                         outcome.error = error
         prepared = list(exams(stream, t, protocol, splits, built=built))
-        with sharing():
+        with _sharing(learners):
             for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
                 progress("grade", done + k, total)
                 if outcome.error is None:
@@ -66,3 +67,16 @@ def evaluate_together(
                     outcome.grades = with_accuracies(outcome.grades, accuracies, t)
     progress("grade", total, total)
     return outcomes
+
+
+@contextmanager
+def _sharing(learners: Sequence[Learner]) -> Iterator[None]:
+    """Inside, the learners have one cache; what it keeps goes with it."""
+    cache = Cache()
+    for learner in learners:
+        learner.once = cache
+    try:
+        yield
+    finally:
+        for learner in learners:
+            learner.once = alone

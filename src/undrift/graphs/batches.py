@@ -51,7 +51,7 @@ def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop,
         last = operators[-1]
         targets = row_index(nodes.to(last.device), last.shape[0], "node")
     for k in range(len(operators) - 1, -1, -1):
-        rows = operators[k].select(targets)
+        rows = operators[k][targets]
         sources = torch.unique(torch.cat([rows.indices.long(), targets]))
         columns = torch.searchsorted(sources, rows.indices.long())
         block = Csr(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, as_tensor
-from undrift.graphs.normalise import Normalisation, normalise
+from undrift.graphs.normalise import Operators
 from undrift.sparse import Csr, row_index
 
 __all__ = ["UNLABELLED", "Graph"]
 
 UNLABELLED = -1
+_MASKS = ("train", "val", "test")  # the names that PyG knows, without its `_mask`
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,8 @@ class Graph:
     has a row per receiver: `adjacency @ h` adds up what each node's neighbours send, so an edge
     `source -> target` stands at `[target, source]`. Self-loops are not stored: normalisation
     adds them. `labels` holds a class id per node, -1 where it is unknown, or is None.
+    `operator(kind, self_loops=True)` is the normalised adjacency, built once per graph and kept.
+    `masks` are boolean columns by name (`train`, `val`, `test`), where `with_masks` gave some.
 
     Build one with `from_arrays`, `from_scipy` or `from_pyg`. Dense float32 features are shared
     with the caller, everything else is copied.
@@ -40,8 +44,9 @@ class Graph:
     features: Tensor | Csr
     adjacency: Csr
     labels: Tensor | None = None
-    # no field of the constructor: what is derived is no part of a saved state
-    _operators: dict[tuple[str, bool], Csr] = field(default_factory=dict, init=False, repr=False)
+    # no fields of the constructor: neither is part of a saved state
+    operator: Operators = field(init=False, repr=False)
+    masks: Mapping[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         shape = tuple(self.features.shape)
@@ -71,6 +76,7 @@ class Graph:
                     f"label {int(self.labels.min())} is negative; use class ids from 0, and -1 "
                     "for an unknown label"
                 )
+        object.__setattr__(self, "operator", Operators(self.adjacency))
 
     def _check_devices(self) -> None:
         parts = {"adjacency": self.adjacency.device}
@@ -131,8 +137,15 @@ class Graph:
         """From a PyG `Data` (extra `undrift[pyg]`) with `x`, `edge_index` and, if known, `y`.
 
         An `edge_weight` is kept, and weights of duplicate edges add up; without one every edge
-        counts once. Nothing else is read: no `edge_attr`, no masks.
+        counts once. `train_mask`, `val_mask` and `test_mask` become `masks["train"]` and so on.
+        Nothing else is read: no `edge_attr`.
         """
+        masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
+        known = {name: mask for name, mask in masks.items() if mask is not None}
+        return cls._from_pyg(data).with_masks(**known)
+
+    @classmethod
+    def _from_pyg(cls, data: Any) -> Graph:
         x, edges = data.x, data.edge_index
         if x is None:
             raise InputError("this PyG Data has no node features `x`; set data.x first")
@@ -156,7 +169,8 @@ class Graph:
     def to_pyg(self) -> Any:
         """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse.
 
-        Weights become `edge_weight`; a graph without weights (all one) has none.
+        Weights become `edge_weight`; a graph without weights (all one) has none. Masks become
+        `train_mask` and so on.
         """
         try:
             from torch_geometric.data import Data
@@ -168,6 +182,8 @@ class Graph:
         edge_index = torch.from_numpy(np.stack([coo.col, coo.row]).astype(np.int64))
         x = self.features._torch if isinstance(self.features, Csr) else self.features
         data = Data(x=x, edge_index=edge_index.to(self.device), y=self.labels)
+        for name, mask in self.masks.items():
+            data[f"{name}_mask"] = mask
         if not bool((self.adjacency.values == 1).all()):
             data.edge_weight = self.adjacency.values.clone()  # in the order of the edges above
         return data
@@ -205,39 +221,50 @@ class Graph:
 
     # derived -----------------------------------------------------------------------------
 
-    def operator(self, kind: Normalisation = "symmetric", *, self_loops: bool = True) -> Csr:
-        """The normalised adjacency, built once per graph and kept."""
-        key = (kind, self_loops)
-        if key not in self._operators:
-            self._operators[key] = normalise(self.adjacency, kind, self_loops=self_loops)
-        return self._operators[key]
+    def labelled(self) -> Tensor:
+        """The labels of a graph that must have them."""
+        if self.labels is None:
+            raise InputError("this graph has no labels; give a class id per node, -1 if unknown")
+        return self.labels
+
+    def with_masks(self, **masks: Any) -> Graph:
+        """The same graph with these boolean masks over its nodes, one column per split.
+
+        >>> g = Graph.from_arrays(np.eye(2), []).with_masks(train=[True, False])
+        >>> g.masks["train"].tolist()
+        [True, False]
+        """
+        columns = {name: as_tensor(mask, f"the {name} mask") for name, mask in masks.items()}
+        for name, mask in columns.items():
+            if mask.dtype != torch.bool or mask.dim() == 0 or mask.shape[0] != self.num_nodes:
+                raise InputError(
+                    f"the {name} mask must be {self.num_nodes} booleans, one per node, not "
+                    f"{tuple(mask.shape)} of {mask.dtype}"
+                )
+        same = replace(self)
+        there = {name: mask.to(self.device) for name, mask in columns.items()}
+        object.__setattr__(same, "masks", there)
+        return same
 
     def subgraph(self, nodes: Any) -> Graph:
         """The induced subgraph of these nodes (indices or a boolean mask), in that order."""
         index = row_index(as_tensor(nodes, "nodes").to(self.device), self.num_nodes, "node")
         rows = index.cpu().numpy()
         block = self.adjacency.to_scipy()[rows][:, rows]
-        features = self.features
-        return Graph(
-            features.select(index) if isinstance(features, Csr) else features[index],
-            Csr.from_scipy(
-                block, dtype=self.adjacency.dtype, symmetric=self.adjacency.symmetric
-            ).to(self.device),
-            None if self.labels is None else self.labels[index],
+        adjacency = Csr.from_scipy(
+            block, dtype=self.adjacency.dtype, symmetric=self.adjacency.symmetric
         )
+        labels = None if self.labels is None else self.labels[index]
+        part = Graph(self.features[index], adjacency.to(self.device), labels)
+        return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device; itself when it is there already."""
         if self.device == torch.device(device):
             return self
-        moved = Graph(
-            self.features.to(device),
-            self.adjacency.to(device),
-            None if self.labels is None else self.labels.to(device),
-        )
-        for key, operator in self._operators.items():
-            moved._operators[key] = operator.to(device)
-        return moved
+        labels = None if self.labels is None else self.labels.to(device)
+        moved = Graph(self.features.to(device), self.adjacency.to(device), labels)
+        return moved.with_masks(**self.masks)
 
 
 def _check_finite(features: Tensor | Csr) -> None:
@@ -246,11 +273,9 @@ def _check_finite(features: Tensor | Csr) -> None:
     if bool(finite.all()):
         return
     first = int((~finite).flatten().nonzero()[0])
+    row, column = divmod(first, features.shape[1])
     if isinstance(features, Csr):
-        row = int(torch.searchsorted(features.indptr, first, right=True)) - 1
-        column = int(features.indices[first])
-    else:
-        row, column = divmod(first, features.shape[1])
+        row, column = int(features.row_of_entry()[first]), int(features.indices[first])
     raise InputError(
         f"features contain NaN or infinity, first at node {row}, column {column}; clean them "
         "(for example with numpy.nan_to_num) and try again"

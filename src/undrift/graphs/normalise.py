@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from undrift.errors import unknown_name
 from undrift.sparse import Csr
 
-__all__ = ["NORMALISATIONS", "Normalisation", "normalise"]
+__all__ = ["NORMALISATIONS", "Normalisation", "Operators", "normalise"]
 
 Normalisation = Literal["symmetric", "row", "sum"]
 NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
@@ -45,6 +45,24 @@ def normalise(adjacency: Csr, kind: Normalisation = "symmetric", *, self_loops: 
     return Csr.from_scipy(
         matrix, dtype=adjacency.dtype, symmetric=adjacency.symmetric and kind != "row"
     ).to(adjacency.device)
+
+
+class Operators:
+    """The normalised forms of one adjacency matrix: each is made when asked for, and kept.
+
+    Memory: the edges once more, and the nodes, for every kind asked for.
+    """
+
+    def __init__(self, adjacency: Csr) -> None:
+        self._adjacency = adjacency
+        self._made: dict[tuple[str, bool], Csr] = {}
+
+    def __call__(self, kind: Normalisation = "symmetric", *, self_loops: bool = True) -> Csr:
+        """`normalise` of the adjacency."""
+        if (kind, self_loops) not in self._made:
+            made = normalise(self._adjacency, kind, self_loops=self_loops)
+            self._made[kind, self_loops] = made
+        return self._made[kind, self_loops]
 
 
 def _power(degrees: np.ndarray, exponent: float) -> np.ndarray:

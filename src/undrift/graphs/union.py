@@ -8,7 +8,7 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs.graph import UNLABELLED, Graph
-from undrift.sparse import Csr
+from undrift.sparse import Csr, stacked
 
 __all__ = ["disjoint_union"]
 
@@ -31,15 +31,8 @@ def disjoint_union(first: Graph, second: Graph) -> Graph:
         dtype=first.adjacency.dtype,
         symmetric=first.adjacency.symmetric and second.adjacency.symmetric,
     )
-    return Graph(_stacked(first, second), adjacency.to(first.device), _labels(first, second))
-
-
-def _stacked(first: Graph, second: Graph) -> Tensor | Csr:
-    a, b = first.features, second.features
-    if not isinstance(a, Csr) and not isinstance(b, Csr):
-        return torch.cat([a, b])
-    rows = [f.to_scipy() if isinstance(f, Csr) else sp.csr_matrix(f.cpu().numpy()) for f in (a, b)]
-    return Csr.from_scipy(sp.vstack(rows), dtype=a.dtype).to(a.device)
+    features = stacked([first.features, second.features])
+    return Graph(features, adjacency.to(first.device), _labels(first, second))
 
 
 def _labels(first: Graph, second: Graph) -> Tensor | None:

@@ -17,10 +17,8 @@ from undrift.learners.parts.analytic.frozen_encoder import (
     base_encoder,
     embedded,
     targets_of,
-    training_labels,
 )
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.sharing import once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -82,9 +80,9 @@ class Acil(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> AcilLearned:
         before: AcilLearned | None = self.learned_
-        graph = task.graph.to(self.device)
+        graph = task.graph
         if before is None:
-            encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
+            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
             bank = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
             classes, tasks = task.classes, 1
         else:
@@ -93,9 +91,10 @@ class Acil(Learner):
         progress("classify", 0, 1)
         weights = None
         if self.balanced:
-            weights = balanced_rows(task, graph, "train", class_share(task, bank))
-        rows = self._training_rows(encoder, task, graph)
-        bank = bank.add(rows, targets_of(task, graph, classes), weights)
+            weights = balanced_rows(task, "train", class_share(task, bank), self.once)
+        rows = self._training_rows(encoder, task)
+        targets = targets_of(task, classes, self.once)
+        bank = bank.add(rows, targets, weights, self.once)
         classifier = bank.solve()
         progress("classify", 1, 1)
         return AcilLearned(classes, graph.num_features, tasks, encoder, bank, classifier)
@@ -103,12 +102,13 @@ class Acil(Learner):
     def _expansion(self) -> Expansion:
         return Expansion(self.backbone.architecture().width, self.alpha, self.seed)
 
-    def _training_rows(self, encoder: Encoder, task: Task, graph: Graph) -> Tensor:
-        train, _ = training_labels(task, graph)
-        expansion = self._expansion()
-        return once(
-            lambda: expansion(embedded(encoder, graph)[train]), "rows", encoder, graph, expansion
-        )
+    def _training_rows(self, encoder: Encoder, task: Task) -> Tensor:
+        expansion, once = self._expansion(), self.once
+
+        def make() -> Tensor:
+            return expansion(embedded(encoder, task.graph, task.train, once), once)
+
+        return once(make, "rows", encoder, task, expansion)
 
     def embed(self, graph: Graph) -> Tensor:
         """The frozen encoder's embeddings of every node: they never drift."""
@@ -120,6 +120,6 @@ class Acil(Learner):
         return self._scores_of(learned, graph, None)
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        rows = self._expansion()(embedded(learned.encoder, graph, nodes))
+        rows = self._expansion()(embedded(learned.encoder, graph, nodes, self.once), self.once)
         scores: Tensor = rows @ learned.classifier
         return scores

@@ -22,11 +22,11 @@ from undrift.learners.parts.analytic.class_balance import (
     class_share,
     nodes_that_count,
 )
-from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of, training_labels
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import Adapted, Merger, Origin, Settings
-from undrift.sharing import trained_once
+from undrift.sharing import drawn_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -112,16 +112,16 @@ class Adr(Learner):
         before: AdrLearned | None = self.learned_
         t = before.tasks if before else 0
         classes = (*(before.classes if before else ()), *task.classes)
-        graph = task.graph.to(self.device)
+        graph = task.graph
         generator = generator_for(self.seed, t)
         trained = adapt(self, before, task, graph, generator=generator, progress=progress)
         model = trained[1]
         progress("merge", 0, 1)
-        memory, merged = self._merge(before, trained, task, graph, generator)
+        memory, merged = self._merge(before, trained, task, generator)
         progress("classify", 0, 1)
-        weights = self._row_weights(before, task, graph, "train")
-        rows = self._classifier_rows(merged, task, graph, classes)
-        bank = self._bank(before).add(*rows, weights)
+        weights = self._row_weights(before, task, "train")
+        rows = self._classifier_rows(merged, task, classes)
+        bank = self._bank(before).add(*rows, weights, self.once)
         classifier = bank.solve()
         progress("classify", 1, 1)
         return AdrLearned(
@@ -153,7 +153,6 @@ class Adr(Learner):
         before: AdrLearned | None,
         trained: tuple[Model, Model],
         task: Task,
-        graph: Graph,
         generator: torch.Generator,
     ) -> tuple[Merger | None, Encoder]:
         """What the rule remembers with this task's encoder, and all encoders so far as one."""
@@ -163,28 +162,26 @@ class Adr(Learner):
             memory = before.memory if before else self._empty_memory(begun.encoder)
             if memory is None:
                 return None, model.encoder
-            chosen = nodes_that_count(task, graph, self.nodes)
-            weights = self._row_weights(before, task, graph, self.nodes)
-            adapted = Adapted(model.encoder, model.head, graph, chosen, generator, weights)
-            memory = memory.observe(adapted)
+            chosen = nodes_that_count(task, self.nodes, self.once)
+            weights = self._row_weights(before, task, self.nodes)
+            data = (task.graph, chosen, generator, weights, self.once)
+            memory = memory.observe(Adapted(model.encoder, model.head, *data))
             return memory, model.encoder.with_weights(memory.merge())
 
         rule = (self.merge, self.gamma, self.relative_gamma, self.solver, self.origin, self.nodes)
         memory = before.memory if before else None
         share = self._share(before, task) if self.balanced else None
-        return trained_once(merge, generator, "merge", rule, share, memory, model)
+        return drawn_once(self.once, merge, generator, "merge", rule, share, memory, model)
 
     def _share(self, before: AdrLearned | None, task: Task) -> float:
         """What a class weighs when classes are balanced."""
         return class_share(task, self._bank(before))
 
-    def _row_weights(
-        self, before: AdrLearned | None, task: Task, graph: Graph, nodes: Nodes
-    ) -> Tensor | None:
+    def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor | None:
         """The weights of the rows in a sum over these nodes; None counts each once."""
         if not self.balanced:
             return None
-        return balanced_rows(task, graph, nodes, self._share(before, task))
+        return balanced_rows(task, nodes, self._share(before, task), self.once)
 
     # stage 3: Analytic Classifier Reconstruction -----------------------------------------
 
@@ -203,12 +200,11 @@ class Adr(Learner):
         )
 
     def _classifier_rows(
-        self, merged: Encoder, task: Task, graph: Graph, classes: tuple[int, ...]
+        self, merged: Encoder, task: Task, classes: tuple[int, ...]
     ) -> tuple[Tensor, Tensor]:
         """H^B and Y of the task's training nodes (eqs. 8, 10)."""
-        train, _ = training_labels(task, graph)
-        expansion = self._expansion()
-        return expansion(embedded(merged, graph)[train]), targets_of(task, graph, classes)
+        h = embedded(merged, task.graph, task.train, self.once)
+        return self._expansion()(h, self.once), targets_of(task, classes, self.once)
 
     def embed(self, graph: Graph) -> Tensor:
         """The merged encoder's embeddings of every node: what must not drift."""
@@ -220,6 +216,6 @@ class Adr(Learner):
         return self._scores_of(learned, graph, None)
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        rows = self._expansion()(embedded(learned.merged, graph, nodes))
+        rows = self._expansion()(embedded(learned.merged, graph, nodes, self.once), self.once)
         scores: Tensor = rows @ learned.classifier
         return scores

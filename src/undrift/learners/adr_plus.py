@@ -32,13 +32,12 @@ from undrift.learners.parts.analytic.drift_compensation import (
     merge_layers,
     through,
 )
-from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of, training_labels
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Settings
-from undrift.sharing import once
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
 
 __all__ = ["AdrPlus", "AdrPlusLearned"]
 
@@ -137,13 +136,13 @@ class AdrPlus(Learner):
         before: AdrPlusLearned | None = self.learned_
         t = before.tasks if before else 0
         classes = (*(before.classes if before else ()), *task.classes)
-        graph = task.graph.to(self.device)
+        graph = task.graph
         generator = generator_for(self.seed, t)
         trained = adapt(self, before, task, graph, generator=generator, progress=progress)
         progress("merge", 0, 1)
-        memory, merged = self._merge(before, trained, task, graph, generator)
+        memory, merged = self._merge(before, trained, task, generator)
         progress("classify", 0, 1)
-        bank = self._grown_bank(before, merged, task, graph, classes)
+        bank = self._grown_bank(before, merged, task, classes)
         classifier = self._solved(bank, merged)
         progress("classify", 1, 1)
         return AdrPlusLearned(
@@ -165,34 +164,32 @@ class AdrPlus(Learner):
         before: AdrPlusLearned | None,
         trained: tuple[Model, Model],
         task: Task,
-        graph: Graph,
         generator: torch.Generator,
     ) -> tuple[Ham, Encoder]:
         begun, model = trained
         memory = before.memory if before else None
-        weights = self._ham_weights(before, task, graph)
+        weights = self._ham_weights(before, task)
         previous = before.merged if before else model.encoder
         toward = previous if self.ridge_prior == "previous" else None
 
         def merge() -> tuple[Ham, Encoder]:
-            chosen = nodes_that_count(task, graph, self.nodes)
+            chosen = nodes_that_count(task, self.nodes, self.once)
+            data = (task.graph, chosen, generator, weights, self.once)
             return merge_layers(
                 memory or Ham.empty(begun.encoder, Settings(self.gamma, solver=self.solver)),
-                Adapted(model.encoder, model.head, graph, chosen, generator, weights),
+                Adapted(model.encoder, model.head, *data),
                 inputs=self.inputs,
                 toward=toward,
             )
 
         rule = (self.gamma, self.solver, self.nodes, self.inputs)
-        return once(merge, "layered merge", rule, weights, toward, memory, model)
+        return self.once(merge, "layered merge", rule, weights, toward, memory, model)
 
-    def _ham_weights(
-        self, before: AdrPlusLearned | None, task: Task, graph: Graph
-    ) -> Tensor | None:
+    def _ham_weights(self, before: AdrPlusLearned | None, task: Task) -> Tensor | None:
         if self.balance != "both":
             return None
         share = class_share(task, self._bank(before))
-        return balanced_rows(task, graph, self.nodes, share)
+        return balanced_rows(task, self.nodes, share, self.once)
 
     # classifying -------------------------------------------------------------------------
 
@@ -210,24 +207,24 @@ class AdrPlus(Learner):
         before: AdrPlusLearned | None,
         merged: Encoder,
         task: Task,
-        graph: Graph,
         classes: tuple[int, ...],
     ) -> RidgeBank:
         """The classifier's sums, compensated for drift if asked for, and with this task's rows."""
-        balanced = self.balance != "none"
+        graph, balanced = task.graph, self.balance != "none"
         share = class_share(task, self._bank(before)) if balanced else 0.0
-        weights = balanced_rows(task, graph, "train", share) if balanced else None
+        weights = balanced_rows(task, "train", share, self.once) if balanced else None
         if self.compensation == "exact":
-            rows = entering_last(merged, graph, nodes_that_count(task, graph, "train"))
+            train = nodes_that_count(task, "train", self.once)
+            rows: Rows = entering_last(merged, graph, train)
         else:
-            train, _ = training_labels(task, graph)
-            rows = self._expansion()(embedded(merged, graph)[train])
+            h = embedded(merged, graph, task.train, self.once)
+            rows = self._expansion()(h, self.once)
         bank = before.bank if before else self._empty_bank(int(rows.shape[1]))
         if before and self.compensation in ("map", "anchored"):
             old, new = (self.embed_with(encoder, graph) for encoder in (before.merged, merged))
             still = bank.statistics if self.compensation == "anchored" else None
             bank = mapped(bank, drift_map(old, new, self.compensation_gamma, still=still))
-        return bank.add(rows, targets_of(task, graph, classes), weights)
+        return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
 
     def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
         if self.compensation == "exact":
@@ -237,8 +234,8 @@ class AdrPlus(Learner):
     def embed_with(self, encoder: Encoder, graph: Graph) -> Tensor:
         """What the classifier reads of a graph under some encoder, in float64."""
         if self.compensation == "exact":
-            return leaving_last(encoder, graph)
-        return self._expansion()(embedded(encoder, graph))
+            return leaving_last(encoder, graph, self.once)
+        return self._expansion()(embedded(encoder, graph, once=self.once), self.once)
 
     def embed(self, graph: Graph) -> Tensor:
         """The merged encoder's embeddings of every node: what must not drift."""

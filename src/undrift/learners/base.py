@@ -22,7 +22,7 @@ from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
 from undrift.streams.task import Task
-from undrift.typing import Progress, silent
+from undrift.typing import Once, Progress, alone, silent
 
 __all__ = ["Learned", "Learner", "Nodes"]
 
@@ -53,7 +53,9 @@ class Learner(ABC):
     the learner, and `_scores(learned, graph)` reads from it. This class does the rest: checks,
     the single assignment that makes `observe` all or nothing, prediction, state, clone.
 
-    `seed` is the only source of randomness. `device` is where tensors are computed.
+    `seed` is the only source of randomness. `device` is where tensors are computed. `once` is how
+    work is done that several learners have in common: `alone`, or in the cache that a search
+    hands to all of its learners (`evaluate_together`).
     """
 
     name: ClassVar[str]
@@ -69,6 +71,7 @@ class Learner(ABC):
     seed: int = 0
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
+    once: Once = field(default_factory=lambda: alone, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -99,7 +102,8 @@ class Learner(ABC):
     def observe(self, task: Task, *, progress: Progress = silent) -> Self:
         """Learn a task; afterwards its data may be deleted. A rejected task changes nothing."""
         self._check_task(task)
-        self.learned_ = self._learn(task, progress)
+        there = self.once(lambda: task.to(self.device), "task", task, self.device)
+        self.learned_ = self._learn(there, progress)
         return self
 
     def scores(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:

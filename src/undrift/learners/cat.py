@@ -17,9 +17,8 @@ from undrift.learners.base import check_positive
 from undrift.learners.parts.replay import edge_free
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import ModelLearner
-from undrift.sparse import Csr
 from undrift.streams.task import Task
-from undrift.typing import Progress, silent
+from undrift.typing import Progress, Rows, silent
 
 __all__ = [
     "Cat",
@@ -31,8 +30,6 @@ __all__ = [
     "random_encoder",
     "shares",
 ]
-
-Rows = Tensor | Csr
 
 
 @dataclass(frozen=True)
@@ -99,17 +96,15 @@ class Condensation:
         self, graph: Graph, train: Tensor, classes: tuple[int, ...], generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Random training nodes of every class: their features, made dense, and labels."""
-        assert graph.labels is not None  # noqa: S101  # a task has labels
-        members = [train[graph.labels[train] == c] for c in classes]
+        labels = graph.labelled()
+        members = [train[labels[train] == c] for c in classes]
         counts = [int(nodes.numel()) for nodes in members]
         chosen = []
         for nodes, share in zip(members, shares(counts, self.budget * len(classes)), strict=True):
             order = torch.randperm(nodes.numel(), generator=generator)[:share]
             chosen.append(nodes[order.to(nodes.device)])
         start = torch.cat(chosen)
-        features = graph.features
-        rows = features.select(start).to_dense() if isinstance(features, Csr) else features[start]
-        return rows, graph.labels[start]
+        return graph.features[start].to_dense(), labels[start]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +126,12 @@ class ClassMeans:
         cls, graph: Graph, train: Tensor, classes: tuple[int, ...], propagations: int
     ) -> ClassMeans:
         """The real side of a task, with A the symmetric operator with self-loops."""
-        assert graph.labels is not None  # noqa: S101  # a task has labels
-        features = graph.features
         hops, inputs = receptive_field([graph.operator()] * propagations, train)
-        rows: Rows = features.select(inputs) if isinstance(features, Csr) else features[inputs]
-        averages = _averages(graph.labels[train], classes, features.dtype)
-        if isinstance(rows, Csr):
-            return cls(rows, hops, averages)
-        return cls(_propagated(rows, hops), (), averages)
+        rows = graph.features[inputs]
+        averages = _averages(graph.labelled()[train], classes, rows.dtype)
+        if isinstance(rows, Tensor):
+            return cls(_propagated(rows, hops), (), averages)
+        return cls(rows, hops, averages)
 
     def __call__(self, weight: Tensor) -> Tensor:
         """The class means under this encoder, `[classes, width]`, without gradient."""
@@ -248,10 +241,10 @@ class Cat(ModelLearner):
         before: CatLearned | None = self.learned_
         t = before.tasks if before else 0
         generator = generator_for(self.seed, t)
-        graph = task.graph.to(self.device)
+        graph = task.graph
         condensed = self.condensation.condense(
             graph,
-            task.train.nonzero().flatten().to(graph.device),
+            task.train.nonzero().flatten(),
             task.classes,
             generator=generator,
             progress=progress,

@@ -15,7 +15,6 @@ from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.analytic.frozen_encoder import training_labels
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.distillation import distillation
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -153,9 +152,9 @@ class Dpcr(ModelLearner):
         graph, classes = training.graph, training.classes
         model = training.train(progress, self._loss(before, graph))
         progress("classify", 0, 1)
-        train, labels = training_labels(task, graph)
+        train = task.train
         embeddings = model.embed(graph)[train]
-        moments = ClassMoments.of(embeddings, labels, task.classes)
+        moments = ClassMoments.of(embeddings, task.labels[train], task.classes)
         if before:
             projection = shift_projection(before.model.embed(graph)[train], embeddings)
             moments = before.moments.moved(projection, self.tolerance).and_then(moments)

@@ -19,10 +19,8 @@ from undrift.learners.parts.analytic.frozen_encoder import (
     base_encoder,
     embedded,
     targets_of,
-    training_labels,
 )
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.sharing import once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -89,21 +87,21 @@ class DsAl(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> DsAlLearned:
         before: DsAlLearned | None = self.learned_
-        graph = task.graph.to(self.device)
+        graph = task.graph
         if before is None:
-            encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
+            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
             main = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
             second, classes, tasks = main, task.classes, 1
         else:
             encoder, main, second = before.encoder, before.main, before.compensation
             classes, tasks = (*before.classes, *task.classes), before.tasks + 1
         progress("classify", 0, 2)
-        active, tanh = self._training_rows(encoder, task, graph)
-        targets = targets_of(task, graph, classes)
+        active, tanh = self._training_rows(encoder, task)
+        targets = targets_of(task, classes, self.once)
         rows = None
         if self.balanced:
-            rows = balanced_rows(task, graph, "train", class_share(task, main))
-        main = main.add(active, targets, rows)
+            rows = balanced_rows(task, "train", class_share(task, main), self.once)
+        main = main.add(active, targets, rows, self.once)
         weights = main.solve()
         progress("classify", 1, 2)
         residual = targets - active @ weights
@@ -126,16 +124,15 @@ class DsAl(Learner):
         width = self.backbone.architecture().width
         return Expansion(width, self.alpha, self.seed, activation="identity")
 
-    def _training_rows(self, encoder: Encoder, task: Task, graph: Graph) -> tuple[Tensor, Tensor]:
+    def _training_rows(self, encoder: Encoder, task: Task) -> tuple[Tensor, Tensor]:
         """relu(Z) and tanh(Z) of the task's training nodes."""
-        train, _ = training_labels(task, graph)
-        expansion = self._expansion()
+        expansion, once = self._expansion(), self.once
 
         def make() -> tuple[Tensor, Tensor]:
-            z = expansion(embedded(encoder, graph)[train])
+            z = expansion(embedded(encoder, task.graph, task.train, once), once)
             return torch.relu(z), torch.tanh(z)
 
-        return once(make, "two streams", encoder, graph, expansion)
+        return once(make, "two streams", encoder, task, expansion)
 
     def embed(self, graph: Graph) -> Tensor:
         """The frozen encoder's embeddings of every node: they never drift."""
@@ -147,7 +144,7 @@ class DsAl(Learner):
         return self._scores_of(learned, graph, None)
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        z = self._expansion()(embedded(learned.encoder, graph, nodes))
+        z = self._expansion()(embedded(learned.encoder, graph, nodes, self.once), self.once)
         second: Tensor = torch.tanh(z) @ learned.compensation_weights
         scores: Tensor = torch.relu(z) @ learned.main_weights + self.compensation * second
         return scores

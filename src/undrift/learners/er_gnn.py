@@ -15,9 +15,9 @@ from undrift.learners.base import check_positive
 from undrift.learners.parts.replay import Buffer, replayed
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
-from undrift.sparse import Csr, sparse_product
+from undrift.sparse import Csr
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
 
 __all__ = [
     "SAMPLERS",
@@ -29,7 +29,6 @@ __all__ = [
     "select",
 ]
 
-Rows = Tensor | Csr
 Sampler = Literal["mf", "cm", "random"]
 SAMPLERS: tuple[str, ...] = ("mf", "cm", "random")
 _PAIRS = 2**23  # distances held at a time: 64 MB in float64
@@ -53,8 +52,7 @@ def select(
     Cost: `mf` one pass over the rows; `cm` all pairs of nodes of different classes, in chunks.
     """
     checked("sampler", Sampler, sampler)
-    assert graph.labels is not None  # noqa: S101  # a task has labels
-    labels = graph.labels[train]
+    labels, features = graph.labelled()[train], graph.features
     chosen = []
     for c in classes:
         members = train[labels == c]
@@ -62,9 +60,9 @@ def select(
         order = torch.randperm(members.numel(), generator=generator)
         members = members[order.to(members.device)]
         if sampler == "mf":
-            rank = distance_to_mean(_rows(graph, members))
+            rank = distance_to_mean(features[members])
         elif sampler == "cm":
-            rank = conflicts(_rows(graph, members), _rows(graph, train[labels != c]), distance)
+            rank = conflicts(features[members], features[train[labels != c]], distance)
         else:
             rank = torch.zeros(members.numel(), device=members.device)
         chosen.append(members[rank.argsort(stable=True)[:budget]])
@@ -79,12 +77,12 @@ def distance_to_mean(rows: Rows) -> Tensor:
     >>> distance_to_mean(torch.tensor([[0.0, 1.0], [0.0, 3.0], [0.0, 5.0]])).tolist()
     [4.0, 0.0, 4.0]
     """
-    x = rows.to(dtype=torch.float64)
+    x = rows.double()
     n = x.shape[0]
     if isinstance(x, Csr):  # |x|^2 - 2 x.m + |m|^2: the sparse rows are never made dense
         ones = torch.ones(n, 1, dtype=torch.float64, device=x.device)
-        mean = (x.transpose @ ones) / n
-        squared = _squared_norms(x) - 2 * (x @ mean).flatten() + mean.square().sum()
+        mean = (x.t() @ ones) / n
+        squared = x.square().sum(dim=1) - 2 * (x @ mean).flatten() + mean.square().sum()
     else:
         squared = (x - x.mean(dim=0)).square().sum(dim=1)
     return squared.clamp_min(0).float()
@@ -99,38 +97,19 @@ def conflicts(rows: Rows, others: Rows, distance: float) -> Tensor:
     >>> conflicts(torch.tensor([[0.0], [9.0]]), torch.tensor([[1.0], [2.0], [3.0]]), 2.5).tolist()
     [2, 0]
     """
-    a, b = rows.to(dtype=torch.float64), others.to(dtype=torch.float64)
+    a, b = rows.double(), others.double()
     n, m = a.shape[0], b.shape[0]
     counts = torch.zeros(n, dtype=torch.int64, device=a.device)
     if m == 0:
         return counts
-    size_a, size_b = _squared_norms(a), _squared_norms(b)
+    size_a, size_b, columns = a.square().sum(dim=1), b.square().sum(dim=1), b.t()
     step = max(1, _PAIRS // m)
     for start in range(0, n, step):
         stop = min(start + step, n)
-        squared = size_a[start:stop, None] + size_b - 2 * _inner(a, start, stop, b)
+        inner: Rows = a[start:stop] @ columns  # type: ignore[operator]  # both are of one kind
+        squared = size_a[start:stop, None] + size_b - 2 * inner.to_dense()
         counts[start:stop] = (squared < distance**2).sum(dim=1)
     return counts
-
-
-def _inner(a: Rows, start: int, stop: int, b: Rows) -> Tensor:
-    if isinstance(a, Csr) and isinstance(b, Csr):
-        return sparse_product(a.slice(start, stop), b.transpose).to_dense()
-    assert isinstance(a, Tensor) and isinstance(b, Tensor)  # noqa: S101, PT018  # of one graph
-    return a[start:stop] @ b.T
-
-
-def _squared_norms(rows: Rows) -> Tensor:
-    if isinstance(rows, Tensor):
-        return rows.square().sum(dim=1)
-    squares = Csr(rows.indptr, rows.indices, rows.values.square(), rows.shape)
-    ones = torch.ones(rows.shape[1], 1, dtype=rows.dtype, device=rows.device)
-    return (squares @ ones).flatten()
-
-
-def _rows(graph: Graph, nodes: Tensor) -> Rows:
-    features = graph.features
-    return features.select(nodes) if isinstance(features, Csr) else features[nodes]
 
 
 @dataclass(frozen=True, eq=False)

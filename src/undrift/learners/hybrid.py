@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.analytic.border import Border
-from undrift.analytic.gram import Rows
 from undrift.analytic.selection import Chosen, choose_by_validation
 from undrift.analytic.solve import solve
 from undrift.encoders.encoder import Encoder
@@ -23,7 +22,7 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation, PropagationLearned
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
 
 __all__ = ["Hybrid", "HybridLearned"]
 
@@ -150,7 +149,7 @@ class Hybrid(Learner):
         if before:
             encoder = before.encoder
         else:
-            encoder = base_encoder(self.backbone, task, graph, self.seed, progress)
+            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
         inside = self._propagation()
         classes = (*(before.classes if before else ()), *task.classes)
         validation = PerturbedValidation.of(task, graph, classes, self.seed)
@@ -210,7 +209,7 @@ class Hybrid(Learner):
         )
 
     def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self.scale * functional.normalize(embedded(encoder, graph), dim=1)
+        return self.scale * functional.normalize(embedded(encoder, graph, once=self.once), dim=1)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         graph = graph.to(self.device)

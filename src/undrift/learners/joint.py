@@ -61,7 +61,7 @@ class Joint(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> JointLearned:
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
-        everything = _together(before, task)
+        everything = _together(before, task.to("cpu"))
         graph = everything.graph.to(self.device)
         generator = generator_for(self.seed, t)
         model = self.backbone.train(

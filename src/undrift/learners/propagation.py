@@ -85,14 +85,8 @@ def label_association(task: Task, least_classes: int = 3) -> float:
 
 def _labelled_edges(task: Task) -> tuple[Tensor, Tensor]:
     """The classes at both ends of every edge between training nodes, in both directions."""
-    labels = task.graph.labels
-    assert labels is not None  # noqa: S101  # a task has labels
-    known = task.train.to(labels.device)
-    edges = task.graph.adjacency
-    receivers = torch.repeat_interleave(
-        torch.arange(edges.shape[0], device=edges.device), edges.indptr.diff().long()
-    )
-    senders = edges.indices.long()
+    labels, known, edges = task.labels, task.train, task.graph.adjacency
+    receivers, senders = edges.row_of_entry(), edges.indices.long()
     both = known[receivers] & known[senders]
     return labels[receivers[both]], labels[senders[both]]
 

@@ -56,7 +56,7 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
         h = features @ weight[first:]
     upstream, squares = torch.zeros_like(h), 0.0
     for start, stop in _blocks(operator.indptr, edges_at_once):
-        part = operator.slice(start, stop)
+        part = operator[start:stop]
         sources = part.indices.long()
         half, of_sources, of_targets = _block(h, sources, part.indptr, start)
         upstream.index_add_(0, sources, of_sources)

@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.gram import Rows
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import Adapted, Settings, nothing_added
-from undrift.sharing import once
+from undrift.typing import Once, Rows, alone
 
 __all__ = ["Ham", "regression"]
 
@@ -61,6 +59,7 @@ class Ham:
         trace: tuple[Rows, ...],
         weights: tuple[Tensor, ...],
         row_weights: Tensor | None = None,
+        once: Once = alone,
     ) -> Ham:
         """The bank after a task: `trace` is H_hat_k of its encoder, `weights` its W_k.
 
@@ -73,12 +72,13 @@ class Ham:
             )
         banks = []
         for bank, rows, weight in zip(self.banks, trace, weights, strict=True):
-            banks.append(bank.add(*regression(rows, weight), row_weights))
+            banks.append(bank.add(*regression(rows, weight, once), row_weights, once))
         return Ham(tuple(banks))
 
     def observe(self, adapted: Adapted) -> Ham:
         """The bank after the encoder of a task."""
-        return self.add(adapted.trace(), adapted.encoder.weights, adapted.row_weights)
+        weights, once = adapted.encoder.weights, adapted.once
+        return self.add(adapted.trace(), weights, adapted.row_weights, once)
 
     def merge(self) -> tuple[Tensor, ...]:
         """W_k^M of every layer (eq. 7), in float64."""
@@ -87,11 +87,11 @@ class Ham:
         return tuple(bank.solve() for bank in self.banks)
 
 
-def regression(rows: Rows, weight: Tensor) -> tuple[Rows, Tensor]:
+def regression(rows: Rows, weight: Tensor, once: Once = alone) -> tuple[Rows, Tensor]:
     """A layer's inputs H_hat and outputs H_hat W, in float64; shared side by side."""
 
     def make() -> tuple[Rows, Tensor]:
-        exact = rows.to(dtype=torch.float64)
+        exact = rows.double()
         return exact, exact @ weight.double()
 
     return once(make, "ham", rows, weight)

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import Solver
-from undrift.analytic.gram import Rows
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.sharing import once
+from undrift.typing import Once, Rows, alone
 
 __all__ = [
     "Adapted",
@@ -54,7 +53,8 @@ class Adapted:
 
     `nodes` are the indices of the nodes that count; `generator` is where a rule's noise must
     come from; `row_weights` says how much each of the nodes counts in a sum, None counts each
-    once. A rule reads what it needs and keeps none of it.
+    once. `once` is how work is done that other learners may share. A rule reads what it needs
+    and keeps none of it.
     """
 
     encoder: Encoder
@@ -63,16 +63,12 @@ class Adapted:
     nodes: Tensor
     generator: torch.Generator
     row_weights: Tensor | None = None
+    once: Once = alone
 
     def trace(self) -> tuple[Rows, ...]:
         """H_hat_k of every layer at the nodes that count: the inputs of its linear maps."""
-        return once(
-            lambda: self.encoder.trace(self.graph, self.nodes),
-            "trace",
-            self.encoder,
-            self.graph,
-            self.nodes,
-        )
+        inputs = (self.encoder, self.graph, self.nodes)
+        return self.once(lambda: self.encoder.trace(self.graph, self.nodes), "trace", *inputs)
 
 
 @runtime_checkable

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.factor import factorise
-from undrift.analytic.gram import Rows
 from undrift.analytic.solve import solve_with
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.average import merge_average
 from undrift.merging.merger import Adapted, Settings, check_layers, check_models, nothing_added
-from undrift.sparse import Csr
+from undrift.typing import Rows
 
 __all__ = ["OFF_DIAGONAL", "RegMean", "merge_regmean"]
 
@@ -160,16 +159,7 @@ def _plus_task(
         raise InputError("RegMean needs a layer's inputs at one node or more; none were given")
     share = torch.full((n,), memory.off_diagonal / n, dtype=torch.float64, device=rows.device)
     added = sums.add(rows, rows @ weight, share)
-    mean_squares = _column_squares(rows) / n
+    mean_squares = rows.square().sum(dim=0) / n  # the diagonal of rows^T rows
     diagonal = (1 - memory.off_diagonal) * mean_squares + _floor(mean_squares)
     added.gram.diagonal().add_(diagonal)  # `add` made this tensor; nobody else has it
     return replace(added, moment=added.moment + diagonal.unsqueeze(1) * weight)
-
-
-def _column_squares(rows: Rows) -> Tensor:
-    """The diagonal of `rows^T rows`."""
-    if not isinstance(rows, Csr):
-        return rows.square().sum(dim=0)
-    # on the CPU: a GPU adds in any order, and the same seed must give the same bits
-    columns, squares = rows.indices.long().cpu(), rows.values.square().cpu()
-    return torch.bincount(columns, weights=squares, minlength=rows.shape[1]).to(rows.device)

@@ -22,7 +22,7 @@ class Task:
     `test` are disjoint boolean masks over its nodes; without `val` or `test`, no node is in it.
     `classes` are the classes that arrive with the task, those of the training nodes where they
     are not given. Labels of test nodes are not in it (-1): a learner cannot look at what it does
-    not have.
+    not have. Without masks those of the graph count, which `Graph.from_pyg` keeps.
 
     >>> graph = Graph.from_arrays(torch.eye(3), [[0], [1]], labels=[4, 2, -1])
     >>> Task(graph, train=torch.tensor([True, True, False])).classes
@@ -38,22 +38,38 @@ class Task:
     def __init__(
         self,
         graph: Graph,
-        train: Tensor,
+        train: Tensor | None = None,
         val: Tensor | None = None,
         test: Tensor | None = None,
         classes: Iterable[int] | None = None,
     ) -> None:
         nowhere = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-        masks = {"train": train, "val": nowhere if val is None else val}
-        masks["test"] = nowhere if test is None else test
+        given = {"train": train, "val": val, "test": test}
+        if train is None and val is None and test is None:
+            given = {name: graph.masks.get(name) for name in given}
+        masks = {name: nowhere if mask is None else mask for name, mask in given.items()}
         _check_masks(masks, graph.num_nodes)
         if graph.labels is None:
             raise InputError("a task's graph needs labels for its training nodes")
         if classes is None:
-            classes = [c for c in graph.labels[train].unique().tolist() if c >= 0]
-        _check_classes(tuple(classes), graph.labels[train], graph.labels[masks["val"]])
+            classes = [c for c in graph.labels[masks["train"]].unique().tolist() if c >= 0]
+        known = (graph.labels[masks[name]] for name in ("train", "val"))
+        _check_classes(tuple(classes), *known)
         for name, value in {"graph": graph, **masks, "classes": tuple(classes)}.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def labels(self) -> Tensor:
+        """A class id per node, -1 where it is unknown."""
+        return self.graph.labelled()
+
+    def to(self, device: torch.device | str) -> Task:
+        """The same task on another device; itself when it is there already."""
+        graph = self.graph.to(device)
+        if graph is self.graph and self.train.device == graph.device:
+            return self
+        train, val, test = (mask.to(graph.device) for mask in (self.train, self.val, self.test))
+        return Task(graph, train, val, test, self.classes)
 
 
 def _check_masks(masks: Mapping[str, Tensor], n: int) -> None:

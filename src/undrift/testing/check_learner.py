@@ -16,7 +16,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
-from undrift.sparse import Csr
 from undrift.storage.state import State
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -173,7 +172,7 @@ def check_keeps_examples(learner: Learner) -> None:
 
 def _holds_a_node(state: State, stream: TaskStream) -> bool:
     features = stream.graph.features
-    nodes = features.to_dense() if isinstance(features, Csr) else features
+    nodes = features.to_dense()
     for tensor in state.tensors.values():
         if tensor.dim() != 2 or tensor.shape[1] != nodes.shape[1] or not tensor.numel():
             continue
@@ -211,8 +210,7 @@ def check_rejected_task(learner: Learner) -> None:
 
 
 def _narrower(task: Task) -> Task:
-    features = task.graph.features
-    dense: Tensor = features.to_dense() if isinstance(features, Csr) else features
+    dense = task.graph.features.to_dense()
     graph = Graph(dense[:, :-1].contiguous(), task.graph.adjacency, task.graph.labels)
     return Task(graph, task.train, task.val, task.test, task.classes)
 
@@ -237,7 +235,7 @@ def check_sparse_features(learner: Learner) -> None:
     """Sparse and dense forms of the same features give the same result up to rounding."""
     sparse = tiny_stream(sparse=True)
     features = sparse.graph.features
-    assert isinstance(features, Csr)
+    assert not isinstance(features, Tensor)
     same = Graph(features.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
     dense = TaskStream.from_graph(same, base=2, increment=2, seed=0)
     one = _taught(learner, sparse).scores(sparse.graph)

@@ -127,7 +127,7 @@ def _check_features(stream: TaskStream, nodes: Tensor, task: Task, where: str) -
     if isinstance(full, Csr) and isinstance(part, Csr):
         same = (full.to_scipy()[nodes.cpu().numpy()] != part.to_scipy()).nnz == 0
     else:
-        same = torch.equal(_dense(full)[nodes], _dense(part))
+        same = torch.equal(full.to_dense()[nodes], part.to_dense())
     assert same, f"the features of {where} are not those of the graph at its nodes"
 
 
@@ -154,7 +154,3 @@ def _labels(stream: TaskStream) -> Tensor:
     labels = stream.graph.labels
     assert labels is not None, "the stream's graph has no labels"
     return labels
-
-
-def _dense(features: Tensor | Csr) -> Tensor:
-    return features.to_dense() if isinstance(features, Csr) else features

@@ -65,10 +65,7 @@ class Buffer:
     @classmethod
     def of(cls, graph: Graph, nodes: Tensor, budget: int) -> Buffer:
         """The buffer that holds these nodes (indices) of a labelled graph."""
-        assert graph.labels is not None  # noqa: S101  # a task has labels
-        features = graph.features
-        rows = features.select(nodes) if isinstance(features, Csr) else features[nodes]
-        return cls(edge_free(rows, graph.labels[nodes]), budget)
+        return cls(edge_free(graph.features[nodes], graph.labelled()[nodes]), budget)
 
     def add(self, other: Buffer) -> Buffer:
         """Both buffers' nodes in one, this one's first, under this one's budget."""
@@ -86,7 +83,7 @@ def replayed(
     the architecture and the device; its weights are not read. Cost: one more forward and
     backward pass over |B| nodes per step.
     """
-    batch = whole_graph(model.encoder, buffer.graph)
+    batch = whole_graph(model.encoder, buffer.graph).for_training()
     columns = columns_of(buffer.graph, classes)
     weights: Tensor | None = None
     if class_weighted:

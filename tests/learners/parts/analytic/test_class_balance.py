@@ -14,7 +14,6 @@ from undrift.learners.parts.analytic.class_balance import (
     class_share,
     nodes_that_count,
 )
-from undrift.learners.parts.analytic.frozen_encoder import training_labels
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.streams.thin import thin
@@ -43,8 +42,8 @@ def test_incremental_equals_the_joint_balanced_ridge(
     for t in order:
         task = stream.task(t)
         classes = (*classes, *task.classes)
-        train, known = training_labels(task, task.graph)
-        weights = balanced_rows(task, task.graph, "train", class_share(task, bank))
+        train, known = task.train, task.labels[task.train]
+        weights = balanced_rows(task, "train", class_share(task, bank))
         rows = torch.as_tensor(task.graph.features)[train].double()
         bank = bank.add(rows, one_hot(known, classes), weights)
         features.append(rows)
@@ -62,8 +61,8 @@ def test_every_class_weighs_the_same_and_the_first_task_as_much_as_before() -> N
     bank = RidgeBank.empty(12, 1.0)
     totals = []
     for task in stream:
-        train, known = training_labels(task, task.graph)
-        weights = balanced_rows(task, task.graph, "train", class_share(task, bank))
+        train, known = task.train, task.labels[task.train]
+        weights = balanced_rows(task, "train", class_share(task, bank))
         totals += [float(weights[known == c].sum()) for c in task.classes]
         classes = tuple(range(len(totals)))
         rows = torch.as_tensor(task.graph.features)[train].double()
@@ -75,7 +74,7 @@ def test_every_class_weighs_the_same_and_the_first_task_as_much_as_before() -> N
 
 def test_all_nodes_of_a_task_share_the_weight_of_its_classes() -> None:
     task = skewed().task(1)
-    weights = balanced_rows(task, task.graph, "all", 5.0)
+    weights = balanced_rows(task, "all", 5.0)
     assert weights.shape == (task.graph.num_nodes,)
     assert float(weights.sum()) == pytest.approx(5.0 * len(task.classes))
     assert len(weights.unique()) == 1
@@ -89,15 +88,15 @@ def test_a_class_of_one_training_node_weighs_as_much_as_the_others() -> None:
     train[lonely] = True
     rest = ~train
     task = Task(graph, train, torch.zeros_like(rest), rest, (0, 1))
-    weights = balanced_rows(task, graph, "train", 4.0)
-    _, known = training_labels(task, graph)
+    weights = balanced_rows(task, "train", 4.0)
+    known = task.labels[task.train]
     assert weights[known == 1].tolist() == [4.0]
     assert float(weights[known == 0].sum()) == pytest.approx(4.0)
 
 
 def test_the_training_nodes_or_all() -> None:
     task = tiny_stream().task(1)
-    train = nodes_that_count(task, task.graph, "train")
+    train = nodes_that_count(task, "train")
     assert train.tolist() == [i for i, inside in enumerate(task.train.tolist()) if inside]
-    everyone = nodes_that_count(task, task.graph, "all")
+    everyone = nodes_that_count(task, "all")
     assert torch.equal(everyone, torch.arange(task.graph.num_nodes))

@@ -9,7 +9,7 @@ import torch
 
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.bank import PerturbedValidation, add_random_edges
-from undrift.learners.parts.propagation.feature_map import FeatureMap, dense
+from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.learners.parts.propagation.propagated import Propagated
 from undrift.testing.graphs import noisy_stream, tiny_stream
 
@@ -71,4 +71,4 @@ def test_rows_are_those_of_the_nodes_in_every_graph() -> None:
     validation = PerturbedValidation.of(task, task.graph, task.classes, seed=0)
     features = FeatureMap(Propagated())
     for graph, part in zip(validation.graphs, validation.rows(features), strict=True):
-        assert torch.equal(dense(part), dense(features.plain(graph, validation.nodes)))
+        assert torch.equal(part.to_dense(), features.plain(graph, validation.nodes).to_dense())

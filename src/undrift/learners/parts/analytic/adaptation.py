@@ -11,9 +11,9 @@ from undrift.encoders.head import Head
 from undrift.graphs import Graph
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.model_learner import base_training
-from undrift.sharing import trained_once
+from undrift.sharing import drawn_once
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Once, Progress
 
 __all__ = ["Logits", "Start", "adapt", "next_start"]
 
@@ -30,7 +30,7 @@ class _Adapts(Protocol):
     backbone: Backbone
     start: Start
     logits: Logits
-    device: str
+    once: Once
 
 
 class _Knows(Protocol):
@@ -78,9 +78,9 @@ def adapt(
             phase="adapt",
         )
 
-    inputs = (*base_training(learner.backbone, task, learner.device), classes, t > 0)
+    inputs = (*base_training(learner.backbone, task), classes, t > 0)
     origin = (started, before.head if before else None)
-    return trained_once(train, generator, "adapt", *inputs, *origin)
+    return drawn_once(learner.once, train, generator, "adapt", *inputs, *origin)
 
 
 def _started(learner: _Adapts, before: _Knows | None) -> Encoder | None:

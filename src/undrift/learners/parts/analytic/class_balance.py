@@ -12,24 +12,18 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.graphs import Graph
-from undrift.learners.parts.analytic.frozen_encoder import training_labels
-from undrift.sharing import once
 from undrift.streams.task import Task
+from undrift.typing import Once, alone
 
 __all__ = ["Nodes", "balanced_rows", "class_share", "nodes_that_count"]
 
 Nodes = Literal["train", "all"]
 
 
-def nodes_that_count(task: Task, graph: Graph, nodes: Nodes) -> Tensor:
-    """Their indices, on the graph's device; shared side by side."""
-
-    def make() -> Tensor:
-        mask = task.train if nodes == "train" else torch.ones_like(task.train)
-        return mask.nonzero().flatten().to(graph.device)
-
-    return once(make, "nodes that count", task.graph, nodes, str(graph.device))
+def nodes_that_count(task: Task, nodes: Nodes, once: Once = alone) -> Tensor:
+    """Their indices; shared side by side."""
+    mask = task.train if nodes == "train" else torch.ones_like(task.train)
+    return once(lambda: mask.nonzero().flatten(), "nodes that count", task, nodes)
 
 
 def class_share(task: Task, bank: RidgeBank) -> float:
@@ -46,24 +40,24 @@ def class_share(task: Task, bank: RidgeBank) -> float:
     return seen.energy / seen.outputs
 
 
-def balanced_rows(task: Task, graph: Graph, nodes: Nodes, share: float) -> Tensor:
+def balanced_rows(task: Task, nodes: Nodes, share: float, once: Once = alone) -> Tensor:
     """A weight per row of a sum over these nodes of the task, in float64; shared side by side.
 
     Training nodes of class c weigh `share / n_c` each. `all` nodes have no labels to go by: they
     weigh the same, and together as much as the task's classes.
     """
     make = _by_class if nodes == "train" else _by_task
-    where = (task.graph, nodes, share, str(graph.device))
-    return once(lambda: make(task, graph, share), "balanced rows", *where)
+    return once(lambda: make(task, share), "balanced rows", task, nodes, share)
 
 
-def _by_class(task: Task, graph: Graph, share: float) -> Tensor:
-    _, labels = training_labels(task, graph)
+def _by_class(task: Task, share: float) -> Tensor:
+    labels = task.labels[task.train]
     _, where, sizes = labels.unique(return_inverse=True, return_counts=True)
     weights: Tensor = (share / sizes.double())[where]
     return weights
 
 
-def _by_task(task: Task, graph: Graph, share: float) -> Tensor:
+def _by_task(task: Task, share: float) -> Tensor:
+    graph = task.graph
     each = share * len(task.classes) / graph.num_nodes
     return torch.full((graph.num_nodes,), each, dtype=torch.float64, device=graph.device)

@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.gram import Rows
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, aggregate, linear, whole_graph
 from undrift.graphs import Graph
 from undrift.merging.ham import Ham, regression
 from undrift.merging.merger import Adapted
-from undrift.sharing import once
+from undrift.typing import Once, Rows, alone
 
 __all__ = [
     "Inputs",
@@ -69,7 +68,7 @@ def entering_last(encoder: Encoder, graph: Graph, nodes: Tensor) -> Rows:
         return aggregate(encoder.layers[-1], operator, _below_last(encoder, graph), nodes)
 
 
-def leaving_last(encoder: Encoder, graph: Graph) -> Tensor:
+def leaving_last(encoder: Encoder, graph: Graph, once: Once = alone) -> Tensor:
     """`H_hat W` of the last layer at every node, in float64; shared side by side."""
 
     def make() -> Tensor:
@@ -85,14 +84,7 @@ def leaving_last(encoder: Encoder, graph: Graph) -> Tensor:
 
 def _below_last(encoder: Encoder, graph: Graph) -> Rows:
     """The outputs of all layers but the last, with their activations, at every node."""
-    batch = whole_graph(encoder, graph)
-    h: Rows = batch.features
-    at = 0
-    for layer, weight in list(zip(encoder.layers, encoder.weights, strict=True))[:-1]:
-        z = linear(layer, batch.hops[at : at + layer.hops], h, weight)
-        at += layer.hops
-        h = torch.relu(z) if layer.activate else z
-    return h
+    return encoder.forward_to(len(encoder.weights) - 1, whole_graph(encoder, graph))
 
 
 Inputs = Literal["own", "merged"]
@@ -116,10 +108,10 @@ def merge_layers(
     merged: list[Tensor] = []
     banks = []
     for k, (bank, weight) in enumerate(zip(memory.banks, own.weights, strict=True)):
-        rows, targets = regression(adapted.trace()[k], weight)
+        rows, targets = regression(adapted.trace()[k], weight, adapted.once)
         if inputs == "merged" and k > 0:
             rows = _under(own, tuple(merged), adapted)[k].to(dtype=targets.dtype)
-        grown = bank.add(rows, targets, adapted.row_weights)
+        grown = bank.add(rows, targets, adapted.row_weights, adapted.once)
         prior = None if toward is None else toward.weights[k].double()
         banks.append(grown)
         merged.append(grown.solve(prior=prior))

@@ -9,24 +9,24 @@ from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import base_training
-from undrift.sharing import once, trained_once
+from undrift.sharing import drawn_once
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Once, Progress, alone
 
-__all__ = ["base_encoder", "embedded", "targets_of", "training_labels"]
+__all__ = ["base_encoder", "embedded", "targets_of"]
 
 
 def base_encoder(
-    backbone: Backbone, task: Task, graph: Graph, seed: int, progress: Progress
+    backbone: Backbone, task: Task, seed: int, progress: Progress, once: Once = alone
 ) -> Encoder:
     """The encoder after training on the base task; its head is thrown away."""
     generator = generator_for(seed, 0)
-    model = backbone.model_for(graph, len(task.classes), generator)
+    model = backbone.model_for(task.graph, len(task.classes), generator)
 
     def train() -> Model:
         return backbone.train(
             model,
-            graph,
+            task.graph,
             task,
             task.classes,
             t=0,
@@ -35,27 +35,18 @@ def base_encoder(
             phase="train",
         )
 
-    inputs = base_training(backbone, task, str(graph.device))
-    return trained_once(train, generator, *inputs).encoder
+    return drawn_once(once, train, generator, *base_training(backbone, task)).encoder
 
 
-def training_labels(task: Task, graph: Graph) -> tuple[Tensor, Tensor]:
-    """The mask of the training nodes on the graph's device, and their labels."""
-    assert graph.labels is not None  # noqa: S101  # a task has labels
-    train = task.train.to(graph.device)
-    return train, graph.labels[train]
-
-
-def embedded(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+def embedded(
+    encoder: Encoder, graph: Graph, nodes: Tensor | None = None, once: Once = alone
+) -> Tensor:
     """Embeddings of every node, or of some, in float64; shared by learners side by side."""
     h = once(lambda: encoder.embed(graph).double(), "embedded", encoder, graph)
     return h if nodes is None else h[nodes.to(h.device)]
 
 
-def targets_of(task: Task, graph: Graph, classes: tuple[int, ...]) -> Tensor:
+def targets_of(task: Task, classes: tuple[int, ...], once: Once = alone) -> Tensor:
     """Y of the task's training nodes, with a column per class; shared side by side."""
-
-    def make() -> Tensor:
-        return one_hot(training_labels(task, graph)[1], classes)
-
-    return once(make, "targets", task.graph, classes, str(graph.device))
+    labels = task.labels[task.train]
+    return once(lambda: one_hot(labels, classes), "targets", task, classes)

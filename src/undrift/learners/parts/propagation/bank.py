@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.analytic.selection import (
     FIRST_GAMMA,
     Chosen,
@@ -22,6 +21,7 @@ from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
+from undrift.typing import Rows
 
 __all__ = ["Bank", "PerturbedValidation", "Samples", "TaskRows", "add_random_edges", "updated_bank"]
 
@@ -111,11 +111,10 @@ class PerturbedValidation:
         cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int
     ) -> PerturbedValidation:
         """Of a task; `graph` is its graph on the device that is computed on."""
-        assert graph.labels is not None  # noqa: S101  # a task has labels
         nodes = task.val.to(graph.device).nonzero().flatten()
         shares = _RANDOM_EDGES if nodes.numel() else ()
         perturbed = (add_random_edges(graph, share, seed) for share in shares)
-        return cls((graph, *perturbed), nodes, one_hot(graph.labels[nodes], classes))
+        return cls((graph, *perturbed), nodes, one_hot(graph.labelled()[nodes], classes))
 
     def rows(self, feature_map: FeatureMap) -> list[Rows]:
         """The rows of the nodes in each graph, before Fourier features."""

@@ -10,21 +10,21 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.fourier import Fourier
-from undrift.analytic.gram import Rows, chunks
+from undrift.analytic.gram import chunks
 from undrift.analytic.sketch import Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.propagated import Propagated, beside, times
-from undrift.sparse import Csr
+from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
+from undrift.typing import Rows
 
 __all__ = [
     "STRUCTURE",
     "FeatureMap",
     "Sample",
     "check_widths",
-    "dense",
     "samples_of",
     "structural_columns",
 ]
@@ -83,7 +83,7 @@ class FeatureMap:
         fourier = self.fourier_of(rows.shape[1])
         if fourier is None:
             return rows
-        return torch.cat([dense(rows), fourier(rows)], dim=1)
+        return torch.cat([rows.double().to_dense(), fourier(rows)], dim=1)
 
     def pieces(self, rows: Rows, budget_mb: float = 256) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""
@@ -111,7 +111,8 @@ class FeatureMap:
 
     def scored(self, rows: Rows, weights: Tensor) -> Tensor:
         """`Z W` of plain rows."""
-        return torch.cat([times(part, weights) for _, part in self.pieces(rows, 64)])
+        parts = (part for _, part in self.pieces(rows, 64))
+        return torch.cat([part.to(dtype=weights.dtype) @ weights for part in parts])
 
     def sketch_of(self, num_features: int) -> Sketch | None:
         """The sketch of features of so many columns; None where they are few enough."""
@@ -139,18 +140,13 @@ def samples_of(
 
     `balanced`: each class weighs one, so gamma should be relative.
     """
-    assert graph.labels is not None  # noqa: S101  # a task has labels
+    labels = graph.labelled()
     train, val = (mask.to(graph.device).nonzero().flatten() for mask in (task.train, task.val))
     rows = feature_map.plain(graph, torch.cat([train, val]))
     m = train.numel()
-    first, second = (
-        (rows.slice(0, m), rows.slice(m, rows.shape[0]))
-        if isinstance(rows, Csr)
-        else (rows[:m], rows[m:])
-    )
     return (
-        _sample(first, graph.labels[train], classes, balanced),
-        _sample(second, graph.labels[val], classes, balanced),
+        _sample(rows[:m], labels[train], classes, balanced),
+        _sample(rows[m:], labels[val], classes, balanced),
     )
 
 
@@ -166,11 +162,6 @@ def _sample(rows: Rows, labels: Tensor, classes: tuple[int, ...], balanced: bool
     targets = one_hot(labels, classes)
     weights = targets @ targets.sum(dim=0).clamp(min=1).reciprocal() if balanced else None
     return Sample(rows, targets, weights)
-
-
-def dense(rows: Rows) -> Tensor:
-    """The rows as a dense matrix in float64."""
-    return rows.to_dense(torch.float64) if isinstance(rows, Csr) else rows.double()
 
 
 STRUCTURE = 3
@@ -192,9 +183,8 @@ def structural_columns(graph: Graph) -> Tensor:
     """
     edges = graph.adjacency
     degree = edges.indptr.diff().double()
-    receivers = torch.repeat_interleave(
-        torch.arange(graph.num_nodes, device=graph.device), edges.indptr.diff().long()
+    around = torch.zeros_like(degree).index_add(
+        0, edges.row_of_entry(), degree[edges.indices.long()]
     )
-    around = torch.zeros_like(degree).index_add(0, receivers, degree[edges.indices.long()])
     columns = torch.stack([degree, around / degree.clamp(min=1), around], dim=1)
     return _SCALE * columns.log1p()

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import Rows
 from undrift.analytic.sketch import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
-from undrift.sparse import Csr, sparse_product
+from undrift.sparse import Csr, beside, plus
+from undrift.typing import Rows
 
-__all__ = ["Mix", "Propagated", "beside", "effective_feature_count", "row_normalised", "times"]
+__all__ = ["Mix", "Propagated", "effective_feature_count", "row_normalised"]
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense
@@ -115,14 +114,14 @@ class Propagated:
         held = row_normalised(graph.features)
         if sketch is not None:
             held = sketch(held)
-        blocks: list[Rows] = [_picked(held, nodes, weights[0])]
+        blocks: list[Rows] = [_weighted(held[nodes], weights[0][nodes])]
         for k in range(1, len(weights)):
             held = _stepped(operator, _dense_if_full(held), reach[k])
-            part = _picked(held, nodes, weights[k])
+            part = _weighted(held[nodes], weights[k][nodes])
             if self.blocks > 1:
                 blocks.append(part)
             else:
-                blocks[0] = _sum(blocks[0], part)
+                blocks[0] = plus(blocks[0], part)
         return row_normalised(blocks[0] if len(blocks) == 1 else beside(blocks))
 
     def spread(self, graph: Graph, weights: Tensor, sketch: Sketch | None = None) -> Tensor:
@@ -141,7 +140,7 @@ class Propagated:
         lifted = _distinct(blocks)
         if sketch is not None:
             lifted = [sketch.lift(block) for block in lifted]
-        held = [times(features, block) for block in lifted]
+        held = [features.to(dtype=block.dtype) @ block for block in lifted]
         for k, diagonal in enumerate(diagonals):
             mine = held[k if len(held) > 1 else 0]
             total += diagonal.unsqueeze(1) * mine
@@ -163,7 +162,7 @@ class Propagated:
         for k in range(len(weights) - 1, 0, -1):
             here = through | (wanted & (weights[k] > 0))
             reach[k] = here.nonzero().flatten()
-            senders = self._operator(graph).select(reach[k]).indices.long()
+            senders = self._operator(graph)[reach[k]].indices.long()
             through = torch.zeros_like(wanted)
             through[senders] = True
         return reach
@@ -187,29 +186,17 @@ def row_normalised(rows: Rows) -> Rows:
     """Rows of length one (Euclid); rows of zeros stay."""
     _, square = _row_sums(rows)
     scale = torch.where(square > 0, square, 1.0).rsqrt()
-    return _scaled(rows, scale)
+    return _weighted(rows, scale)
 
 
 def _row_sums(rows: Rows) -> tuple[Tensor, Tensor]:
     """Sums of the absolute values and of the squares of every row, in float64."""
-    if not isinstance(rows, Csr):
-        return rows.double().abs().sum(dim=1), rows.double().square().sum(dim=1)
-    where = _row_of_entry(rows)
-    empty = torch.zeros(rows.shape[0], dtype=torch.float64, device=rows.device)
-    values = rows.values.double()
-    return empty.index_add(0, where, values.abs()), empty.index_add(0, where, values.square())
+    exact = rows.double()
+    return exact.abs().sum(dim=1), exact.square().sum(dim=1)
 
 
-def _row_of_entry(rows: Csr) -> Tensor:
-    index = torch.arange(rows.shape[0], device=rows.device)
-    return torch.repeat_interleave(index, rows.indptr.diff().long())
-
-
-def _scaled(rows: Rows, scale: Tensor) -> Rows:
-    if not isinstance(rows, Csr):
-        return rows * scale.unsqueeze(1).to(rows)
-    values = rows.values * scale.to(rows.values)[_row_of_entry(rows)]
-    return Csr(rows.indptr, rows.indices, values, rows.shape)
+def _weighted(rows: Rows, weights: Tensor) -> Rows:
+    return rows * weights.unsqueeze(1).to(rows.dtype)
 
 
 def _links(graph: Graph) -> Csr:
@@ -222,52 +209,19 @@ def _links(graph: Graph) -> Csr:
 def _stepped(operator: Csr, held: Rows, nodes: Tensor) -> Rows:
     """One more hop at these nodes; the other rows become zeros, which are not read."""
     n = operator.shape[0]
-    part = operator.select(nodes)
+    part = operator[nodes]
     lengths = torch.zeros(n, dtype=part.indptr.dtype, device=part.device)
     lengths[nodes] = part.indptr.diff()
     start = torch.zeros(1, dtype=part.indptr.dtype, device=part.device)
     pointers = torch.cat([start, lengths.cumsum(0, dtype=part.indptr.dtype)])
     thinned = Csr(pointers, part.indices, part.values, operator.shape)
-    if isinstance(held, Csr):
-        return sparse_product(thinned, held)
     return thinned.to(dtype=held.dtype) @ held
-
-
-def _picked(rows: Rows, nodes: Tensor, weights: Tensor) -> Rows:
-    chosen = rows.select(nodes) if isinstance(rows, Csr) else rows[nodes]
-    return _scaled(chosen, weights[nodes])
-
-
-def _sum(a: Rows, b: Rows) -> Rows:
-    if isinstance(a, Csr) and isinstance(b, Csr):
-        return Csr.from_scipy(a.to_scipy() + b.to_scipy(), dtype=a.dtype).to(a.device)
-    return _dense(a) + _dense(b)
-
-
-def beside(parts: Sequence[Rows]) -> Rows:
-    """Columns side by side; sparse where every part is."""
-    if not all(isinstance(part, Csr) for part in parts):
-        return torch.cat([_dense(part) for part in parts], dim=1)
-    sparse = [part for part in parts if isinstance(part, Csr)]
-    stacked = sp.hstack([part.to_scipy() for part in sparse])
-    return Csr.from_scipy(stacked, dtype=sparse[0].dtype).to(sparse[0].device)
-
-
-def _dense(rows: Rows) -> Tensor:
-    return rows.to_dense() if isinstance(rows, Csr) else rows
 
 
 def _dense_if_full(rows: Rows) -> Rows:
     if isinstance(rows, Csr) and rows.nnz * _FULL_FROM > rows.shape[0] * rows.shape[1]:
         return rows.to_dense()
     return rows
-
-
-def times(rows: Rows, weights: Tensor) -> Tensor:
-    """Rows times weights, in the precision of the weights."""
-    if isinstance(rows, Csr):
-        return rows.to(dtype=weights.dtype) @ weights
-    return rows.to(weights.dtype) @ weights
 
 
 def _distinct(blocks: Sequence[Tensor]) -> Sequence[Tensor]:

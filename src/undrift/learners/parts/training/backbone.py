@@ -139,6 +139,5 @@ class Backbone:
 
 def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
     """For every node the place of its label in `classes`; 0 where the label is not there."""
-    assert graph.labels is not None  # noqa: S101  # a task has labels
-    hits = graph.labels.unsqueeze(1) == torch.tensor(classes, device=graph.device)
+    hits = graph.labelled().unsqueeze(1) == torch.tensor(classes, device=graph.device)
     return hits.to(torch.uint8).argmax(dim=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from torch import Tensor
 from torch.nn import functional
 
@@ -61,13 +59,9 @@ class FeatureTeacher:
     """
 
     def __init__(self, encoder: Encoder, graph: Graph) -> None:
-        self.encoder, self.graph = encoder, graph
+        self.graph = graph
+        self.embeddings = encoder.embed(graph)
         self._last: tuple[Tensor, Batch] | None = None
-
-    @cached_property
-    def embeddings(self) -> Tensor:
-        """The old embeddings of every node of the graph."""
-        return self.encoder.embed(self.graph)
 
     def __call__(self, step: Step) -> tuple[Tensor, Tensor]:
         """New (with gradient) and old embeddings of the step's nodes."""
@@ -76,7 +70,8 @@ class FeatureTeacher:
     def _batch(self, step: Step) -> Batch:
         # a full batch names the same tensor of nodes in every step: its structure is built once
         if self._last is None or self._last[0] is not step.nodes:
-            self._last = (step.nodes, batch_of(step.encoder, self.graph, step.nodes))
+            batch = batch_of(step.encoder, self.graph, step.nodes)
+            self._last = (step.nodes, batch.for_training())
         return self._last[1]
 
 

@@ -13,9 +13,9 @@ from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.sharing import trained_once
+from undrift.sharing import drawn_once
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Once, Progress
 
 __all__ = ["ModelLearner", "TaskTraining", "base_training"]
 
@@ -35,9 +35,9 @@ class ModelLearner(Learner, ABC):
         return logits
 
 
-def base_training(backbone: Backbone, task: Task, device: str) -> tuple[object, ...]:
+def base_training(backbone: Backbone, task: Task) -> tuple[object, ...]:
     """What plain training on the first task depends on, beside the generator."""
-    return "base training", backbone, task.graph, task.classes, device
+    return "base training", backbone, task, task.classes
 
 
 class _Trains(Protocol):
@@ -45,7 +45,7 @@ class _Trains(Protocol):
 
     backbone: Backbone
     seed: int
-    device: str
+    once: Once
 
 
 class _Knows(Protocol):
@@ -75,20 +75,22 @@ class TaskTraining:
     classes: tuple[int, ...]
     model: Model
     generator: torch.Generator
+    once: Once
 
     @classmethod
     def of(cls, learner: _Trains, task: Task, before: _Knows | None) -> TaskTraining:
         """The task as it reaches this learner, which knew `before`."""
         t = before.tasks if before else 0
         generator = generator_for(learner.seed, t)
-        graph = task.graph.to(learner.device)
+        graph = task.graph
         new = len(task.classes)
         if before:
             model = before.model.grow(new, generator)
         else:
             model = learner.backbone.model_for(graph, new, generator)
         classes = (*(before.classes if before else ()), *task.classes)
-        return cls(learner.backbone, task, t, graph, classes, model, generator)
+        once = learner.once
+        return cls(learner.backbone, task, t, graph, classes, model, generator, once)
 
     def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
         """The model after training on the task with this loss.
@@ -111,5 +113,5 @@ class TaskTraining:
 
         if self.t > 0 or loss is not cross_entropy:
             return train()
-        inputs = base_training(self.backbone, self.task, str(self.graph.device))
-        return trained_once(train, self.generator, *inputs)
+        inputs = base_training(self.backbone, self.task)
+        return drawn_once(self.once, train, self.generator, *inputs)
