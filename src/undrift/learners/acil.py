@@ -82,7 +82,7 @@ class Acil(Learner):
         before: AcilLearned | None = self.learned_
         graph = task.graph
         if before is None:
-            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
+            encoder = base_encoder(self, task, progress)
             bank = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
             classes, tasks = task.classes, 1
         else:

@@ -89,7 +89,7 @@ class DsAl(Learner):
         before: DsAlLearned | None = self.learned_
         graph = task.graph
         if before is None:
-            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
+            encoder = base_encoder(self, task, progress)
             main = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
             second, classes, tasks = main, task.classes, 1
         else:

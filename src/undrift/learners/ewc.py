@@ -13,10 +13,9 @@ from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
 from undrift.learners.parts.regularisation.gradients import (
+    NodeGradients,
     check_draws,
     loss_weights,
-    squared_batch_gradients,
-    sum_of_squares,
 )
 from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
@@ -107,17 +106,13 @@ class Ewc(ModelLearner):
     ) -> Parameters:
         nodes = task.train.nonzero().flatten().to(graph.device)
         columns = columns_of(graph, classes)
-        size = self.backbone.batch_size
 
         def likelihood(logits: Tensor, part: Tensor) -> Tensor:
             return -functional.cross_entropy(logits, columns[part], reduction="none")
 
+        gradients = NodeGradients(model, graph, nodes, likelihood, self.backbone.batch_size)
         if self.batch_fisher:
             weights = loss_weights(columns, nodes, class_weighted=self.backbone.class_weighted)
-            return squared_batch_gradients(
-                model, graph, nodes, likelihood, weights=weights, batch_size=size
-            )
-        sums = sum_of_squares(
-            model, graph, nodes, likelihood, draws=self.draws, generator=generator, batch_size=size
-        )
+            return gradients.squared_batch_means(weights)
+        sums = gradients.sum_of_squares(self.draws, generator)
         return tuple(total / nodes.numel() for total in sums)

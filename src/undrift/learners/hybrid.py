@@ -146,10 +146,7 @@ class Hybrid(Learner):
     def _learn(self, task: Task, progress: Progress) -> HybridLearned:
         before: HybridLearned | None = self.learned_
         graph = task.graph.to(self.device)
-        if before:
-            encoder = before.encoder
-        else:
-            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
+        encoder = before.encoder if before else base_encoder(self, task, progress)
         inside = self._propagation()
         classes = (*(before.classes if before else ()), *task.classes)
         validation = PerturbedValidation.of(task, graph, classes, self.seed)

@@ -14,9 +14,8 @@ from undrift.encoders.training import Step, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.regularisation.gradients import (
+    NodeGradients,
     loss_weights,
-    mean_gradient,
-    squared_batch_gradients,
 )
 from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
@@ -200,12 +199,11 @@ class Twp(ModelLearner):
         def likelihood(logits: Tensor, part: Tensor) -> Tensor:
             return functional.cross_entropy(logits, columns[part], reduction="none")
 
+        gradients = NodeGradients(model, graph, nodes, likelihood, size)
         if self.faithful and size is not None and size < nodes.numel():
-            squares = squared_batch_gradients(
-                model, graph, nodes, likelihood, weights=weights, batch_size=size
-            )
+            squares = gradients.squared_batch_means(weights)
             return tuple((self.loss_strength + self.topology_strength) * f for f in squares)
-        of_loss = mean_gradient(model, graph, nodes, likelihood, weights=weights, batch_size=size)
+        of_loss = gradients.mean(weights)
         of_edges = topology_gradient(model.encoder, graph)
         of_topology = tuple(g if self.faithful else torch.zeros_like(g) for g in of_loss)
         of_topology = (of_topology[0] + of_edges, *of_topology[1:])

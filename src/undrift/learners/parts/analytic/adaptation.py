@@ -68,14 +68,7 @@ def adapt(
         head = _head(learner.backbone, before, len(task.classes), graph, generator)
         begun = Model(encoder, head)
         return begun, learner.backbone.train(
-            begun,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="adapt",
+            begun, task, classes, t=t, generator=generator, progress=progress, phase="adapt"
         )
 
     inputs = (*base_training(learner.backbone, task), classes, t > 0)
