@@ -13,11 +13,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
-from undrift.learners.parts.analytic.frozen_encoder import (
-    base_encoder,
-    embedded,
-    targets_of,
-)
+from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task
 from undrift.typing import Progress

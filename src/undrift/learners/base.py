@@ -326,6 +326,13 @@ def _is_part(hint: Any) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
 
 
+def check_not_negative(**values: float) -> None:
+    """Reject hyperparameters that must be at least zero."""
+    for name, value in values.items():
+        if not value >= 0:
+            raise InputError(f"{name} must be at least 0, not {value}")
+
+
 def check_positive(**values: float) -> None:
     """Reject hyperparameters that must be greater than zero."""
     for name, value in values.items():

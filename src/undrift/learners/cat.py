@@ -250,7 +250,7 @@ class Cat(ModelLearner):
         classes = (*(before.classes if before else ()), *task.classes)
         everything = reduce(disjoint_union, bank)
         every = torch.ones(everything.num_nodes, dtype=torch.bool, device=everything.device)
-        condensed_task = Task(everything, every, ~every, ~every, classes)
+        condensed_task = Task(everything, every, classes=classes)
         begun = self.backbone.model_for(everything, len(classes), generator)
         model = self.backbone.train(
             begun, condensed_task, classes, t=0, generator=generator, progress=progress

@@ -9,14 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.regularisation.gradients import (
-    NodeGradients,
-    check_draws,
-    loss_weights,
-)
+from undrift.learners.parts.regularisation.gradients import NodeGradients, check_draws, loss_weights
 from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -81,20 +77,14 @@ class Ewc(ModelLearner):
         before: EwcLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
         graph, classes = training.graph, training.classes
-        model = training.train(progress, self._loss(before.penalty) if before else cross_entropy)
+        loss = before.penalty.loss(self.strength) if before else cross_entropy
+        model = training.train(progress, loss)
         progress("importance", 0, 1)
         fisher = self._fisher(model, graph, task, classes, training.generator)
         anchor = parameters_of(model.encoder, model.head)
         penalty = before.penalty.add(fisher, anchor) if before else Penalty.of(fisher, anchor)
         progress("importance", 1, 1)
         return EwcLearned(classes, graph.num_features, training.t + 1, model, penalty)
-
-    def _loss(self, penalty: Penalty) -> Loss:
-        def loss(step: Step) -> Tensor:
-            pull = penalty(parameters_of(step.encoder, step.head))
-            return cross_entropy(step) + self.strength * pull
-
-        return loss
 
     def _fisher(
         self,

@@ -8,13 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.regularisation.gradients import (
-    NodeGradients,
-    check_draws,
-)
+from undrift.learners.parts.regularisation.gradients import NodeGradients, check_draws
 from undrift.learners.parts.regularisation.penalty import (
     Parameters,
     Penalty,
@@ -99,13 +96,7 @@ class Mas(ModelLearner):
 
     def _loss(self, before: MasLearned) -> Loss:
         anchor = parameters_of(before.model.encoder, before.model.head)
-        penalty = Penalty.of(before.importance, anchor)
-
-        def loss(step: Step) -> Tensor:
-            pull = penalty(parameters_of(step.encoder, step.head))
-            return cross_entropy(step) + self.strength * pull
-
-        return loss
+        return Penalty.of(before.importance, anchor).loss(self.strength)
 
     def _omega(
         self, model: Model, graph: Graph, nodes: Tensor, generator: torch.Generator

@@ -11,12 +11,9 @@ from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, whole_graph
 from undrift.encoders.training import Step, cross_entropy
-from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.regularisation.gradients import (
-    NodeGradients,
-    loss_weights,
-)
+from undrift.learners.base import check_not_negative
+from undrift.learners.parts.regularisation.gradients import NodeGradients, loss_weights
 from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -160,9 +157,8 @@ class Twp(ModelLearner):
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        for name in ("loss_strength", "topology_strength", "beta"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} must be at least 0, not {getattr(self, name)}")
+        check_not_negative(loss_strength=self.loss_strength, beta=self.beta)
+        check_not_negative(topology_strength=self.topology_strength)
 
     def _learn(self, task: Task, progress: Progress) -> TwpLearned:
         before: TwpLearned | None = self.learned_

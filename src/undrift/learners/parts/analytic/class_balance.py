@@ -1,8 +1,4 @@
-"""Class-balanced row weights: every class weighs the same over the whole history.
-
-A class arrives in one task, so its size n_c is known when its rows are added to a sum, and the
-weight can be applied there: exact, at no memory.
-"""
+"""Class-balanced row weights, applied when a class arrives and its size is known: exact, free."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -100,17 +101,13 @@ class TaskTraining:
         """
         backbone, generator = self.learner.backbone, self.generator
 
-        def train() -> Model:
-            return backbone.train(
-                self.model,
-                self.task,
-                self.classes,
-                t=self.t,
-                generator=generator,
-                progress=progress,
-                loss=loss,
-            )
-
+        settings: dict[str, Any] = {
+            "t": self.t,
+            "generator": generator,
+            "progress": progress,
+            "loss": loss,
+        }
+        train = partial(backbone.train, self.model, self.task, self.classes, **settings)
         if self.t > 0 or loss is not cross_entropy:
             return train()
         inputs = base_training(backbone, self.task)
