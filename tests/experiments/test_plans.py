@@ -13,9 +13,8 @@ from undrift.experiments.plans import (
     PARTS,
     PLANS,
     TABLE1,
+    chosen_plans,
     named_plan,
-    named_plans,
-    restricted,
 )
 from undrift.experiments.published import published, published_rows
 from undrift.experiments.search import check_grid, settings_of
@@ -76,7 +75,7 @@ def test_smoke_needs_nothing() -> None:
 
 
 def test_paper_is_all_of_the_papers() -> None:
-    names = [plan.name for plan in named_plans(["paper", "smoke", "paper-grid"])]
+    names = [plan.name for plan in chosen_plans(["paper", "smoke", "paper-grid"])]
     assert names == [*PARTS["paper"], "smoke"]
 
 
@@ -85,9 +84,16 @@ def test_an_unknown_plan_names_the_nearest() -> None:
         named_plan("paper-table")
 
 
-def test_a_plan_can_be_restricted() -> None:
-    plan = restricted(named_plan("smoke"), [], [7])
+def test_plans_can_be_restricted(tmp_path: Path) -> None:
+    (plan,) = chosen_plans(["smoke"], seeds=[7])
     assert plan.seeds == (7,)
     assert plan.streams == ("synthetic",)
-    with pytest.raises(InputError, match="has no stream 'cs-cl'"):
-        restricted(plan, ["cs-cl"], [])
+    with pytest.raises(InputError, match="no plan here has the stream 'cs-cl'"):
+        chosen_plans(["smoke"], streams=["cs-cl"])
+    with pytest.raises(InputError, match="at least 0, not -1"):
+        chosen_plans(["smoke"], seeds=[-1])
+    other = tmp_path / "other.toml"
+    other.write_text('name = "smoke"\nstreams = ["synthetic"]\nmethods = ["bare"]\n')
+    with pytest.raises(InputError, match="two plans are called 'smoke'"):
+        chosen_plans(["smoke", str(other)])
+    assert len(chosen_plans(["smoke", "smoke"])) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,19 +67,30 @@ def bench(
         Print where failed runs failed.
     """
     from undrift.cli.console import output, progress_console
+    from undrift.errors import InputError
     from undrift.experiments.bench import bench as run_bench
     from undrift.experiments.bench import survey
+    from undrift.experiments.estimate import Estimator
+    from undrift.experiments.plans import PARTS, PLANS, chosen_plans
+    from undrift.experiments.store import load_records
     from undrift.experiments.tracking import check_trackers
     from undrift.experiments.worker import Settings
 
-    workers = _workers(workers, threads)
+    if not plans:
+        listed = ", ".join([*PLANS, *PARTS])
+        raise InputError(f"name a plan ({listed}) or a TOML file; try: undrift bench smoke")
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers must be 1 or more, not {workers}")
+    workers = workers or max(1, (os.cpu_count() or 1) // max(1, threads))
     check_trackers(track)
-    chosen = _plans(plans, streams, seeds, stand_ins)
+    chosen = chosen_plans(plans, streams=streams, seeds=seeds, stand_ins=stand_ins)
     console = output()
     console_err = progress_console()
     with console_err.status("looking at what is there"):
         found = survey(chosen, out)
-        estimator = _estimator(out)
+        records = load_records(out) if out.is_dir() else None
+        known = (records.results.values(), records.searches) if records else ()
+        estimator = Estimator(*known)
     _announce(console, chosen, found, estimator, workers)
     if dry_run:
         return
@@ -105,61 +117,6 @@ def bench(
     _close(console, console_err, progress, out, traceback)
     if progress.failed:
         raise SystemExit(1)
-
-
-def _workers(workers: int | None, threads: int) -> int:
-    import os
-
-    from undrift.errors import InputError
-
-    if workers is None:
-        return max(1, (os.cpu_count() or 1) // max(1, threads))
-    if workers < 1:
-        raise InputError(f"--workers must be 1 or more, not {workers}")
-    return workers
-
-
-def _plans(
-    names: Sequence[str], streams: Sequence[str], seeds: Sequence[int], stand_ins: bool
-) -> list[Plan]:
-    from undrift.errors import InputError
-    from undrift.experiments.plan_file import read_plan
-    from undrift.experiments.plans import PARTS, PLANS, named_plans, restricted
-
-    if not names:
-        listed = ", ".join([*PLANS, *PARTS])
-        raise InputError(f"name a plan ({listed}) or a TOML file; try: undrift bench smoke")
-    plans: list[Plan] = []
-    for name in names:
-        if name.endswith(".toml"):
-            plans.append(read_plan(name))
-        else:
-            plans += named_plans([name], stand_ins=stand_ins)
-    twice = [p.name for k, p in enumerate(plans) if p.name in {q.name for q in plans[:k]}]
-    plans = list({plan.name: plan for plan in plans}.values())
-    if any(name.endswith(".toml") for name in names) and twice:
-        raise InputError(f"two plans are called {twice[0]!r}; give one of them another name")
-    if any(seed < 0 for seed in seeds):
-        raise InputError(f"a seed is at least 0, not {min(seeds)}")
-    known = {stream for plan in plans for stream in plan.streams}
-    for stream in streams:
-        if stream not in known:
-            raise InputError(
-                f"no plan here has the stream {stream!r} to run; they have: "
-                f"{', '.join(sorted(known)) or 'none, as no data is on disk'}"
-            )
-    kept = [plan for plan in plans if not streams or set(streams) & set(plan.streams)]
-    return [restricted(p, [s for s in streams if s in p.streams], seeds) for p in kept]
-
-
-def _estimator(out: Path) -> Estimator:
-    from undrift.experiments.estimate import Estimator
-    from undrift.experiments.store import load_records
-
-    if not out.is_dir():
-        return Estimator()
-    records = load_records(out)
-    return Estimator(records.results.values(), records.searches)
 
 
 def _announce(
@@ -189,15 +146,9 @@ def _announce(
     )
     if not found.pending:
         return
-    basis = (
-        "a guess"
-        if estimate.guessed > len(found.pending) / 2
-        else (
-            "from runs in this folder"
-            if estimate.measured
-            else "from recorded runs of another machine"
-        )
-    )
+    here = estimate.measured
+    basis = "from runs in this folder" if here else "from recorded runs of another machine"
+    basis = "a guess" if estimate.guessed > len(found.pending) / 2 else basis
     console.print(
         f"about {duration(estimate.seconds / workers)} with {workers} "
         f"worker{'s' if workers > 1 else ''} ({basis}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -15,26 +16,23 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "data", "download_progress", "fetch", "list_datasets"]
 
-_FETCH_EXAMPLES = """\
-For example:
-
+_EXAMPLES = "For example:\n\n"
+_LIST = (
+    _EXAMPLES
+    + """\
+    undrift data list
+    UNDRIFT_DATA=~/graphs undrift data list
+"""
+)
+_FETCH = (
+    _EXAMPLES
+    + """\
     undrift data fetch coauthor-cs
     UNDRIFT_DATA=~/graphs undrift data fetch reddit
     undrift data fetch --force ogbn-arxiv
 """
-
-_CHECK_EXAMPLES = """\
-For example:
-
-    undrift data check coauthor-cs
-"""
-
-_LIST_EXAMPLES = """\
-For example:
-
-    undrift data list
-    UNDRIFT_DATA=~/graphs undrift data list
-"""
+)
+_CHECK = _EXAMPLES + "    undrift data check coauthor-cs\n"
 
 
 def list_datasets() -> None:
@@ -123,7 +121,8 @@ def check(
 def download_progress(console: Console) -> Iterator[Progress]:
     """A bar on a terminal; elsewhere a line per tenth of a file."""
     if not console.is_terminal:
-        yield _Lines(console).report
+        said: dict[str, int] = {}
+        yield partial(_line, console, said)
         return
     from rich import progress as rich
 
@@ -145,28 +144,19 @@ def download_progress(console: Console) -> Iterator[Progress]:
         yield report
 
 
-class _Lines:
-    """Says how far a download is at every tenth of it."""
+def _line(console: Console, said: dict[str, int], file: str, done: int, total: int) -> None:
+    from undrift.formatting import size
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._said: dict[str, int] = {}
-
-    def report(self, file: str, done: int, total: int) -> None:
-        from undrift.formatting import size
-
-        tenth = 10 * done // total if total else 0
-        if self._said.get(file) != tenth:
-            self._said[file] = tenth
-            whole = f" of {size(total)}" if total else ""
-            self._console.print(f"{file}: {size(done)}{whole}")
+    tenth = 10 * done // total if total else 0
+    if said.get(file) != tenth:
+        said[file] = tenth
+        console.print(f"{file}: {size(done)}" + (f" of {size(total)}" if total else ""))
 
 
 data = App(
     name="data",
-    help_epilogue="""\
-For example:
-
+    help_epilogue=_EXAMPLES
+    + """\
     undrift data list
     undrift data fetch coauthor-cs
     undrift data check coauthor-cs
@@ -176,6 +166,6 @@ folder.
 """,
     help_format="plaintext",
 )
-data.command(list_datasets, name="list", help_epilogue=_LIST_EXAMPLES)
-data.command(fetch, name="fetch", help_epilogue=_FETCH_EXAMPLES)
-data.command(check, name="check", help_epilogue=_CHECK_EXAMPLES)
+data.command(list_datasets, name="list", help_epilogue=_LIST)
+data.command(fetch, name="fetch", help_epilogue=_FETCH)
+data.command(check, name="check", help_epilogue=_CHECK)

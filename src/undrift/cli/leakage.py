@@ -41,7 +41,8 @@ def leakage(
     Parameters
     ----------
     stream
-        What to learn from: a name ("undrift streams" lists them) or the path of a stream.toml.
+        What to learn from: a name ("undrift streams" lists them), package.module:NAME or the path
+        of a stream.toml.
     method
         What to learn with; "undrift methods" lists them.
     seed

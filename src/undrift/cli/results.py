@@ -141,6 +141,7 @@ def _show(
     stand_ins: set[str],
 ) -> None:
     from undrift.cli.console import output
+    from undrift.datasets.stand_ins import marked
     from undrift.reporting.terminal.query_table import fitting, query_table, shown
 
     console = output()
@@ -148,17 +149,11 @@ def _show(
     if "id" in names and "stream" in names:
         run, stream = names.index("id"), names.index("stream")
         for row in cells:
-            if row[run] in stand_ins and "stand-in" not in row[stream]:
-                row[stream] += " (stand-in)"
+            row[stream] = marked(row[stream], row[run] in stand_ins)
     numbers = [all(not isinstance(row[i], str | bool) for row in rows) for i, _ in enumerate(names)]
     kept = fitting(names, cells, console.width, given_up or ())
-    console.print(
-        query_table(
-            [names[i] for i in kept],
-            [[row[i] for i in kept] for row in cells],
-            [numbers[i] for i in kept],
-        )
-    )
+    lines = [[row[i] for i in kept] for row in cells]
+    console.print(query_table([names[i] for i in kept], lines, [numbers[i] for i in kept]))
     left = [name for i, name in enumerate(names) if i not in kept]
     if left and given_up is None:
         console.print(f"too wide to show: {', '.join(left)}; --csv - has all", soft_wrap=True)
@@ -169,29 +164,23 @@ def _show(
 def _write(target: str, names: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
     import csv
     import io
+    import os
+    import sys
+
+    from undrift.cli.console import output
+    from undrift.storage.files import write_atomically
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     words = {True: "true", False: "false"}
-    for row in rows:
-        writer.writerow([words[v] if isinstance(v, bool) else v for v in row])
-    if target == "-":
-        _print(text.getvalue())
+    writer.writerows([words[v] if isinstance(v, bool) else v for v in row] for row in rows)
+    if target != "-":
+        write_atomically(target, text.getvalue().encode())
+        output().print(f"{len(rows):,} rows: {target}", soft_wrap=True, markup=False)
         return
-    from undrift.cli.console import output
-    from undrift.storage.files import write_atomically
-
-    write_atomically(target, text.getvalue().encode())
-    output().print(f"{len(rows):,} rows: {target}", soft_wrap=True, markup=False)
-
-
-def _print(text: str) -> None:
-    import os
-    import sys
-
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(text.getvalue())
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -46,7 +46,8 @@ def run(
     Parameters
     ----------
     stream
-        What to learn from: a name ("undrift streams" lists them) or the path of a stream.toml.
+        What to learn from: a name ("undrift streams" lists them), package.module:NAME or the path
+        of a stream.toml.
     method
         What to learn with: a name ("undrift methods" lists them) or package.module:Class.
     seed
@@ -113,12 +114,9 @@ def tracked(
     from undrift.experiments.tracking import trackers
 
     tracker = trackers(names, folder)
-    tracker.start(spec)
     try:
-        yield tracker
-    except BaseException as error:
-        tracker.failed(error)
-        raise
+        with tracker.following(spec):
+            yield tracker
     finally:
         for failure in tracker.failures:
             console.print(failure, markup=False)

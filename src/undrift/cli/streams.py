@@ -50,12 +50,9 @@ def streams(
 
 def _load(name: str, seed: int) -> tuple[TaskStream, int | None]:
     """The stream, and its number of edges as published where it is a dataset's."""
-    from undrift.streams.file import is_stream_file
+    from undrift.streams.benchmarks import load_stream, stream_info
+    from undrift.streams.file import is_stream_file, load_stream_file
 
     if is_stream_file(name):
-        from undrift.streams.file import load_stream_file
-
         return load_stream_file(name, seed), None
-    from undrift.streams.benchmarks import load_stream, stream_info
-
     return load_stream(name, seed), stream_info(name).edges

@@ -7,34 +7,22 @@ the file later checks it against that line.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
+from typing import NamedTuple
 
 from undrift.datasets.catalogue import dataset_of
 from undrift.datasets.dataset import RemoteFile
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
-__all__ = [
-    "Compared",
-    "check_recorded",
-    "published",
-    "record",
-    "record_path",
-    "recorded",
-    "sha256",
-]
+__all__ = ["Compared", "check_recorded", "published", "record", "record_path", "recorded", "sha256"]
 
 _CHUNK = 1 << 20
 
 
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in one pass."""
-    return _digest(path, "sha256")
-
-
-def _digest(path: Path, kind: str) -> str:
+def sha256(path: Path, kind: str = "sha256") -> str:
+    """The SHA-256 of a file, or a checksum of another kind, in one pass."""
     try:
         with path.open("rb") as file:
             return file_digest(file, kind).hexdigest()
@@ -53,8 +41,7 @@ def _git_id(path: Path) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(NamedTuple):
     """A checksum of a file beside the published one."""
 
     kind: str
@@ -72,7 +59,7 @@ def published(path: Path, file: RemoteFile) -> Compared | None:
     if file.git is not None:
         return Compared("git id", _git_id(path), file.git)
     if file.md5 is not None:
-        return Compared("MD5", _digest(path, "md5"), file.md5)
+        return Compared("MD5", sha256(path, "md5"), file.md5)
     return None
 
 

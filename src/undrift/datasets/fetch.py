@@ -36,13 +36,10 @@ def fetch(
     """Download a dataset into the data folder and return where its files lie.
 
     A file that is there and whole is kept, unless `force`. A download goes to `FILE.part` and is
-    gone on with after a break. Its size and its published checksum are compared; where none is
-    published, the checksums within the zip or `.npz` are, and the SHA-256 is recorded beside the
-    file: every later download must have the same. Only then does the file take its name, in one
-    step, so a file of that name is always a whole one.
-
-    `progress(file, done, total)` is called with bytes, `wait(seconds)` before another try. No
-    file may have more than `limit_bytes`, as it comes or unpacked.
+    gone on with after a break. Its size and published checksum are compared; where none is
+    published, the checksums within the zip or `.npz` are, and every later download must have the
+    SHA-256 of the first. Only then does the file take its name, in one step. `progress(file,
+    done, total)` is called with bytes, `wait(seconds)` before another try.
     """
     if name not in DATASETS:
         raise unknown_name("dataset", name, DATASETS)
@@ -144,13 +141,10 @@ class CheckedFile:
 def check_dataset(name: str) -> tuple[CheckedFile, ...]:
     """Load a dataset, compare its statistics and checksums, and say how each file fared.
 
-    Statistics that differ from the published ones, and bytes that differ from the recorded
-    ones, are errors. Bytes that differ from the published ones are not: a file that was saved
-    again holds the same graph in other bytes, and `verdict` says so. A file that was never
-    recorded is now, since its graph is the right one.
+    Other statistics than the published ones, and other bytes than the recorded ones, are errors.
+    Other bytes than the published ones are not: a file that was saved again holds the same graph.
+    A file that was never recorded is now, since its graph is the right one.
     """
-    if name not in DATASETS:
-        raise unknown_name("dataset", name, DATASETS)
     load_dataset(name)
     paths = [find_file(file) for file in DATASETS[name].names]
     return tuple(_checked(path, DATASETS[name]) for path in paths)

@@ -66,15 +66,12 @@ def read_tables(
 ) -> TableGraph:
     """The graph in two tables, each `.csv`, `.tsv` or (extra `undrift[tables]`) `.parquet`.
 
-    A row of `nodes` is a node, numbered from 0 in the file's order. `id` may be text or numbers.
-    `label` holds class ids or names (see `as_class_ids`); empty means unlabelled; None reads no
-    labels. `features` are columns of numbers, in Parquet also of lists; None takes every column
-    but id, label and time. `time` holds numbers or ISO dates (see `as_times`). A row of `edges`
-    is an edge from the id in `source` to the id in `target`; `undirected=True` adds its reverse.
-    Other columns are not read. Repeated edges and self-loops are left out and counted.
-
-    Cost: about 0.3 microseconds per cell of CSV; memory for the features and edges, and one
-    dictionary of the node ids.
+    A row of `nodes` is a node, numbered from 0 in the file's order. `label` holds class ids or
+    names (see `as_class_ids`), nothing where it is unknown; None reads no labels. `features` are
+    columns of numbers, in Parquet also of lists; None takes every column but id, label and time.
+    `time` holds numbers or ISO dates (see `as_times`). A row of `edges` is an edge from the id in
+    `source` to the id in `target`; `undirected=True` adds its reverse. Repeated edges and
+    self-loops are left out and counted. Cost: about 0.3 microseconds per cell of CSV.
     """
     nodes, edges = Path(nodes), Path(edges)
     there = column_names(nodes)

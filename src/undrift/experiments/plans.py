@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from undrift.errors import InputError, unknown_name
 from undrift.experiments.manifest import Skipped
 from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan_file import read_plan
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
-__all__ = ["ABLATION", "PARTS", "PLANS", "TABLE1", "named_plan", "named_plans", "restricted"]
+__all__ = ["ABLATION", "PARTS", "PLANS", "TABLE1", "chosen_plans", "named_plan"]
 
 PAPER_STREAMS = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")
-MORE_STREAMS = (
-    "physics-cl",
-    "computers-cl",
-    "photo-cl",
-    "coraml-cl",
-    "citeseer-cl",
-    "dblp-cl",
-)
+MORE_STREAMS = ("physics-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl", "dblp-cl")
+_ALL = (*PAPER_STREAMS, *MORE_STREAMS)
 
-# Reddit's at a twentieth: the full one needs a bigger machine
 TABLE1 = (
-    "joint",
-    "bare",
-    "lwf",
-    "ewc",
-    "mas",
-    "twp",
-    "cat",
-    "er-gnn",
-    "polo",
-    "efc",
-    "dpcr",
-    "acil",
-    "ds-al",
-    "adr",
+    *("joint", "bare", "lwf", "ewc", "mas", "twp", "cat", "er-gnn", "polo", "efc", "dpcr"),
+    *("acil", "ds-al", "adr"),
 )
 """The methods of the paper's Table 1, in its order."""
 
@@ -46,13 +28,44 @@ ABLATION = ("none", "average", "fisher", "magmax", "ties", "regmean", "ham")
 """The merging rules: the paper's five, and TIES and RegMean, in the order of the table."""
 
 
-def named_plans(names: Iterable[str], *, stand_ins: bool = False) -> list[Plan]:
-    """The plans of these names, with those that a name stands for, each once."""
-    wanted: dict[str, None] = {}
+def chosen_plans(
+    names: Sequence[str],
+    *,
+    streams: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    stand_ins: bool = False,
+) -> list[Plan]:
+    """The plans of these names and TOML files, each once, over these streams and seeds only."""
+    plans: dict[str, Plan] = {}
     for name in names:
-        parts = PARTS.get(name, (name,))
-        wanted |= dict.fromkeys(parts)
-    return [named_plan(name, stand_ins=stand_ins) for name in wanted]
+        if name.endswith(".toml"):
+            made = [read_plan(name)]
+        else:
+            made = [named_plan(part, stand_ins=stand_ins) for part in PARTS.get(name, (name,))]
+        for plan in made:
+            if plan.name in plans and (name.endswith(".toml") or plans[plan.name] != plan):
+                raise InputError(
+                    f"two plans are called {plan.name!r}; give one of them another name"
+                )
+            plans[plan.name] = plan
+    if any(seed < 0 for seed in seeds):
+        raise InputError(f"a seed is at least 0, not {min(seeds)}")
+    known = {stream for plan in plans.values() for stream in plan.streams}
+    for stream in streams:
+        if stream not in known:
+            raise InputError(
+                f"no plan here has the stream {stream!r} to run; they have: "
+                f"{', '.join(sorted(known)) or 'none, as no data is on disk'}"
+            )
+    return [
+        replace(
+            plan,
+            streams=tuple(name for name in plan.streams if not streams or name in streams),
+            seeds=tuple(seeds) or plan.seeds,
+        )
+        for plan in plans.values()
+        if not streams or set(streams) & set(plan.streams)
+    ]
 
 
 def named_plan(name: str, *, stand_ins: bool = False) -> Plan:
@@ -63,58 +76,33 @@ def named_plan(name: str, *, stand_ins: bool = False) -> Plan:
     """
     if name not in PLANS:
         raise unknown_name("plan", name, [*PLANS, *PARTS])
-    return PLANS[name](stand_ins)
+    plan = PLANS[name](stand_ins)
+    return replace(plan, name=name)
 
 
-def _table1(stand_ins: bool) -> Plan:
-    rows = [_searched(method) for method in TABLE1]
-    return _over(
-        (*PAPER_STREAMS, *MORE_STREAMS), stand_ins, Plan("paper-table1", "Table 1", tuple(rows), ())
-    )
+def _searched(*methods: str) -> tuple[PlanRow, ...]:
+    return tuple(PlanRow(method, method, {}, method_class(method).grid) for method in methods)
 
 
-def _ablation(stand_ins: bool) -> Plan:
+def _fixed(*methods: str) -> tuple[PlanRow, ...]:
+    return tuple(PlanRow(method, method) for method in methods)
+
+
+def _ablation() -> tuple[PlanRow, ...]:
     grid = method_class("adr").grid
-    rows = [
+    return tuple(
         PlanRow(rule, "adr", {"merge": rule} if rule != "ham" else {}, grid, searched={})
         for rule in ABLATION
-    ]
-    plan = Plan("paper-ablation", "Ablation: how encoders are merged", tuple(rows), ())
-    return _over((*PAPER_STREAMS, *MORE_STREAMS), stand_ins, plan)
-
-
-def _grid(stand_ins: bool) -> Plan:
-    plan = Plan("paper-grid", "Grid search of ADR", (_searched("adr"),), (), seeds=(0,))
-    return _over((*PAPER_STREAMS, *MORE_STREAMS), stand_ins, plan)
-
-
-def _plasticity(stand_ins: bool) -> Plan:
-    rows = tuple(_searched(method) for method in ("bare", "acil", "ds-al", "adr"))
-    plan = Plan("paper-plasticity", "Model plasticity", rows, ())
-    return _over((*PAPER_STREAMS, *MORE_STREAMS), stand_ins, plan)
+    )
 
 
 def _drift(stand_ins: bool) -> Plan:
     """The paper's two streams; the first of the others that is there for one that is not."""
-    rows = tuple(_searched(method) for method in ("efc", "dpcr", "adr"))
-    plan = Plan("paper-drift", "Feature drift of the base task", rows, (), seeds=(0,))
-    found = _over(("cs-cl", "corafull-cl"), stand_ins, plan)
+    rows = _searched("efc", "dpcr", "adr")
+    streams = ("cs-cl", "corafull-cl")
+    found = _over("Feature drift of the base task", rows, stand_ins, streams, (0,))
     more = [name for name in MORE_STREAMS if STREAMS[name].on_disk()]
     return replace(found, streams=(*found.streams, *more)[:2])
-
-
-def _imbalance(stand_ins: bool) -> Plan:
-    rows = tuple(_searched(method) for method in ("acil", "ds-al", "adr"))
-    plan = Plan("paper-imbalance", "Class imbalance in Arxiv-CL", rows, ())
-    return _over(("arxiv-cl",), stand_ins, plan)
-
-
-def _beyond(stand_ins: bool) -> Plan:
-    """What goes past the paper, with one setting for every stream, beside its best and Joint."""
-    ours = tuple(PlanRow(method, method) for method in ("adr-plus", "propagation", "hybrid"))
-    rows = (_searched("joint"), _searched("adr"), *ours)
-    plan = Plan("beyond", "Past the paper: one setting for every stream", rows, ())
-    return _over((*PAPER_STREAMS, *MORE_STREAMS), stand_ins, plan)
 
 
 def _skewed(stand_ins: bool) -> Plan:
@@ -125,31 +113,27 @@ def _skewed(stand_ins: bool) -> Plan:
         for method, params in (("adr", {}), ("acil", wide), ("ds-al", wide))
         for balanced in ({}, {"balanced": True})
     )
-    plan = Plan("skewed", "Skewed tasks", (*rows, PlanRow("propagation", "propagation")), ())
     names = ("cs-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl")
-    found = _over(names, False, plan)
+    found = _over("Skewed tasks", (*rows, *_fixed("propagation")), False, names)
     thinned = tuple(f"{name}@thin" for name in found.streams)
     return replace(found, streams=(*thinned, *(["arxiv-cl-stand-in"] if stand_ins else [])))
 
 
 def _smoke(_: bool) -> Plan:
     """Minutes on a generated stream: every part of a plan, little of each."""
-    quick = {"epochs": 30}
-    rows = (
-        PlanRow("joint", "joint", quick),
-        PlanRow("bare", "bare", quick),
-        PlanRow("acil", "acil", quick, {"gamma": (0.1, 1.0), "alpha": (1, 8)}),
-        PlanRow("ds-al", "ds-al", quick, {"gamma": (0.1, 1.0), "alpha": (1, 8)}),
-        PlanRow("adr", "adr", quick, {"gamma": (0.1, 1.0), "alpha": (1, 8)}),
-    )
-    return Plan("smoke", "Smoke test", rows, ("synthetic",), seeds=(0, 1, 2))
+    quick, grid = {"epochs": 30}, {"gamma": (0.1, 1.0), "alpha": (1, 8)}
+    rows = [PlanRow(method, method, quick) for method in ("joint", "bare")]
+    rows += [PlanRow(method, method, quick, grid) for method in ("acil", "ds-al", "adr")]
+    return Plan("smoke", "Smoke test", tuple(rows), ("synthetic",), seeds=(0, 1, 2))
 
 
-def _searched(method: str) -> PlanRow:
-    return PlanRow(method, method, {}, method_class(method).grid)
-
-
-def _over(streams: Sequence[str], stand_ins: bool, plan: Plan) -> Plan:
+def _over(
+    title: str,
+    rows: tuple[PlanRow, ...],
+    stand_ins: bool,
+    streams: Sequence[str] = _ALL,
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+) -> Plan:
     used, skipped = [], []
     for name in streams:
         substitute = STREAMS[name].substitute
@@ -162,37 +146,29 @@ def _over(streams: Sequence[str], stand_ins: bool, plan: Plan) -> Plan:
             dataset = STREAMS[name].dataset.name
             why = f"its data is not on disk (undrift data fetch {dataset}{hint})"
             skipped.append(Skipped(stream=name, why=why))
-    return replace(plan, streams=tuple(used), skipped=tuple(skipped))
+    return Plan("", title, rows, tuple(used), seeds, skipped=tuple(skipped))
 
 
+_PAST = "Past the paper: one setting for every stream"
+
+# made when asked for: a grid is on its method's class, and data may come and go
 PLANS: dict[str, Callable[[bool], Plan]] = {
     "smoke": _smoke,
-    "paper-table1": _table1,
-    "paper-ablation": _ablation,
-    "paper-grid": _grid,
-    "paper-plasticity": _plasticity,
+    "paper-table1": lambda s: _over("Table 1", _searched(*TABLE1), s),
+    "paper-ablation": lambda s: _over("Ablation: how encoders are merged", _ablation(), s),
+    "paper-grid": lambda s: _over("Grid search of ADR", _searched("adr"), s, seeds=(0,)),
+    "paper-plasticity": lambda s: _over(
+        "Model plasticity", _searched("bare", "acil", "ds-al", "adr"), s
+    ),
     "paper-drift": _drift,
-    "paper-imbalance": _imbalance,
-    "beyond": _beyond,
+    "paper-imbalance": lambda s: _over(
+        "Class imbalance in Arxiv-CL", _searched("acil", "ds-al", "adr"), s, ("arxiv-cl",)
+    ),
+    "beyond": lambda s: _over(
+        _PAST, (*_searched("joint", "adr"), *_fixed("adr-plus", "propagation", "hybrid")), s
+    ),
     "skewed": _skewed,
 }
 
-PARTS: dict[str, tuple[str, ...]] = {
-    "paper": tuple(name for name in PLANS if name.startswith("paper-"))
-}
+PARTS = {"paper": tuple(name for name in PLANS if name.startswith("paper-"))}
 """Names that stand for several plans."""
-
-
-def restricted(plan: Plan, streams: Sequence[str], seeds: Sequence[int]) -> Plan:
-    """The plan over these streams and seeds only; nothing given changes nothing."""
-    unknown = [name for name in streams if name not in plan.streams]
-    if unknown:
-        raise InputError(
-            f"plan {plan.name!r} has no stream {unknown[0]!r} to run; it has: "
-            f"{', '.join(plan.streams) or 'none, as no data is on disk'}"
-        )
-    return replace(
-        plan,
-        streams=tuple(name for name in plan.streams if not streams or name in streams),
-        seeds=tuple(seeds) or plan.seeds,
-    )

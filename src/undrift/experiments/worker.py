@@ -87,20 +87,13 @@ def _do(job: Job, out: Path, report: _Reporter, settings: Settings) -> None:
     report.show("loading the stream", 0.0)
     prepared = prepare(job.run)
     report.tasks = len(prepared.stream)
-    following = trackers(settings.trackers, out)
-    following.start(prepared.spec)
-    try:
-        result = execute(
-            prepared,
-            out,
-            progress=report.running,
-            after_task=each_of(report.after_task, following.after_task),
-            checkpoints=settings.checkpoints,
+    told = trackers(settings.trackers, out)
+    with told.following(prepared.spec):
+        after_task = each_of(report.after_task, told.after_task)
+        keep = settings.checkpoints
+        told.finish(
+            execute(prepared, out, progress=report.running, after_task=after_task, checkpoints=keep)
         )
-    except BaseException as error:
-        following.failed(error)
-        raise
-    following.finish(result)
 
 
 class _Reporter:

@@ -25,9 +25,7 @@ VERSION = 1
 def write_atomically(path: str | Path, data: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part of it.
 
-    The bytes go to a temporary file in the same folder, reach the disk, and take the name in
-    one step. Whatever fails, the temporary file is removed and an old file stays as it was. The
-    folder is made if it is not there.
+    Whatever fails, an old file stays as it was. The folder is made if it is not there.
     """
     target = Path(path)
     make_folder(target.parent)
@@ -72,10 +70,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def save_state(path: str | Path, state: State) -> None:
-    """Write a learner's state as one safetensors file.
+    """Write a learner's state as one safetensors file, what is no tensor as JSON in its metadata.
 
-    Tensors are stored as such; method, hyperparameters and plain values as JSON in the file's
-    metadata. Cost: one copy of the state in memory while it is written.
+    Cost: one copy of the state in memory while it is written.
     """
     from safetensors.torch import save
 

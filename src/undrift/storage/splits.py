@@ -7,8 +7,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,8 @@ class SavedSplit:
     """The classes of each task, three boolean masks over the nodes, and whose labels they split.
 
     `labels_sha256` is `labels_digest` of the labels that were split: it tells the same nodes in
-    the same order from a graph that only has as many. `sha256` names the whole split.
+    the same order from a graph that only has as many. `sha256` is the hash of what the split
+    says, the same on every machine and in every file.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -38,6 +38,7 @@ class SavedSplit:
     val: Array
     test: Array
     labels_sha256: str
+    sha256: str = field(init=False)
 
     def __post_init__(self) -> None:
         masks = (self.train, self.val, self.test)
@@ -45,20 +46,16 @@ class SavedSplit:
             raise InputError("a split needs three lists of booleans, all of the same length")
         if bool((np.sum(masks, axis=0) > 1).any()):
             raise InputError("the masks of a split overlap; a node belongs to one of them")
+        digest = hashlib.sha256(f"undrift split {VERSION} {self.labels_sha256}\n".encode())
+        for array in (self._sizes(), self._flat(), np.array([self.nodes])):
+            digest.update(array.astype("<i8").tobytes() + b"\n")
+        digest.update(self._packed().tobytes())
+        object.__setattr__(self, "sha256", digest.hexdigest())
 
     @property
     def nodes(self) -> int:
         """How many nodes the masks are for."""
         return int(self.train.size)
-
-    @cached_property
-    def sha256(self) -> str:
-        """The hash of what the split says, the same on every machine and in every file."""
-        digest = hashlib.sha256(f"undrift split {VERSION} {self.labels_sha256}\n".encode())
-        for array in (self._sizes(), self._flat(), np.array([self.nodes])):
-            digest.update(array.astype("<i8").tobytes() + b"\n")
-        digest.update(self._packed().tobytes())
-        return digest.hexdigest()
 
     def _sizes(self) -> Array:
         return np.array([len(classes) for classes in self.classes], dtype=np.int64)
@@ -101,7 +98,14 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
     Give the `split_sha256` of a `result.json` to be sure that it is that run's split. A damaged
     or foreign file is an `InputError`.
     """
-    parts = _read(Path(path))
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no split file {path}; check the path")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            parts: dict[str, Array] = {name: archive[name] for name in _ARRAYS}
+    except (*_DAMAGE, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path) from error
     if int(parts["version"]) > VERSION:
         raise InputError(
             f"{path} was written by a newer undrift (split version {int(parts['version'])}, this "
@@ -109,27 +113,16 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
         )
     try:
         split = _unpack(parts)
-        intact = split.sha256 == str(parts["sha256"])
+        if split.sha256 != str(parts["sha256"]):
+            raise ValueError("other bytes than were written")
     except (ValueError, TypeError, IndexError) as error:
         raise _damaged(path) from error
-    if not intact:
-        raise _damaged(path)
     if sha256 is not None and split.sha256 != sha256:
         raise InputError(
             f"{path} is another split ({split.sha256[:12]}...) than the one asked for "
             f"({sha256[:12]}...); take the split.npz that lies beside that result"
         )
     return split
-
-
-def _read(path: Path) -> dict[str, Array]:
-    if not path.is_file():
-        raise InputError(f"there is no split file {path}; check the path")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in _ARRAYS}
-    except (*_DAMAGE, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path) from error
 
 
 def _unpack(parts: dict[str, Array]) -> SavedSplit:
@@ -147,7 +140,7 @@ def _unpack(parts: dict[str, Array]) -> SavedSplit:
     )
 
 
-def _damaged(path: str | Path) -> InputError:
+def _damaged(path: Path) -> InputError:
     return InputError(
         f"{path} is damaged or is not a split of undrift; copy it again from where it was written"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from undrift.datasets.catalogue import BENCHMARKS, dataset_of_stream
 from undrift.datasets.dataset import Dataset
-from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_scale, load_stand_in
+from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_options, load_stand_in
 from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ class StreamInfo:
 
     An `imitation` stands in for the dataset (see `undrift.datasets.stand_ins`), at full size or
     at a smaller `scale`. `directed` keeps the direction of edges that are otherwise made
-    symmetric. `thin` takes training nodes out (see `undrift.streams.thin`): they stay in the
-    graph, in no task.
+    symmetric. `thin` takes training nodes out (see `undrift.streams.thin`).
     """
 
     name: str
@@ -182,12 +181,12 @@ def stream_info(name: str) -> StreamInfo:
 def load_stream(
     name: str, seed: int = 0, *, scale: float | None = None, directed: bool = False
 ) -> TaskStream:
-    """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else.
+    """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else (in a
+    thinned stream also which training nodes stay).
 
-    In a thinned stream the seed also draws which training nodes stay. `scale` and `directed` say
-    the same as an option in the name (see `stream_info`), and the stream's own name says it
-    either way. The graph is checked against the published statistics, so a wrong file does not
-    pass for the benchmark. Files are found through the environment variable UNDRIFT_DATA.
+    `scale` and `directed` say the same as an option in the name (see `stream_info`), and the
+    stream's own name says it either way. The graph is checked against the published statistics.
+    Files are found through the environment variable UNDRIFT_DATA.
 
     >>> stream = load_stream("synthetic")
     >>> stream.classes
@@ -218,17 +217,8 @@ def _with_options(
     info: StreamInfo, *, scale: float | None = None, directed: bool = False
 ) -> StreamInfo:
     plain = info.name.partition("@")[0]
-    if directed and not info.dataset.directed:
-        raise InputError(
-            f"stream {plain!r} has no directed form, its edges go both ways; leave directed out"
-        )
-    if scale is not None:
-        check_scale(scale, f"stream {plain!r}")
-        if scale != 1 and not (info.imitation and info.imitation.scalable):
-            raise InputError(
-                f"stream {plain!r} has one size; leave the scale out or take reddit-cl-stand-in"
-            )
     scale, directed = info.scale if scale is None else scale, info.directed or directed
+    check_options(f"stream {plain!r}", info.dataset, info.imitation, scale, directed)
     option = "directed" if directed else "" if scale == 1 else f"{scale:g}"
     if info.thin and option:
         raise InputError(f"stream {info.name!r} takes no other option; leave {option} out")

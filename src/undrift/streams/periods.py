@@ -30,29 +30,23 @@ class Periods:
         """The classes of every period that brings some: those are the tasks."""
         return tuple(classes for classes in self.classes if classes)
 
-    @property
-    def empty(self) -> tuple[int, ...]:
-        """The periods without a new class, numbered from 0: they make no task."""
-        return tuple(p for p, classes in enumerate(self.classes) if not classes)
-
     def __str__(self) -> str:
         """A sentence for a report: the periods, and those that made no task."""
-        starts = ", ".join(f"{start:.10g}" for start in self.starts)
-        text = f"{len(self.starts)} periods, starting at {starts}"
-        if not self.empty:
+        starts = [f"{start:.10g}" for start in self.starts]
+        empty = [start for start, new in zip(starts, self.classes, strict=True) if not new]
+        text = f"{len(starts)} periods, starting at {', '.join(starts)}"
+        if not empty:
             return text
-        which = ", ".join(f"{self.starts[p]:.10g}" for p in self.empty)
-        return f"{text}; no new class in {len(self.empty)} of them, which make no task: {which}"
+        which = ", ".join(empty)
+        return f"{text}; no new class in {len(empty)} of them, which make no task: {which}"
 
 
 def classes_by_period(labels: Tensor, time: Any, periods: int | Sequence[float]) -> Periods:
     """Give every class to the period in which its first node appears.
 
     `periods` is how many periods of equal length reach from the first to the last time, or the
-    times at which a new period starts: `[2010, 2015]` makes three, before 2010, from 2010 to
-    before 2015, and from 2015. The first period starts at the first time. Classes of a period
-    are in ascending order. Unlabelled nodes (-1) do not count, and their time may be unknown.
-    Cost: one pass over the nodes.
+    times at which a new one starts: `[2010, 2015]` makes three. Unlabelled nodes (-1) do not
+    count, and their time may be unknown. Cost: one pass over the nodes.
 
     >>> import torch
     >>> classes_by_period(torch.tensor([0, 0, 1, 2]), [2001, 2010, 2004, 2009], [2003, 2006])

@@ -184,9 +184,8 @@ class TaskStream:
 
         `time` holds a number per node; `periods` is a number of equally long periods or the
         times at which new ones start (see `classes_by_period`). All nodes of a class belong to
-        its task, however late they appear. A period without a new class makes no task: the
-        next with one is the next task, and `provenance["periods"]` says so. Every class is split
-        as in `from_graph`.
+        its task, however late they appear. A period without a new class makes no task, and
+        `provenance["periods"]` says so. Every class is split as in `from_graph`.
 
         >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
@@ -210,10 +209,7 @@ class TaskStream:
         seed: int = 0,
         provenance: Mapping[str, str] | None = None,
     ) -> Self:
-        """The stream whose `saved_split` this is, over the same graph on any machine.
-
-        The graph must have as many nodes with the same labels in the same order; anything else
-        is an `InputError`.
+        """The stream whose `saved_split` this is; the graph must have the same nodes and labels.
 
         >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[0] * 5 + [1] * 5)
         >>> stream = TaskStream.from_graph(g, base=1, increment=1, seed=3)

@@ -251,7 +251,7 @@ def test_a_damaged_file_is_named(cora_file, damage):
         ("reddit", {"scale": float("nan")}, "not nan"),
         ("reddit", {"directed": True}, "reddit has no directed form"),
         ("reddit", {"seed": -1}, "seed of the stand-in for reddit must be 0 or more, not -1"),
-        ("cora-full", {"scale": 0.5}, "cora-full has one size, because its labels are real"),
+        ("cora-full", {"scale": 0.5}, "cora-full has one size; leave the scale out"),
         ("coauthor-cs", {}, "unknown stand-in 'coauthor-cs'.*choose one of: cora-full, ogbn-arxiv"),
     ],
 )

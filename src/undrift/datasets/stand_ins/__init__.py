@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.dataset import check_statistics
+from undrift.datasets.dataset import Dataset, check_statistics
 from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = [
     "MARK",
     "STAND_INS",
     "StandIn",
-    "check_scale",
+    "check_options",
     "load_stand_in",
     "marked",
     "scaled_classes",
@@ -104,7 +104,9 @@ def load_stand_in(
     if name not in STAND_INS:
         raise unknown_name(MARK, name, STAND_INS)
     stand_in = STAND_INS[name]
-    _check_options(stand_in, scale, directed, seed)
+    check_options(f"the {MARK} for {name}", DATASETS[name], stand_in, scale, directed)
+    if seed < 0:
+        raise InputError(f"the seed of the {MARK} for {name} must be 0 or more, not {seed}")
     options = {"scale": scale} if stand_in.scalable else {}
     options |= {"directed": directed} if DATASETS[name].directed else {}
     call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
@@ -169,21 +171,16 @@ def scaled_links(name: str, scale: float) -> int:
     return max(round(DATASETS[name].edges / 2 * scale**2), nodes * _LEAST_DEGREE // 2)
 
 
-def check_scale(scale: float, name: str) -> None:
-    """Reject a scale that is not above 0 and at most 1."""
+def check_options(
+    what: str, dataset: Dataset, stand_in: StandIn | None, scale: float, directed: bool
+) -> None:
+    """Reject a scale or a direction that a dataset or its stand-in, called `what`, has not."""
     if not (math.isfinite(scale) and 0 < scale <= 1):
         raise InputError(
-            f"the scale of {name} must be a number above 0 and at most 1, not {scale:g}; for "
+            f"the scale of {what} must be a number above 0 and at most 1, not {scale:g}; for "
             "example 0.01"
         )
-
-
-def _check_options(stand_in: StandIn, scale: float, directed: bool, seed: int) -> None:
-    name = f"the {MARK} for {stand_in.dataset}"
-    check_scale(scale, name)
-    if scale != 1 and not stand_in.scalable:
-        raise InputError(f"{name} has one size, because its labels are real; leave the scale out")
-    if directed and not DATASETS[stand_in.dataset].directed:
-        raise InputError(f"{name} has no directed form; leave directed out")
-    if seed < 0:
-        raise InputError(f"the seed of {name} must be 0 or more, not {seed}")
+    if scale != 1 and not (stand_in and stand_in.scalable):
+        raise InputError(f"{what} has one size; leave the scale out or take reddit-cl-{MARK}")
+    if directed and not dataset.directed:
+        raise InputError(f"{what} has no directed form, its edges go both ways; leave directed out")

@@ -5,7 +5,8 @@ Neither the tools nor torch are imported before `trackers` is asked for one by n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -65,6 +66,16 @@ class Trackers:
 
     def __len__(self) -> int:
         return len(self._named)
+
+    @contextmanager
+    def following(self, spec: RunSpec) -> Iterator[None]:
+        """Start; what goes wrong inside has failed the run."""
+        self.start(spec)
+        try:
+            yield
+        except BaseException as error:
+            self.failed(error)
+            raise
 
     def start(self, spec: RunSpec) -> None:
         """A run begins."""

@@ -1,0 +1,1 @@
+"""Somebody else's method and merging rule."""
