@@ -100,14 +100,8 @@ class TaskTraining:
         The first task's plain training is the same for every method: it is shared.
         """
         backbone, generator = self.learner.backbone, self.generator
-
-        settings: dict[str, Any] = {
-            "t": self.t,
-            "generator": generator,
-            "progress": progress,
-            "loss": loss,
-        }
-        train = partial(backbone.train, self.model, self.task, self.classes, **settings)
+        settings: dict[str, Any] = {"t": self.t, "generator": generator, "progress": progress}
+        train = partial(backbone.train, self.model, self.task, self.classes, loss=loss, **settings)
         if self.t > 0 or loss is not cross_entropy:
             return train()
         inputs = base_training(backbone, self.task)
