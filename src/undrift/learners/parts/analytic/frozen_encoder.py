@@ -9,7 +9,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
 from undrift.streams.task import Task
-from undrift.typing import Once, Progress, alone
+from undrift.typing import Once, Progress, unshared
 
 __all__ = ["base_encoder", "embedded", "targets_of"]
 
@@ -20,14 +20,14 @@ def base_encoder(learner: Trains, task: Task, progress: Progress) -> Encoder:
 
 
 def embedded(
-    encoder: Encoder, graph: Graph, nodes: Tensor | None = None, once: Once = alone
+    encoder: Encoder, graph: Graph, nodes: Tensor | None = None, once: Once = unshared
 ) -> Tensor:
     """Embeddings of every node, or of some, in float64; shared by learners side by side."""
     h = once(lambda: encoder.embed(graph).double(), "embedded", encoder, graph)
     return h if nodes is None else h[nodes.to(h.device)]
 
 
-def targets_of(task: Task, classes: tuple[int, ...], once: Once = alone) -> Tensor:
+def targets_of(task: Task, classes: tuple[int, ...], once: Once = unshared) -> Tensor:
     """Y of the task's training nodes, with a column per class; shared side by side."""
     labels = task.labels[task.train]
     return once(lambda: one_hot(labels, classes), "targets", task, classes)
