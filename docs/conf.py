@@ -111,14 +111,16 @@ def add_what_the_code_knows(app: Any, page: str, source: list[str]) -> None:
     """Put what is made from the code and the recorded runs between a page's marks."""
     from api_reference import reference
     from drawings import drawing
-    from methods_table import methods_table
     from scores import picture, scores
+    from tables import methods_table, metrics_table
 
     if page == "index":
         source[0] = _put(source[0], "picture", _html(picture()))
         source[0] = _put(source[0], "methods", methods_table()) + _MENU
     if page == "api":
         source[0] = _put(source[0], "reference", reference())
+    if page == "protocols":
+        source[0] = _put(source[0], "metrics", metrics_table())
     if page.startswith("methods/"):
         method = page.removeprefix("methods/")
         source[0] = _put(source[0], "drawing", _html(drawing(method)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from undrift.experiments.manifest import Manifest
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search
+from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
 
 __all__ = ["Runs", "adr_searches", "claimed_runs"]
@@ -14,45 +14,28 @@ __all__ = ["Runs", "adr_searches", "claimed_runs"]
 Runs = Mapping[str, Mapping[int, Result]]
 """On one stream: the runs by seed of every method, and of every merging rule as `merge=RULE`."""
 
-_FIRST_PLANS = ("paper-table1", "paper-ablation")
-
 
 def claimed_runs(records: Records) -> dict[str, dict[str, dict[int, Result]]]:
-    """By stream: the runs of every method and merging rule, each from the first plan with it.
+    """By stream: the runs by seed of every method and merging rule that stand for it in a plan.
 
-    The paper's plans come first, then the largest.
+    Only global testing counts: the paper's numbers are by it.
     """
-    found: dict[str, dict[str, dict[int, Result]]] = {}
-    plans = sorted(
-        records.manifests, key=lambda plan: (plan.plan not in _FIRST_PLANS, -len(plan.cells))
-    )
-    for plan in plans:
-        for stream in plan.streams:
-            runs = found.setdefault(stream, {})
-            for key, by_seed in _of_plan(plan, stream, records.results).items():
-                runs.setdefault(key, by_seed)
-    return {stream: runs for stream, runs in found.items() if runs}
-
-
-def _of_plan(
-    plan: Manifest, stream: str, results: Mapping[str, Result]
-) -> dict[str, dict[int, Result]]:
-    rows: dict[str, dict[str, dict[int, Result]]] = {}
-    for cell in sorted(plan.cells, key=lambda cell: cell.seed):
-        result = results.get(cell.run or "")
-        if result is None or cell.stream != stream or result.spec.protocol != "global":
-            continue
-        merge = str(result.spec.params.get("merge", "ham"))
-        keys = [f"merge={merge}"] if cell.method == "adr" else []
-        keys += [cell.method] if merge == "ham" else []
-        for key in keys:
-            rows.setdefault(key, {}).setdefault(cell.row, {})[cell.seed] = result
-    # several rows of one method (a grid): only one with the method's own name is the method
+    planned = {cell.run for plan in records.manifests for cell in plan.cells}
+    results = {run: result for run, result in records.results.items() if run in planned}
+    found = standing(results, records.manifests, _claimed_names)
     return {
-        key: found[key] if key in found else next(iter(found.values()))
-        for key, found in rows.items()
-        if key in found or len(found) == 1
+        stream: {name: {run.spec.seed: run for run in runs} for name, runs in by_name.items()}
+        for stream, by_name in found.items()
     }
+
+
+def _claimed_names(result: Result) -> list[str]:
+    """What a run may stand for in a claim: its method, and ADR's merging rule as `merge=RULE`."""
+    if result.spec.protocol != "global":
+        return []
+    merge = str(result.spec.params.get("merge", "ham"))
+    names = [f"merge={merge}"] if result.spec.method == "adr" else []
+    return [*names, result.spec.method] if merge == "ham" else names
 
 
 def adr_searches(searches: Iterable[Search]) -> dict[str, Search]:

@@ -222,8 +222,8 @@ def _figures(records: Records, names: Iterable[str]) -> list[str]:
     # the picture of drift needs embeddings, which are not in the tables: it has no caption here
     drift = sorted(name for name in there if name == "drift" or name.startswith("drift-"))
     captions = dict.fromkeys(drift, "Feature drift of the base task's embeddings.")
-    found = all_figures(records.results, records.manifests, records.searches, records.folder)
-    captions |= found.captions
+    found = [figure for figure in all_figures(records) if not figure.left_out]
+    captions |= {figure.name: f"{figure.title}. {figure.caption}" for figure in found}
     parts = [
         f"![{escape_markdown(captions[name])}](figures/{name}.svg)\n\n"
         f"*{escape_markdown(captions[name])}*"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from paper.markdown_text import grid
 from undrift.learners.registry import METHODS
-from undrift.reporting.names import METRICS, row_label, stream_title
+from undrift.reporting.names import row_label, stream_title, symbol
 from undrift.reporting.tables.layout import COSTS, cost_text
 from undrift.reporting.tables.markdown import escape_markdown
 
@@ -31,7 +31,7 @@ def accuracy_table(
     paper = {m for (_, s, m), entry in table.entries.items() if s == stream and entry.published}
     header, sides = ["method"], "l"
     for metric in table.metrics:
-        header += [METRICS[metric], "paper"] if metric in paper else [METRICS[metric]]
+        header += [symbol(metric), "paper"] if metric in paper else [symbol(metric)]
     header += ["A_f by node", "drift"]
     sides += "r" * (len(header) - 1)
     lines = []

@@ -193,8 +193,8 @@ DRAWINGS = {
     "propagation": Drawing(
         "Features are a fixed function of the graph; gamma and classifier are solved from sums.",
         (
-            _box("fixed", "features Z", "of the neighbourhood;", "nothing is trained"),
-            _box("solved", "gamma", "least squared error", "on validation sums"),
+            _box("fixed", "features Z", "of neighbourhoods;", "nothing is trained"),
+            _box("solved", "gamma", "squared error", "of validation sums"),
             _box("solved", "classifier", "balanced ridge", "regression"),
         ),
         (Store("R, Q; R_val, Q_val", "sums over all tasks", 0, 2, fed=(0,), used=(1, 2)),),
@@ -202,7 +202,7 @@ DRAWINGS = {
     "hybrid": Drawing(
         "Propagated features beside a frozen encoder's; a test on validation nodes chooses.",
         (
-            _box("fixed", "rows [z, s h/|h|]", "propagation beside a", "frozen encoder"),
+            _box("fixed", "rows [z, h]", "propagated, and of", "a frozen encoder"),
             _box("solved", "which columns", "accuracy on", "validation nodes"),
             _box("solved", "classifier", "balanced ridge", "regression"),
         ),
@@ -306,7 +306,7 @@ def _legend(what: Drawing) -> Iterator[str]:
         if kind in kinds:
             yield f'<rect class="{kind}" x="{x:.0f}" y="181" width="12" height="12" rx="3"/>'
             yield f'<text class="legend" x="{x + 17:.0f}" y="191">{name}</text>'
-            x += 36 + 6.9 * len(name)
+            x += 34 + 7.6 * len(name)
 
 
 def _marked(text: str) -> str:

@@ -14,9 +14,12 @@ from latex2mathml.converter import convert
 from sphinx.util import logging
 
 _FUNCTION = re.compile(r"\\(log|exp|tanh|cos) (?=[a-zA-Z]|\\operatorname)")  # "log p" needs a gap
-_NAME = re.compile("<mo>([A-Za-z]{2,})</mo>")  # softmax is a name; an operator has gaps around it
-_HAT = "<mo>&#x0005E;</mo>", "<mo>&#x002C6;</mo>"  # as an accent, these sit on their letter
-_TILDE = '<mo stretchy="false">&#x0007E;</mo>', "<mo>&#x002DC;</mo>"
+_NAME = re.compile("<mo>(?!max|min)([A-Za-z]{2,})</mo>")  # softmax is a name, and has no gaps
+_BETTER = (
+    ("<mo>&#x0005E;</mo>", "<mo>&#x002C6;</mo>"),  # these accents sit on their letter
+    ('<mo stretchy="false">&#x0007E;</mo>', "<mo>&#x002DC;</mo>"),
+    ('<mo stretchy="false">&#x0007C;</mo>', '<mo stretchy="false" lspace="0" rspace="0">|</mo>'),
+)
 
 
 def mathml(tex: str, *, display: bool) -> str:
@@ -29,7 +32,9 @@ def mathml(tex: str, *, display: bool) -> str:
         raise ValueError(f"no MathML for {tex}") from error
     if "\\" in made:
         raise ValueError(f"no MathML for {tex}")
-    return _NAME.sub(r"<mi>\1</mi>", made.replace(*_HAT).replace(*_TILDE))
+    for before, after in _BETTER:
+        made = made.replace(before, after)
+    return _NAME.sub(r"<mi>\1</mi>", made)
 
 
 def _visit(display: bool) -> Any:

@@ -72,7 +72,7 @@ def plan_of(results: dict[str, Result], **more: Any) -> PlanTable:
         )
         for grading in ("class", "node")
     }
-    return PlanTable(manifest.plan, manifest.title, manifest.rule, tables, manifest)
+    return PlanTable(manifest, tables)
 
 
 def page_of(results: dict[str, Result], plan: PlanTable | None = None, **more: Any) -> str:

@@ -15,7 +15,8 @@ from undrift.experiments.result import Result, save_result
 from undrift.experiments.store import Records, load_records
 from undrift.reporting import report
 from undrift.reporting.figures import figure_set
-from undrift.reporting.figures.figure_set import FigureSet
+from undrift.reporting.figures.figure import Figure, missing
+from undrift.reporting.figures.sheet import blank
 from undrift.reporting.report import write_report
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
@@ -43,22 +44,17 @@ def runs(tmp_path: Path, fakes: Any) -> Path:
     return folder
 
 
-def one_figure(*_: Any, **__: Any) -> FigureSet:
-    from undrift.reporting.figures.files import canvas
-
-    def draw() -> Any:
-        figure, axes = canvas("x.svg", width=2, height=1)
-        axes.plot([0, 1])
+def one_figure(*_: Any, **__: Any) -> list[Figure]:
+    def draw(records: Records) -> Any:
+        figure = blank(50, 25)
+        figure.add_subplot().plot([0, 1])
         return figure
 
-    def refuse() -> Any:
-        raise InputError("there is nothing to draw")
-
-    found = FigureSet()
-    found.add("line", "Line on CS-CL: goes up; one seed.", draw)
-    found.add("blank", "Blank.", refuse)
-    found.leave_out("drift", "no embedding")
-    return found
+    return [
+        Figure("line", "Line on CS-CL", "Goes up; one seed.", draw),
+        Figure("blank", "Blank", "", lambda records: None),
+        missing("drift", "no embedding"),
+    ]
 
 
 @pytest.fixture

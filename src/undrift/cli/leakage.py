@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from undrift.evaluation.leakage import Attack
+    from undrift.experiments.leakage_study import LeakageStudy
     from undrift.experiments.spec import RunSpec
-    from undrift.reporting.figures.leakage import LeakageStudy
 
 __all__ = ["leakage"]
 
@@ -77,11 +77,13 @@ def leakage(
     set_threads(threads)
     make_folder(out)
     if figure is not None:
-        from undrift.reporting.figures.files import canvas
+        from undrift.reporting.figures import sheet
 
-        canvas(figure, width=1, height=1)  # complains of the suffix, or that matplotlib is missing
+        sheet.check_suffix(figure)
+        sheet.blank(1, 1)  # complains if matplotlib is missing
 
-    from undrift.reporting.figures.leakage import leakage_figure, load_studies, save_study
+    from undrift.experiments.leakage_study import load_studies, save_study
+    from undrift.reporting.figures.leakage import leakage_figure
 
     params = choose_readings(method, texts)
     study = _study(RunSpec(stream=stream, method=method, seed=seed, params=params), hops)
@@ -102,8 +104,8 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
     from undrift.evaluation import leakage as evaluation
     from undrift.evaluation.loop import evaluate
     from undrift.evaluation.protocols import Protocol
+    from undrift.experiments.leakage_study import LeakageStudy
     from undrift.experiments.run import prepare
-    from undrift.reporting.figures.leakage import LeakageStudy
 
     ready = prepare(spec)
     stream, learner = ready.stream, ready.learner

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from undrift.experiments.store import Records
     from undrift.typing import Progress
 
 __all__ = ["report"]
@@ -20,7 +19,6 @@ __all__ = ["report"]
 _SENTENCES = 20
 _PHASES = {
     "read": "reading results",
-    "streams": "counting classes",
     "tables": "comparing",
     "table files": "writing tables",
     "figures": "drawing figures",
@@ -58,31 +56,12 @@ def report(
     with _shown(console) as progress:
         records = load_records(folder, progress=progress)
         _name_damaged(console, records.damaged)
-        imbalance = _imbalance(records, progress)
-        made = write_report(records, out, imbalance=imbalance, progress=progress)
+        made = write_report(records, out, progress=progress)
     if made.left_out:
         console.print(
             f"{len(made.left_out)} figures or parts of them could not be drawn; the report says why"
         )
     output().print(f"report: {made.page} ({size(made.size)})", soft_wrap=True, markup=False)
-
-
-def _imbalance(records: Records, progress: Progress) -> dict[str, dict[int, float]]:
-    """rho_t of every named stream in the results whose data is here: results do not hold it."""
-    from undrift.errors import InputError
-    from undrift.streams.benchmarks import load_stream, stream_info
-
-    found: dict[str, dict[int, float]] = {}
-    names = list(dict.fromkeys(result.spec.stream for result in records.results.values()))
-    for k, name in enumerate(names):
-        progress("streams", k, len(names))
-        try:
-            if stream_info(name).on_disk():
-                rows = load_stream(name).describe()
-                found[name] = {row.task: row.imbalance for row in rows}
-        except InputError:
-            continue  # a stream file, or data that is not what it was: the figure goes without
-    return found
 
 
 def _name_damaged(console: Console, damaged: list[str]) -> None:

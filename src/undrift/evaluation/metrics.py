@@ -46,36 +46,24 @@ def _forgetting(matrix: AccuracyMatrix) -> float:
 
 _OWN = (
     Metric(
-        "a_avg",
-        "A_avg",
-        "average incremental accuracy",
-        "up",
-        r"\frac{1}{N} \sum_t \frac{1}{t+1} \sum_{i \le t} M_{t,i}",
-        lambda matrix: fmean(matrix.a_t),
+        *("a_avg", "A_avg", "average incremental accuracy", "up"),
+        formula=r"\frac{1}{N} \sum_t \frac{1}{t+1} \sum_{i \le t} M_{t,i}",
+        of=lambda matrix: fmean(matrix.a_t),
     ),
     Metric(
-        "a_f",
-        "A_f",
-        "final accuracy",
-        "up",
-        r"\frac{1}{N} \sum_i M_{N-1,i}",
-        lambda matrix: matrix.a_t[-1],
+        *("a_f", "A_f", "final accuracy", "up"),
+        formula=r"\frac{1}{N} \sum_i M_{N-1,i}",
+        of=lambda matrix: matrix.a_t[-1],
     ),
     Metric(
-        "a_l",
-        "A_l",
-        "learning accuracy",
-        "up",
-        r"\frac{1}{N} \sum_t M_{t,t}",
-        lambda matrix: fmean(row[-1] for row in matrix.rows),
+        *("a_l", "A_l", "learning accuracy", "up"),
+        formula=r"\frac{1}{N} \sum_t M_{t,t}",
+        of=lambda matrix: fmean(row[-1] for row in matrix.rows),
     ),
     Metric(
-        "forgetting",
-        "forgetting",
-        "forgetting",
-        "down",
-        r"\frac{1}{N-1} \sum_{i < N-1} (M_{i,i} - M_{N-1,i})",
-        _forgetting,
+        *("forgetting", "forgetting", "forgetting", "down"),
+        formula=r"\frac{1}{N-1} \sum_{i < N-1} (M_{i,i} - M_{N-1,i})",
+        of=_forgetting,
     ),
 )
 

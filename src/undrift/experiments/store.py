@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import metrics_of
@@ -17,8 +17,6 @@ from undrift.experiments.search_record import Search, load_search, search_rule
 from undrift.typing import Progress, silent
 
 __all__ = ["Records", "check_folder", "load_records", "read_run", "run_files", "with_rules"]
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,28 +46,24 @@ def load_records(folder: str | Path, *, progress: Progress = silent) -> Records:
     """
     folder = check_folder(folder)
     damaged: list[str] = []
-    files = run_files(folder)
-    plans, searches = _records_in(folder / "plans"), _records_in(folder / "searches")
-    total = len(files) + len(plans) + len(searches)
-    progress("read", 0, total)
-
-    def read(path: Path, load: Callable[[Path], T], done: int) -> list[T]:
-        try:
-            return [load(path)]
-        except InputError as error:
-            damaged.append(str(error))
-            return []
-        finally:
+    kinds: tuple[tuple[list[Path], Callable[[Path], Any]], ...] = (
+        (run_files(folder), read_run),
+        (sorted(folder.glob("plans/*.json")), _read_plan),
+        (sorted(folder.glob("searches/*.json")), _read_search),
+    )
+    done, total = 0, sum(len(files) for files, _ in kinds)
+    progress("read", done, total)
+    read: list[dict[str, Any]] = []
+    for files, load in kinds:
+        read.append({})
+        for path in files:
+            try:
+                read[-1][path.parent.name if load is read_run else path.stem] = load(path)
+            except InputError as error:
+                damaged.append(str(error))
+            done += 1
             progress("read", done, total)
-
-    results: dict[str, Result] = {}
-    for done, path in enumerate(files, start=1):
-        for result in read(path, read_run, done):
-            results[path.parent.name] = result
-    done = len(files)
-    manifests = [m for i, p in enumerate(plans, 1) for m in read(p, _read_plan, done + i)]
-    done += len(plans)
-    found = [s for i, p in enumerate(searches, 1) for s in read(p, _read_search, done + i)]
+    results, manifests, found = read[0], list(read[1].values()), list(read[2].values())
     return Records(results, with_rules(manifests, found), found, damaged, folder)
 
 
@@ -148,10 +142,6 @@ def _read_search(path: Path) -> Search:
         raise InputError(f"{path} is damaged ({error}); delete it and search again") from error
     _check_name(path, path.stem, expected)
     return search
-
-
-def _records_in(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.json"))
 
 
 def _check_name(path: Path, name: str, expected: str) -> None:

@@ -62,21 +62,15 @@ class Joint(ModelLearner):
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
         everything = _together(before, task.to("cpu"))
-        graph = everything.graph.to(self.device)
+        here, classes = everything.to(self.device), everything.classes
         generator = generator_for(self.seed, t)
+        begun = self.backbone.model_for(here.graph, len(classes), generator)
         model = self.backbone.train(
-            self.backbone.model_for(graph, len(everything.classes), generator),
-            graph,
-            everything,
-            everything.classes,
-            t=0,
-            generator=generator,
-            progress=progress,
-            phase="train",
+            begun, here, classes, t=0, generator=generator, progress=progress
         )
         return JointLearned(
-            classes=everything.classes,
-            num_features=graph.num_features,
+            classes=classes,
+            num_features=here.graph.num_features,
             tasks=t + 1,
             graph=everything.graph,
             train=everything.train,

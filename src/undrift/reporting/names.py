@@ -1,31 +1,58 @@
-"""The words that tables print for metrics, streams and rows. Does not import torch."""
+"""The words that tables and figures print for metrics, streams and rows. Does not import torch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+from math import nan
+from typing import TYPE_CHECKING, Any
+
 from undrift.errors import InputError, unknown_name
+from undrift.evaluation.metrics import METRICS
 from undrift.learners.registry import METHODS
+from undrift.merging import RULES
 from undrift.streams.benchmarks import stream_info
 
-__all__ = ["LOWER_IS_BETTER", "METRICS", "check_metric", "row_label", "stream_title"]
+if TYPE_CHECKING:
+    from undrift.experiments.result import Metrics
 
-METRICS = {"a_avg": "A_avg", "a_f": "A_f", "a_l": "A_l", "forgetting": "forgetting"}
-LOWER_IS_BETTER = frozenset({"forgetting"})
-
-_MERGES = {
-    "none": "ADR without HAM",
-    "average": "ADR with averaging",
-    "fisher": "ADR with Fisher merging",
-    "magmax": "ADR with MagMax",
-    "ties": "ADR with TIES",
-    "regmean": "ADR with RegMean",
-    "ham": "ADR (HAM)",
-}
+__all__ = [
+    "check_metric",
+    "method_title",
+    "metric_value",
+    "number_ranges",
+    "row_label",
+    "stream_title",
+    "symbol",
+    "value_text",
+]
 
 
 def check_metric(name: str) -> None:
     """An unknown metric is an `InputError` that prints the list."""
     if name not in METRICS:
         raise unknown_name("metric", name, METRICS)
+
+
+def metric_value(metrics: Metrics, key: str) -> float:
+    """A metric of a run; not a number where it has none."""
+    value: float | None = getattr(metrics, key)
+    return nan if value is None else float(value)
+
+
+def symbol(key: str, subscript: str = "%s_%s") -> str:
+    """The symbol of a metric, its two parts put into a pattern where it has a subscript.
+
+    >>> symbol("a_avg"), symbol("a_avg", "%s<sub>%s</sub>"), symbol("forgetting")
+    ('A_avg', 'A<sub>avg</sub>', 'forgetting')
+    """
+    head, _, below = METRICS[key].symbol.partition("_")
+    return subscript % (head, below) if below else head
+
+
+def method_title(name: str) -> str:
+    """The display name of a method; one that is not known keeps its own."""
+    return METHODS[name].display if name in METHODS else name
 
 
 def stream_title(stream: str, *, stand_in: bool = False) -> str:
@@ -51,16 +78,45 @@ def stream_title(stream: str, *, stand_in: bool = False) -> str:
 def row_label(row: str, method: str) -> str:
     """How a table names a row: a method's display name, with what the row changes about it.
 
+    A row of ADR that has the name of a merging rule says the rule's.
+
     >>> row_label("ds-al", "ds-al"), row_label("none", "adr"), row_label("adr alpha=4", "adr")
     ('DS-AL', 'ADR without HAM', 'ADR alpha=4')
-    >>> row_label("mine", "adr")
-    'mine'
+    >>> row_label("ties", "adr"), row_label("ham", "adr"), row_label("mine", "adr")
+    ('ADR with TIES', 'ADR (HAM)', 'mine')
     """
-    display = METHODS[method].display if method in METHODS else method
+    title = method_title(method)
     if row == method:
-        return display
-    if method == "adr" and row in _MERGES:
-        return _MERGES[row]
-    if row.startswith(f"{method} "):
-        return display + row.removeprefix(method)
-    return row
+        return title
+    if method == "adr" and row in ("none", *RULES.names()):
+        own = RULES.facts("ham", ["display"])["display"]
+        if row in ("none", "ham"):
+            return f"{title} without {own}" if row == "none" else f"{title} ({own})"
+        return f"{title} with {RULES.facts(row, ['display'])['display']}"
+    return title + row.removeprefix(method) if row.startswith(f"{method} ") else row
+
+
+def value_text(value: Any) -> str:
+    """The value of a hyperparameter.
+
+    >>> value_text((64, 64)), value_text(1.0), value_text(True)
+    ('64×64', '1', 'True')
+    """
+    if isinstance(value, tuple | list):
+        return "×".join(map(value_text, value)) or "()"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if number else str(value)
+
+
+def number_ranges(numbers: Iterable[int], dash: str = "-") -> str:
+    """Whole numbers in few characters: three and more in a row as first-last.
+
+    >>> number_ranges(range(30)), number_ranges([6, 5]), number_ranges([1, 2, 3, 7], "–")
+    ('0-29', '5, 6', '1–3, 7')
+    """
+    found = sorted(set(numbers))
+    breaks = [0, *(i for i, (a, b) in enumerate(pairwise(found), 1) if b != a + 1), len(found)]
+    runs = [found[start:stop] for start, stop in pairwise(breaks)]
+    return ", ".join(
+        f"{run[0]}{dash}{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
+    )

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from undrift.errors import InputError
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest
 from undrift.experiments.plans import PLANS
-from undrift.reporting.tables.compare import compare
-from undrift.reporting.tables.comparison import Comparison
+from undrift.reporting.figures import plasticity
+from undrift.reporting.tables.compare import Grading, compare
+from undrift.reporting.tables.comparison import IN_PRINT, Comparison
 from undrift.reporting.tables.latex import latex_document
 from undrift.reporting.tables.loose_runs import manifest_of_runs
 from undrift.reporting.tables.markdown import markdown_table
@@ -21,18 +23,14 @@ from undrift.storage.files import make_folder, write_atomically
 from undrift.typing import Progress, silent
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from undrift.experiments.result import Result
     from undrift.experiments.store import Records
-    from undrift.reporting.html.parts import Grading, Page, PageFigure, PlanTable
+    from undrift.reporting.html.parts import Page, PageFigure, PlanTable
 
 __all__ = ["Report", "write_report"]
 
 TITLE = "Continual learning on graphs: results"
-METRICS = ("a_avg", "a_f", "a_l", "forgetting")
-IN_PRINT = 2  # metrics in Markdown and LaTeX; the page and the CSV have all
-FIRST = {"paper-plasticity": "a_l"}
+FIRST = {"paper-plasticity": plasticity.METRIC.key}
 """Plans whose question is not the average: their metric comes first."""
 
 LARGEST = 10_000_000  # bytes of the page
@@ -54,15 +52,13 @@ def write_report(
     records: Records,
     out: str | Path,
     *,
-    imbalance: Mapping[str, Mapping[int, float]] | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Write `out`/index.html with everything inside, and the same as files beside it.
 
     `out`/tables has every plan's table as Markdown, LaTeX and CSV, by class and by node;
     `out`/figures every figure as SVG and PDF. Runs that no plan asked for get a table of their
-    own. `imbalance` is rho by task for every stream whose data is at hand (see `all_figures`).
-    The same records give the same bytes: no clock is read, only the time at which the newest
+    own. The same records give the same bytes: no clock is read, only the time at which the newest
     result was written. Every file is whole or not there; the page is written last.
     """
     if not records.results:
@@ -76,7 +72,7 @@ def write_report(
     folder = make_folder(out)
     plans = _plans(records, progress)
     _write_tables(plans, folder / "tables", progress)
-    figures, left_out = _draw(records, folder / "figures", imbalance, progress)
+    figures, left_out = _draw(records, folder / "figures", progress)
     progress("page", 0, 1)
     page = Page(
         title=TITLE,
@@ -138,8 +134,7 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
             for grading in GRADINGS
         }
         if tables["class"].rows and tables["class"].streams:
-            table = PlanTable(manifest.plan, manifest.title, manifest.rule, tables, manifest)
-            made.append(table)
+            made.append(PlanTable(manifest, tables))
         progress("tables", done, len(manifests))
     return made
 
@@ -156,8 +151,7 @@ def _loose(results: Mapping[str, Result], *, alone: bool) -> Manifest:
 
 
 def _metrics(plan: str) -> tuple[str, ...]:
-    first = FIRST.get(plan, METRICS[0])
-    return (first, *(metric for metric in METRICS if metric != first))
+    return tuple(dict.fromkeys([FIRST[plan], *METRICS] if plan in FIRST else METRICS))
 
 
 def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> None:
@@ -165,7 +159,8 @@ def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> N
     progress("table files", 0, len(files))
     for done, (plan, grading) in enumerate(files, start=1):
         table = plan.tables[grading]
-        name = plan.name if grading == "class" else f"{plan.name}-{grading}"
+        plan_name = plan.manifest.plan
+        name = plan_name if grading == "class" else f"{plan_name}-{grading}"
         short = _shortened(table)
         texts = {
             "md": markdown_table(short),
@@ -184,52 +179,30 @@ def _shortened(table: Comparison) -> Comparison:
     return replace(table, metrics=kept, entries=entries)
 
 
-def _draw(
-    records: Records,
-    folder: Path,
-    imbalance: Mapping[str, Mapping[int, float]] | None,
-    progress: Progress,
-) -> tuple[list[PageFigure], list[str]]:
+def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[PageFigure], list[str]]:
     """Write every figure that can be drawn; those that cannot are told with the reason."""
     from undrift.reporting.figures.figure_set import all_figures
-
-    found = all_figures(
-        records.results, records.manifests, records.searches, records.folder, imbalance=imbalance
-    )
-    left_out = [f"{name}: {why}" for name, why in found.left_out]
-    drawn = []
-    progress("figures", 0, len(found.makers))
-    for done, (name, make) in enumerate(found.makers.items(), start=1):
-        try:
-            drawn.append(_figure(name, found.captions.get(name, ""), make(), folder))
-        except InputError as error:
-            left_out.append(f"{name}: {error}")
-        progress("figures", done, len(found.makers))
-    return drawn, left_out
-
-
-def _figure(name: str, caption: str, figure: Figure, folder: Path) -> PageFigure:
-    from undrift.reporting.figures.files import write_figure
+    from undrift.reporting.figures.sheet import write_figure
     from undrift.reporting.html.parts import PageFigure
 
-    for suffix in ("svg", "pdf"):
-        write_figure(figure, folder / f"{name}.{suffix}")
-    title, rest = _parted(caption or name)
-    return PageFigure(name, title, rest, (folder / f"{name}.svg").read_text(encoding="utf-8"))
-
-
-def _parted(caption: str) -> tuple[str, str]:
-    """A caption's first clause as a title, and the rest as a sentence.
-
-    >>> _parted("Curves on CS-CL: A_t after each task; one seed.")
-    ('Curves on CS-CL', 'A_t after each task; one seed.')
-    """
-    places = [place for mark in (": ", "; ", ". ") if (place := caption.find(mark)) > 0]
-    if not places:
-        return caption.rstrip("."), ""
-    at = min(places)
-    rest = caption[at + 2 :]
-    return caption[:at], rest[:1].upper() + rest[1:]
+    every = all_figures(records)
+    left_out = [f"{figure.name}: {figure.left_out}" for figure in every if figure.left_out]
+    drawable = [figure for figure in every if not figure.left_out]
+    drawn = []
+    progress("figures", 0, len(drawable))
+    for done, each in enumerate(drawable, start=1):
+        try:
+            figure = each.draw(records)
+            if figure is None:
+                raise InputError("there is nothing to draw")
+            for suffix in ("svg", "pdf"):
+                write_figure(figure, folder / f"{each.name}.{suffix}")
+            svg = (folder / f"{each.name}.svg").read_text(encoding="utf-8")
+            drawn.append(PageFigure(each.name, each.title, each.caption, svg))
+        except InputError as error:
+            left_out.append(f"{each.name}: {error}")
+        progress("figures", done, len(drawable))
+    return drawn, left_out
 
 
 def _newest(records: Records) -> str | None:

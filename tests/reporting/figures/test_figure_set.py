@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from undrift.reporting.figures.figure_set import FigureSet, all_figures
-from undrift.reporting.figures.files import write_figure
+from undrift.doors import Door
+from undrift.experiments.store import Records
+from undrift.reporting.figures import figure_set
+from undrift.reporting.figures.figure import Figure
+from undrift.reporting.figures.sheet import write_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
-RHO = {"cs-cl": {0: 3.0, 1: 1.5}}
 NAMES = [
     "plasticity",
     "drift",
@@ -28,6 +31,25 @@ NAMES = [
 ]
 
 
+class Found:
+    """The figures of some records: those that can be drawn, and why others cannot."""
+
+    def __init__(
+        self, results: dict[str, Any], manifests: list[Any], searches: list[Any], folder: Path
+    ) -> None:
+        records = Records(results, manifests, searches, [], folder)
+        every = figure_set.all_figures(records)
+        self.makers = {f.name: partial(f.draw, records) for f in every if not f.left_out}
+        self.figures = {f.name: f for f in every if not f.left_out}
+        self.left_out = [(f.name, f.left_out) for f in every if f.left_out]
+
+
+def with_imbalance(results: dict[str, Any]) -> dict[str, Any]:
+    return {
+        run: result.model_copy(update={"imbalance": [3.0, 1.5]}) for run, result in results.items()
+    }
+
+
 def embed(fakes: Any, results: dict[str, Any], folder: Path, streams: tuple[str, ...]) -> None:
     for run, result in results.items():
         if result.spec.stream in streams and result.spec.method in ("efc", "dpcr", "adr"):
@@ -36,20 +58,20 @@ def embed(fakes: Any, results: dict[str, Any], folder: Path, streams: tuple[str,
 
 
 @pytest.fixture
-def paper(fakes: Any, tmp_path: Path) -> FigureSet:
+def paper(fakes: Any, tmp_path: Path) -> Found:
     results, plan = fakes.folder(seeds=2)
     embed(fakes, results, tmp_path, tuple(fakes.streams))
     searches = [fakes.search(stream) for stream in fakes.streams]
-    return all_figures(results, [plan], searches, tmp_path, imbalance=RHO)
+    return Found(with_imbalance(results), [plan], searches, tmp_path)
 
 
-def test_every_figure_of_the_paper_and_more_is_there(paper: FigureSet) -> None:
+def test_every_figure_of_the_paper_and_more_is_there(paper: Found) -> None:
     assert list(paper.makers) == NAMES
-    assert list(paper.captions) == NAMES
+    assert all(figure.title and figure.caption for figure in paper.figures.values())
     assert paper.left_out == []
 
 
-def test_a_figure_is_written_the_same_twice(paper: FigureSet, tmp_path: Path) -> None:
+def test_a_figure_is_written_the_same_twice(paper: Found, tmp_path: Path) -> None:
     for name in ("drift", "accuracy-bytes"):
         for suffix in ("svg", "pdf"):
             files = [tmp_path / f"{name}-{k}.{suffix}" for k in (1, 2)]
@@ -65,13 +87,13 @@ def test_a_figure_is_written_the_same_twice(paper: FigureSet, tmp_path: Path) ->
 def test_names_are_safe_in_any_file_system(fakes: Any, tmp_path: Path) -> None:
     run = fakes.result()
     spec = run.spec.model_copy(update={"stream": "My Data/Gräph: v2?", "stream_sha256": "a" * 64})
-    found = all_figures({"a": run.model_copy(update={"spec": spec})}, [], [], tmp_path)
+    found = Found({"a": run.model_copy(update={"spec": spec})}, [], [], tmp_path)
     assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in found.makers)
     assert len(found.makers) == 5
 
 
 def test_without_runs_every_figure_is_left_out_with_its_reason(tmp_path: Path) -> None:
-    found = all_figures({}, [], [], tmp_path)
+    found = Found({}, [], [], tmp_path)
     assert found.makers == {}
     assert dict(found.left_out) == {
         "plasticity": "there is no finished run of ADR, ACIL, DS-AL, Bare",
@@ -79,7 +101,7 @@ def test_without_runs_every_figure_is_left_out_with_its_reason(tmp_path: Path) -
         "surface-adr": "there is no finished search of ADR",
         "learning-curves": "there is no finished run of any method",
         "matrices": "there is no finished run of ACIL, DS-AL, ADR",
-        "imbalance": "no stream's data is at hand to count its classes",
+        "imbalance": "there is no finished run",
         "accuracy-bytes": "there is no finished run of any method",
         "accuracy-seconds": "there is no finished run of any method",
     }
@@ -90,7 +112,7 @@ def test_embeddings_that_are_missing_or_damaged_are_named(fakes: Any, tmp_path: 
     embed(fakes, results, tmp_path, ("cs-cl", "corafull-cl"))
     run = fakes.result("cs-cl", "dpcr").spec.id
     (tmp_path / run / "embedding.npz").write_bytes(b"PK nothing")
-    found = all_figures(results, [plan], [], tmp_path)
+    found = Found(results, [plan], [], tmp_path)
     whys = [why for name, why in found.left_out if name == "drift"]
     assert len(whys) == 2
     assert re.match(r"DPCR on CS-CL: .*embedding.npz is damaged", whys[0])
@@ -109,7 +131,7 @@ def test_more_than_four_streams_go_to_further_figures(fakes: Any, tmp_path: Path
         run = fakes.result()
         spec = run.spec.model_copy(update={"stream": f"stream-{k}"})
         results[spec.id] = run.model_copy(update={"spec": spec})
-    found = all_figures(results, [], [], tmp_path)
+    found = Found(results, [], [], tmp_path)
     assert len(found.makers["learning-curves"]().axes) == 4
     assert len(found.makers["learning-curves-2"]().axes) == 2
     assert {"accuracy-bytes-2", "accuracy-seconds-2"} < set(found.makers)
@@ -123,18 +145,18 @@ def test_a_surface_per_method_and_what_its_trials_share(fakes: Any, tmp_path: Pa
         *(search, other, fakes.search(method="ewc", strength=(1, 2, 3))),
         fakes.search(method="efc", damping=(1, 2, 3), strength=(1, 2)),
     ]
-    found = all_figures({}, [], searches, tmp_path)
+    found = Found({}, [], searches, tmp_path)
     assert set(found.makers) == {
         "surface-adr",
         "surface-adr-merge-average",
         "surface-efc-damping-strength",
     }
     assert "surface" not in " ".join(name for name, _ in found.left_out)
-    assert "with merge=average" in found.captions["surface-adr-merge-average"]
+    assert "with merge=average" in found.figures["surface-adr-merge-average"].title
 
 
 def test_a_grid_of_adr_without_a_surface_is_explained(fakes: Any, tmp_path: Path) -> None:
-    found = all_figures({}, [], [fakes.search(gamma=(0.1, 1.0))], tmp_path)
+    found = Found({}, [], [fakes.search(gamma=(0.1, 1.0))], tmp_path)
     assert "varies gamma" in dict(found.left_out)["surface-adr"]
 
 
@@ -144,8 +166,45 @@ def test_stand_ins_are_marked_in_every_figure(fakes: Any, in_print: Any, tmp_pat
         run = fakes.result(method=method).model_copy(update={"provenance": {"stand_in": True}})
         results[run.spec.id] = run
     embed(fakes, results, tmp_path, ("cs-cl",))
-    found = all_figures(results, [], [fakes.search()], tmp_path, imbalance=RHO)
+    found = Found(with_imbalance(results), [], [fakes.search()], tmp_path)
     assert len(found.makers) == 8
     for name, make in found.makers.items():
         words = " ".join(text for text, _, _ in in_print.texts(make()))
         assert "stand-in" in words, name
+
+
+def test_imbalance_is_left_out_where_runs_did_not_record_it(fakes: Any, tmp_path: Path) -> None:
+    results, plan = fakes.folder(seeds=1)
+    found = Found(results, [plan], [], tmp_path)
+    assert "did not record" in dict(found.left_out)["imbalance"]
+
+
+def test_bare_is_called_a_bound_only_where_it_is_one(fakes: Any, tmp_path: Path) -> None:
+    def caption(bare: float) -> str:
+        results = {}
+        for method, score in (("adr", 80.0), ("bare", bare)):
+            run = fakes.result(method=method)
+            metrics = run.metrics.by_class.model_copy(update={"a_l": score})
+            graded = run.metrics.model_copy(update={"by_class": metrics})
+            results[run.spec.id] = run.model_copy(update={"metrics": graded})
+        return Found(results, [], [], tmp_path).figures["plasticity"].caption
+
+    assert caption(90.0).endswith("Bare, which only fits the newest task, is the upper bound.")
+    assert caption(70.0).endswith("is the best on 0 of 1 streams.")
+
+
+def test_another_packages_figure_that_is_broken_is_told_and_the_rest_drawn(
+    fakes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Figure("mine", "Mine", "Of mine.", lambda records: None)
+    monkeypatch.setattr("undrift.reporting.figures.MINE", mine, raising=False)
+    own = {
+        "mine": "undrift.reporting.figures:MINE",
+        "gone": "undrift.reporting.figures:GONE",
+        "odd": "undrift.reporting.figures:__name__",
+    }
+    monkeypatch.setattr(figure_set, "FIGURES", Door("figure", "none", own))
+    found = Found({}, [], [], tmp_path)
+    assert found.figures == {"mine": mine}
+    assert [name for name, _ in found.left_out] == ["gone", "odd"]
+    assert "is no Figure" in found.left_out[1][1]

@@ -8,14 +8,14 @@ import pytest
 from undrift.errors import InputError
 from undrift.evaluation.leakage import Leakage, Lift, TaskIdAccuracy
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.reporting.figures import leakage as module
-from undrift.reporting.figures.leakage import (
+from undrift.experiments.leakage_study import (
     LeakageStudy,
-    leakage_figure,
     load_studies,
     load_study,
     save_study,
 )
+from undrift.reporting.figures import sheet as module
+from undrift.reporting.figures.leakage import leakage_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
@@ -90,7 +90,7 @@ def test_a_damaged_study_is_named(tmp_path: Path) -> None:
     path = save_study(study(), tmp_path)
     for text in (path.read_text()[:-40], '{"stream": "cs-cl"}', ""):
         path.write_text(text)
-        with pytest.raises(InputError, match=r"leakage-cs-cl-adr-0.json is damaged or not a"):
+        with pytest.raises(InputError, match=r"leakage-cs-cl-adr-0.json is not a leakage study"):
             load_study(path)
     with pytest.raises(InputError, match=r"cannot read .*check the path"):
         load_study(tmp_path / "none.json")
@@ -101,7 +101,7 @@ def test_an_accuracy_out_of_range_does_not_pass(tmp_path: Path) -> None:
     text = path.read_text()
     assert "80.0" in text
     path.write_text(text.replace("60.0", "160.0", 1))  # the second task of the node attack
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError, match="not a leakage study"):
         load_study(path)
 
 

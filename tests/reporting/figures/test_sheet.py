@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,13 +10,17 @@ import pytest
 from undrift.errors import InputError
 from undrift.reporting.figures.sheet import (
     PLAIN,
+    blank,
+    check_suffix,
     heading,
     house_style,
     legend_above,
+    limits,
     mm,
     panel,
-    sheet,
+    spread_apart,
     text_width,
+    write_figure,
 )
 
 matplotlib = pytest.importorskip(
@@ -23,7 +29,7 @@ matplotlib = pytest.importorskip(
 
 
 def test_panels_are_placed_in_mm_from_the_upper_left_corner() -> None:
-    figure = sheet(100, 50)
+    figure = blank(100, 50)
     box = panel(figure, 10, 5, 40, 20).get_position()
     assert (box.x0, box.x1, box.y0, box.y1) == pytest.approx((0.1, 0.5, 0.5, 0.9))
     assert figure.get_size_inches() == pytest.approx((100 / 25.4, 50 / 25.4))
@@ -40,7 +46,7 @@ def test_the_users_settings_do_not_change_a_figure_and_come_back() -> None:
 
 
 def test_widths_are_those_that_are_drawn() -> None:
-    figure = sheet(85, 30)
+    figure = blank(85, 30)
     figure.set_dpi(2000)  # fine enough that letters are not moved to whole pixels
     for text, size, weight in (("ER-GNN", 6.5, "normal"), ("CoraFull-CL", 7.5, "bold")):
         drawn = figure.text(0, 0, text, fontsize=size, weight=weight)
@@ -49,7 +55,7 @@ def test_widths_are_those_that_are_drawn() -> None:
 
 
 def test_words_after_a_title_do_not_touch_it() -> None:
-    axes = panel(sheet(85, 30), 10, 8, 70, 15)
+    axes = panel(blank(85, 30), 10, 8, 70, 15)
     heading(axes, "Reddit-CL stand-in@0.05", "3 seeds")
     title, rest = axes.texts
     assert title.get_window_extent().x1 < rest.get_window_extent().x0
@@ -59,7 +65,7 @@ def test_words_after_a_title_do_not_touch_it() -> None:
 def test_a_legend_stands_above_in_one_line() -> None:
     from matplotlib.lines import Line2D
 
-    figure = sheet(85, 30)
+    figure = blank(85, 30)
     legend_above(figure, [(Line2D([], []), "one"), (Line2D([], []), "two")], 42.5)
     figure.canvas.draw()
     boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
@@ -69,6 +75,48 @@ def test_a_legend_stands_above_in_one_line() -> None:
 
 def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    for call in (lambda: sheet(85, 30), house_style(lambda: sheet(85, 30))):
+    for call in (lambda: blank(85, 30), house_style(lambda: blank(85, 30))):
         with pytest.raises(InputError, match=r"pip install 'undrift\[figures\]'"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("places", "moved"),
+    [
+        ([], []),
+        ([3.0], [3.0]),
+        ([1.0, 5.0], [1.0, 5.0]),
+        ([4.0, 4.0], [3.5, 4.5]),
+        ([0.0, 0.0], [0.0, 1.0]),
+        ([9.9, 10.0], [9.0, 10.0]),
+        ([4.0, 4.0, 4.9], [3.3, 4.3, 5.3]),
+    ],
+)
+def test_labels_move_as_little_as_needed(places: list[float], moved: list[float]) -> None:
+    assert spread_apart(places, gap=1.0, low=0.0, high=10.0) == pytest.approx(moved)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
+)
+def test_the_suffix_decides_the_format(tmp_path: Path, suffix: str, start: bytes) -> None:
+    write_figure(blank(20, 20), tmp_path / f"x{suffix}")
+    assert (tmp_path / f"x{suffix}").read_bytes().startswith(start)
+
+
+def test_another_suffix_is_an_input_error() -> None:
+    with pytest.raises(InputError, match=r"unknown kind of figure '.bmp'.*\.pdf"):
+        check_suffix("x.bmp")
+
+
+def test_noise_is_not_blown_up() -> None:
+    assert limits(89.9, 90.0) == pytest.approx((84.95, 94.95))
+    assert limits(99.9, 100.0) == pytest.approx((91.0, 101.0))
+
+
+def test_neither_matplotlib_nor_pyplot_is_imported_early() -> None:
+    code = (
+        "import sys, undrift.reporting.figures.sheet as s; assert 'matplotlib' not in sys.modules\n"
+        "s.blank(1, 1); sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

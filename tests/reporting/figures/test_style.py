@@ -14,6 +14,7 @@ from undrift.reporting.figures.style import (
     drawn_title,
     ink,
     safe_name,
+    seeds_of,
     style_of,
     title_of,
 )
@@ -90,14 +91,19 @@ def test_a_style_does_not_depend_on_who_else_is_registered(monkeypatch: pytest.M
     monkeypatch.setattr(registry, "DOOR", replace(DOOR, own=own))
     assert {name: style_of(name) for name in before} == before
     assert style_of("first") not in before.values()
-    assert style_of("first") != style_of("outside", 0)
 
 
-def test_strangers_are_told_apart_and_look_like_no_method() -> None:
+def test_methods_of_others_look_like_none_of_ours_and_mostly_differ() -> None:
     looks = {tuple(style_of(name).values()) for name in KNOWN}
-    outside = {tuple(style_of("new", k).values()) for k in range(12)}
-    assert len(outside) == 12
-    assert not looks & outside
+    names = ["nearest-mean", "my-method", "graph-x", "replay", "unified", "a:B", "z", "Ünder"]
+    others = [tuple(style_of(name).values()) for name in names]
+    assert len(set(others)) == len(names)
+    assert not looks & set(others)
+
+
+def test_a_method_of_others_looks_the_same_in_every_process() -> None:
+    assert style_of("nearest-mean")["color"] == "#332288"
+    assert style_of("nearest-mean")["marker"] == "$N$"
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -113,3 +119,11 @@ def test_names_are_safe_to_draw_and_to_write(fakes: Any) -> None:
     assert drawn_title("a/b/stream.toml", stand_in=True) == "b/stream.toml (stand-in)"
     assert safe_name("../../etc passwd") == "etc-passwd"
     assert safe_name("...") == "unnamed"
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [([1, 1], "one seed"), ([5], "5 seeds"), ([5, 3, 0], "3 to 5 seeds")],
+)
+def test_seeds_are_counted_in_words(counts: list[int], words: str, fakes: Any) -> None:
+    assert seeds_of([[fakes.result()] * count for count in counts]) == words

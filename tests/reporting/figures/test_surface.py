@@ -5,9 +5,14 @@ from typing import Any
 import pytest
 
 from undrift.errors import InputError
-from undrift.reporting.figures.surface import surface_axes, surface_figure
+from undrift.reporting.figures import surface
+from undrift.reporting.search_grids import search_grids
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+
+
+def surface_figure(searches: list[Any], **options: Any) -> Any:
+    return surface.surface_figure(search_grids(searches), **options)
 
 
 def numbers(axes: Any) -> dict[tuple[int, int], str]:
@@ -73,11 +78,11 @@ def test_any_two_parameters_do(fakes: Any, in_print: Any) -> None:
     search = fakes.search(
         method="ewc", hidden=((64, 64), (256, 256)), strength=(1, 10.0, 100), epochs=(200,)
     )
-    assert surface_axes(search) == ("strength", "hidden")
+    assert search_grids([search])[0].varied == ["strength", "hidden"]
     read = type(search).model_validate_json(search.model_dump_json(by_alias=True))
     figure = surface_figure([read])  # lists in place of tuples, as in a file
     axes = figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["64+64", "256+256"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["64×64", "256×256"]
     assert len(numbers(axes)) == 6
     in_print.check(figure)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,24 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from undrift.errors import InputError
-from undrift.reporting.figures.sheet import (
-    COLUMN,
-    LARGE,
-    PLAIN,
-    house_style,
-    legend_above,
-    panel,
-    sheet,
-)
+from undrift.formatting import percent
+from undrift.reporting.figures import sheet
+from undrift.reporting.figures.figure import Figure, Shown, missing, no_run_of, pages, ready
+from undrift.reporting.figures.sheet import COLUMN, LARGE, PLAIN
 from undrift.reporting.figures.style import display, title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from undrift.experiments.result import Result
 
-__all__ = ["METHODS_SHOWN", "DriftPanel", "Embedding", "drift_figure", "load_embedding"]
+__all__ = ["DriftPanel", "Embedding", "drift_figure", "figures", "load_embedding"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,6 +37,38 @@ _MEANS = 12  # classes at most whose means are joined: more lines are a tangle
 _LEFT, _TOP, _HEAD, _GAP, _EDGE = 5.0, 4.5, 5.5, 1.5, 1.0  # in mm
 # hues of classes: dark for the last encoder, mixed with white for the first
 _HUES = ("#0072B2", "#D55E00", "#009E73", "#B3478C", "#A87400", "#332288", "#5F5F5F", "#117733")
+
+
+def figures(shown: Shown) -> Iterator[Figure]:
+    """Four streams at a time, one run of each method; those without a picture are told."""
+    groups = shown.only(METHODS_SHOWN)
+    panels: dict[str, list[DriftPanel]] = defaultdict(list)
+    absent = []
+    for stream, found in groups.items():
+        for run, *_ in found.values():
+            what = f"{display(run.spec.method)} on {title_of(run)}"
+            path = shown.records.folder / run.spec.id / "embedding.npz"
+            try:
+                if path.exists():
+                    panels[stream].append(DriftPanel(run, load_embedding(path)))
+                else:
+                    absent.append(what)
+            except InputError as error:
+                yield missing("drift", f"{what}: {error}")
+    if absent or not groups:
+        why = f"there is no embedding.npz of {', '.join(absent)}"
+        yield missing("drift", why if groups else no_run_of(METHODS_SHOWN))
+    for name, streams in pages("drift", list(panels)):
+        here = [panel for stream in streams for panel in panels[stream]]
+        titles = dict.fromkeys(title_of(panel.result) for panel in here)
+        caption = (
+            "Principal components of the base task's embeddings under the first encoder (light "
+            "circles) and the last (dark triangles), coloured by class, a line from the old mean "
+            "of a class to the new; one seed. The percentage is measured on all embeddings: how "
+            "far they moved over how long they were."
+        )
+        title = f"Feature drift on {', '.join(titles)}"
+        yield Figure(name, title, caption, ready(drift_figure, here, width=shown.width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +118,8 @@ def load_embedding(path: str | Path) -> Embedding:
         ) from error
 
 
-@house_style
-def drift_figure(panels: Sequence[DriftPanel], *, width: float = COLUMN) -> Figure:
+@sheet.house_style
+def drift_figure(panels: Sequence[DriftPanel], *, width: float = COLUMN) -> Any:
     """A row per stream and a column per method, in the order of the paper.
 
     Light circles are nodes of the base task under the first encoder, dark triangles the same
@@ -109,11 +136,11 @@ def drift_figure(panels: Sequence[DriftPanel], *, width: float = COLUMN) -> Figu
     streams = {p.result.spec.stream: title_of(p.result) for p in panels}
     placed = {(p.result.spec.stream, p.result.spec.method): p for p in panels}
     size = min((width - _LEFT - _EDGE + _GAP) / len(methods) - _GAP, 58.0)
-    figure = sheet(width, _TOP + len(streams) * (size + _HEAD) + _EDGE)
+    figure = sheet.blank(width, _TOP + len(streams) * (size + _HEAD) + _EDGE)
     for row, (stream, title) in enumerate(streams.items()):
         top = _TOP + row * (size + _HEAD) + _HEAD
         for column, method in enumerate(methods):
-            axes = panel(figure, _LEFT + column * (size + _GAP), top, size, size)
+            axes = sheet.panel(figure, _LEFT + column * (size + _GAP), top, size, size)
             axes.set_xticks([])
             axes.set_yticks([])
             axes.spines[:].set(color="#999999", linewidth=0.5)
@@ -136,9 +163,8 @@ def _drift(result: Result) -> str:
     last = result.drift[-1] if result.drift else None
     if last is None:
         return "drift undefined"
-    percent = 100 * last
-    digits = 0 if percent >= 10 or percent == 0 else 1
-    return "drift < 0.1 %" if 0 < percent < 0.1 else f"drift {percent:.{digits}f} %"
+    digits = 0 if last >= 0.1 or last == 0 else 1
+    return "drift < 0.1 %" if 0 < last < 0.001 else f"drift {percent(last, digits)}"
 
 
 def _points(axes: Axes, embedding: Embedding, size: float) -> None:
@@ -169,7 +195,7 @@ def _points(axes: Axes, embedding: Embedding, size: float) -> None:
     axes.set_ylim(middle[1] - half, middle[1] + half)
 
 
-def _legend(figure: Figure, width: float, *, means: bool) -> None:
+def _legend(figure: Any, width: float, *, means: bool) -> None:
     from matplotlib.lines import Line2D
 
     def mark(**style: Any) -> Line2D:
@@ -181,4 +207,4 @@ def _legend(figure: Figure, width: float, *, means: bool) -> None:
     ]
     if means:
         entries.append((mark(color="black", linewidth=0.8), "a class's mean moved"))
-    legend_above(figure, entries, (_LEFT + width - _EDGE) / 2)
+    sheet.legend_above(figure, entries, (_LEFT + width - _EDGE) / 2)

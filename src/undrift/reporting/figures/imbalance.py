@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import ceil, isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
-from undrift.reporting.figures.sheet import (
-    COLUMN,
-    PLAIN,
-    SMALL,
-    dress,
-    heading,
-    house_style,
-    panel,
-    sheet,
-    text_width,
-)
+from undrift.reporting.figures import sheet
+from undrift.reporting.figures.figure import Figure, Shown, missing, pages, ready
 from undrift.reporting.figures.style import drawn_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["imbalance_figure"]
+__all__ = ["figures", "imbalance_figure"]
 
-_LEFT, _TOP, _HEIGHT, _BOTTOM, _RIGHT = 10.0, 5.5, 26.0, 8.5, 1.5  # in mm
+_HEIGHT = 26.0
 _WIDE = 10.0  # a range of rho over which bars need a log scale
 _COLOUR = "#0072B2"
 
 
-@house_style
+def figures(shown: Shown) -> Iterator[Figure]:
+    """Rho of every stream whose runs recorded it, four streams at a time."""
+    counted = {
+        result.spec.stream: dict(enumerate(result.imbalance))
+        for result in shown.records.results.values()
+        if result.imbalance
+    }
+    if not counted:
+        why = "the results are of a version that did not record the sizes of the classes"
+        yield missing("imbalance", why if shown.records.results else "there is no finished run")
+    for name, streams in pages("imbalance", [s for s in shown.groups if s in counted]):
+        here = {stream: counted[stream] for stream in streams}
+        caption = "Rho_t, the nodes of a task's largest class over its smallest."
+        draw = ready(imbalance_figure, here, stand_ins=shown.stand_ins, width=shown.width)
+        yield Figure(name, "Class imbalance", caption, draw)
+
+
+@sheet.house_style
 def imbalance_figure(
     imbalance: Mapping[str, Mapping[int, float]],
     *,
     stand_ins: frozenset[str] = frozenset(),
-    width: float = COLUMN,
-) -> Figure:
+    width: float = sheet.COLUMN,
+) -> Any:
     """rho_t, the nodes of the largest class of task t over those of its smallest, as bars.
 
-    `imbalance` maps a stream to rho by task (`TaskSummary.imbalance`). Bars start at 1, a
-    balanced task. A panel has a log scale when its largest rho is ten times its smallest. A
-    task with an empty class, whose rho is infinite, has a hatched bar of the full height.
+    `imbalance` maps a stream to rho by task. Bars start at 1, a balanced task. A panel has a log
+    scale when its largest rho is ten times its smallest. A task with an empty class, whose rho is
+    infinite, has a hatched bar of the full height.
     """
     if not imbalance or not all(imbalance.values()):
         raise InputError("imbalance needs rho_t of at least one task per stream")
@@ -53,16 +60,11 @@ def imbalance_figure(
                     f"rho of task {t} of {stream} is {value}; it is the largest class over the "
                     "smallest, so at least 1"
                 )
-    columns = max(min(int(width / COLUMN), len(imbalance)), 1)
-    rows, across, down = ceil(len(imbalance) / columns), width / columns, _TOP + _HEIGHT + _BOTTOM
-    figure = sheet(width, rows * down)
-    for k, (stream, rho) in enumerate(imbalance.items()):
-        row, column = divmod(k, columns)
-        inner = across - _LEFT - _RIGHT
-        axes = panel(figure, column * across + _LEFT, row * down + _TOP, inner, _HEIGHT)
+    figure, panels, inner = sheet.panels(len(imbalance), width, _HEIGHT, right=1.5)
+    for axes, (stream, rho) in zip(panels, imbalance.items(), strict=True):
         _bars(axes, rho, inner)
         title = drawn_title(stream, stand_in=stream in stand_ins)
-        heading(axes, title, "largest class over smallest")
+        sheet.heading(axes, title, "largest class over smallest")
     return figure
 
 
@@ -88,25 +90,22 @@ def _bars(axes: Axes, rho: Mapping[int, float], width: float) -> None:
             empty = axes.bar(t, top - 1, 0.72, bottom=1, color="white")[0]
             empty.set(edgecolor=_COLOUR, hatch="////", linewidth=0.6)
     for t, label in _labels(rho, width):
-        height = min(rho[t], top)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
         inside = not isfinite(rho[t])
         axes.annotate(
             label,
-            (t, height),
+            (t, min(rho[t], top)),
             (0, -3 if inside else 1.5),
             textcoords="offset points",
             ha="center",
             va="top" if inside else "bottom",
-            fontsize=SMALL,
-            bbox=box if inside else None,
+            fontsize=sheet.SMALL,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8} if inside else None,
         )
     tasks = sorted(rho)
     axes.set_xticks(tasks[:: ceil(len(tasks) * 3.6 / width)])
     axes.set_xlim(tasks[0] - 0.6, tasks[-1] + 0.6)
-    axes.set_xlabel("task $t$", fontsize=PLAIN, labelpad=1)
-    axes.set_ylabel(r"imbalance $\rho_t$", fontsize=PLAIN, labelpad=2)
-    dress(axes, "y")
+    sheet.label(axes, "task $t$", r"imbalance $\rho_t$")
+    sheet.dress(axes, "y")
 
 
 def _labels(rho: Mapping[int, float], width: float) -> list[tuple[int, str]]:
@@ -117,6 +116,6 @@ def _labels(rho: Mapping[int, float], width: float) -> list[tuple[int, str]]:
             (t, f"{v:.{decimals if v < 100 else 0}f}" if isfinite(v) else "∞")
             for t, v in rho.items()
         ]
-        if all(text_width(text) + 0.2 < slot for _, text in texts):
+        if all(sheet.text_width(text) + 0.2 < slot for _, text in texts):
             return texts
     return []

@@ -2,41 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
-from undrift.reporting.figures.sheet import (
-    COLUMN,
-    PLAIN,
-    SMALL,
-    dress,
-    house_style,
-    legend_above,
-    panel,
-    sheet,
-)
-from undrift.reporting.figures.shown_runs import Groups, mean_and_deviation, outside_methods
+from undrift.evaluation.metrics import METRICS
+from undrift.reporting.figures import sheet
+from undrift.reporting.figures.figure import Figure, Groups, Shown, missing, named, no_run_of, ready
 from undrift.reporting.figures.style import display, ink, style_of, title_of
+from undrift.reporting.names import metric_value, symbol
+from undrift.reporting.tables.comparison import Spread, spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["METHODS_SHOWN", "plasticity_figure"]
+    from undrift.experiments.result import Result
+
+__all__ = ["METHODS_SHOWN", "figures", "plasticity_figure"]
 
 METHODS_SHOWN = ("adr", "acil", "ds-al", "bare")
-"""The methods of the paper's figure; Bare is the upper bound of plasticity."""
+"""The methods of the paper's figure."""
+
+METRIC = METRICS["a_l"]
+_NEWEST = "bare"  # fits the newest task and nothing else
 
 _HEIGHT, _TOP, _BOTTOM, _LEFT, _RIGHT = 40.0, 7.0, 9.0, 10.0, 1.5
 _BAR, _GAP = 3.0, 3.0  # the least width of a bar and of the space between streams, in mm
 
 
-@house_style
+def figures(shown: Shown) -> Iterator[Figure]:
+    """One figure of all streams."""
+    groups = shown.only(METHODS_SHOWN)
+    if not groups:
+        yield missing("plasticity", no_run_of(METHODS_SHOWN))
+        return
+    caption = (
+        f"{METRIC.title.capitalize()} {METRIC.symbol}, each task just after it was learned, on "
+        f"{named(groups)}; mean over seeds, whiskers one standard deviation.{_bound(groups)}"
+    )
+    yield Figure(
+        "plasticity", "Plasticity", caption, ready(plasticity_figure, groups, width=shown.width)
+    )
+
+
+def _bound(groups: Groups) -> str:
+    """A sentence on the method that only fits the newest task: how often none learned better."""
+    ahead = [
+        _spread(found[_NEWEST]).mean >= max(_spread(runs).mean for runs in found.values())
+        for found in groups.values()
+        if _NEWEST in found and len(found) > 1
+    ]
+    if not ahead:
+        return ""
+    told = "the upper bound" if all(ahead) else f"the best on {sum(ahead)} of {len(ahead)} streams"
+    return f" {display(_NEWEST)}, which only fits the newest task, is {told}."
+
+
+def _spread(runs: Sequence[Result]) -> Spread:
+    return spread_of(metric_value(run.metrics.by_class, METRIC.key) for run in runs)
+
+
+@sheet.house_style
 def plasticity_figure(
-    groups: Groups, methods: Sequence[str] = METHODS_SHOWN, *, width: float = COLUMN
-) -> Figure:
+    groups: Groups, methods: Sequence[str] = METHODS_SHOWN, *, width: float = sheet.COLUMN
+) -> Any:
     """A_l (eq. 13) by class of a few methods: a group of bars per stream, the mean over seeds.
 
     The whiskers are one standard deviation to either side. The mean is written in the bar, read
@@ -52,16 +82,14 @@ def plasticity_figure(
     most = max(int(inner / (len(shown) * _BAR + _GAP)), 1)
     rows = ceil(len(streams) / most)
     per_row = ceil(len(streams) / rows)
-    figure = sheet(width, rows * (_HEIGHT + _BOTTOM) + _TOP)
+    figure = sheet.blank(width, rows * (_HEIGHT + _BOTTOM) + _TOP)
     for row in range(rows):
-        axes = panel(figure, _LEFT, _TOP + row * (_HEIGHT + _BOTTOM), inner, _HEIGHT)
+        axes = sheet.panel(figure, _LEFT, _TOP + row * (_HEIGHT + _BOTTOM), inner, _HEIGHT)
         _bars(axes, groups, streams[row * per_row : (row + 1) * per_row], shown)
         middle, half = (per_row - 1) / 2, max(per_row, 3) / 2  # a lone stream's bars stay bars
         axes.set_xlim(middle - half, middle + half)
-    outside = outside_methods(groups)
-    patches = [Patch(color=style_of(m, outside.get(m, 0))["color"]) for m in shown]
-    names = [display(method) for method in shown]
-    legend_above(figure, list(zip(patches, names, strict=True)), (_LEFT + width - _RIGHT) / 2)
+    key = [(Patch(color=style_of(method)["color"]), display(method)) for method in shown]
+    sheet.legend_above(figure, key, (_LEFT + width - _RIGHT) / 2)
     return figure
 
 
@@ -69,7 +97,7 @@ _UPRIGHT: dict[str, Any] = {
     "rotation": 90,
     "ha": "center",
     "va": "bottom",
-    "fontsize": SMALL,
+    "fontsize": sheet.SMALL,
 }
 _WHISKER: dict[str, Any] = {
     "elinewidth": 0.7,
@@ -80,17 +108,17 @@ _WHISKER: dict[str, Any] = {
 
 
 def _bars(axes: Axes, groups: Groups, streams: Sequence[str], methods: Sequence[str]) -> None:
-    outside = outside_methods(groups)
     step = (1 - 0.16) / len(methods)
     for k, method in enumerate(methods):
-        colour = style_of(method, outside.get(method, 0))["color"]
+        colour = style_of(method)["color"]
         for at, stream in enumerate(streams):
             runs = groups[stream].get(method, ())
             place = at + (k - (len(methods) - 1) / 2) * step
             if not runs:
                 axes.text(place, 1, "not run", **_UPRIGHT, color="#777777")
                 continue
-            mean, spread = mean_and_deviation([run.metrics.by_class.a_l for run in runs])
+            found = _spread(runs)
+            mean, spread = found.mean, found.deviation
             axes.bar(place, mean, step * 0.92, color=colour)
             if spread is not None:
                 axes.errorbar(place, mean, min(spread, mean), fmt="none", **_WHISKER)
@@ -104,14 +132,11 @@ def _bars(axes: Axes, groups: Groups, streams: Sequence[str], methods: Sequence[
                 color="white" if inside and dark else "black",
             )
     titles = [title_of(next(runs[0] for runs in groups[s].values() if runs)) for s in streams]
-    axes.set_xticks(
-        range(len(streams)),
-        [_broken(title) for title in titles],
-    )
+    axes.set_xticks(range(len(streams)), [_broken(title) for title in titles])
     axes.set_ylim(0, 100)
     axes.set_yticks(range(0, 101, 20))
-    axes.set_ylabel("learning accuracy $A_l$ (%)", fontsize=PLAIN, labelpad=2)
-    dress(axes, "y")
+    sheet.label(axes, "", f"{METRIC.title} {symbol(METRIC.key, sheet.MATHS)} (%)")
+    sheet.dress(axes, "y")
     axes.tick_params(axis="x", length=0)
 
 

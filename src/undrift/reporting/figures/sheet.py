@@ -9,31 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
+from io import BytesIO
+from math import ceil
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from undrift.errors import InputError
+from undrift.errors import InputError, unknown_name
+from undrift.storage.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    "COLUMN",
-    "LARGE",
-    "PAGE",
-    "PLAIN",
-    "SMALL",
-    "blank_figure",
-    "dress",
-    "heading",
-    "house_style",
-    "legend_above",
-    "mm",
-    "panel",
-    "sheet",
-    "text_width",
-]
 
 COLUMN, PAGE = 85.0, 178.0
 """The width of one column and of a page with two, in mm."""
@@ -41,8 +29,16 @@ COLUMN, PAGE = 85.0, 178.0
 SMALL, PLAIN, LARGE = 6.5, 7.0, 7.5
 """The sizes of letters, in points."""
 
+TOP, BOTTOM = 5.5, 8.5
+"""What a panel needs over it for its heading, and under it for its axis, in mm."""
+
+MATHS = r"$%s_{\mathrm{%s}}$"
+"""How a figure writes the symbol of a metric."""
+
 _INCH = 25.4
 _POINT = _INCH / 72
+
+SUFFIXES = (".pdf", ".png", ".svg")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -73,22 +69,41 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def blank_figure(
-    width: float, height: float, layout: Literal["constrained"] | None = None
-) -> Figure:
-    """An empty figure in inches, one of its own: pyplot's global state stays untouched."""
+def blank(width: float, height: float) -> Figure:
+    """An empty figure in mm, one of its own: pyplot's global state stays untouched."""
     _matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout=layout)
+    figure = Figure(figsize=(width / _INCH, height / _INCH))
     FigureCanvasAgg(figure)
     return figure
 
 
-def sheet(width: float, height: float) -> Figure:
-    """An empty figure in mm, for panels placed by hand."""
-    return blank_figure(width / _INCH, height / _INCH)
+def panels(
+    count: int,
+    width: float,
+    height: float,
+    *,
+    left: float = 10.0,
+    right: float,
+    head: float = 0.0,
+) -> tuple[Figure, list[Axes], float]:
+    """A figure of equal panels, as many beside each other as the width has columns.
+
+    `left`, `right` and `head` are kept free beside each panel and over all of them; between
+    panels there is room for a heading and the name of the axis. The last value is how wide each
+    panel is.
+    """
+    columns = max(min(int(width / COLUMN), count), 1)
+    across, down = width / columns, height + TOP + BOTTOM
+    figure = blank(width, head + ceil(count / columns) * down)
+    inner = across - left - right
+    axes = []
+    for k in range(count):
+        row, column = divmod(k, columns)
+        axes.append(panel(figure, column * across + left, head + row * down + TOP, inner, height))
+    return figure, axes, inner
 
 
 def panel(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
@@ -107,6 +122,12 @@ def dress(axes: Axes, grid: Literal["x", "y", "both"] | None = None) -> None:
     if grid is not None:
         axes.set_axisbelow(True)
         axes.grid(axis=grid, color="#E3E3E3", linewidth=0.5)
+
+
+def label(axes: Axes, across: str, up: str) -> None:
+    """The names of both axes."""
+    axes.set_xlabel(across, fontsize=PLAIN, labelpad=1)
+    axes.set_ylabel(up, fontsize=PLAIN, labelpad=2)
 
 
 def heading(axes: Axes, title: str, rest: str = "", *, lift: float = 0.0) -> None:
@@ -157,3 +178,53 @@ def text_width(text: str, size: float = SMALL, weight: str = "normal") -> float:
 
     font = FontProperties(family="DejaVu Sans", weight=weight)
     return mm(float(TextPath((0, 0), text or " ", size=size, prop=font).get_extents().x1)) + 0.2
+
+
+def limits(low: float, high: float) -> tuple[float, float]:
+    """At least ten points high, so that noise does not look like a trend, and in 0 to 101."""
+    middle, half = (low + high) / 2, max(high - low, 10.0) / 2
+    top = min(middle + half, 101.0)
+    return max(min(low, top - 2 * half), 0.0), top
+
+
+def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Ascending places moved as little as possible to lie `gap` apart, from low to high.
+
+    Place k minus k gaps must not decrease: a monotone regression, solved by pooling neighbours
+    that are out of order. Where all of them do not fit, they start at `low`.
+
+    >>> spread_apart([1.0, 1.0, 5.0], gap=1.0, low=0.0, high=5.0)
+    [0.5, 1.5, 5.0]
+    """
+    pools: list[list[float]] = []
+    for k, place in enumerate(places):
+        pools.append([place - k * gap])
+        while len(pools) > 1 and fmean(pools[-1]) < fmean(pools[-2]):
+            last = pools.pop()
+            pools[-1].extend(last)
+    most = high - (len(places) - 1) * gap
+    level = [max(min(fmean(pool), most), low) for pool in pools for _ in pool]
+    return [height + k * gap for k, height in enumerate(level)]
+
+
+def check_suffix(path: str | Path) -> str:
+    """The suffix of a figure's path; one that cannot be written is an `InputError`."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise unknown_name("kind of figure", suffix, SUFFIXES)
+    return suffix
+
+
+def write_figure(figure: Figure, path: str | Path, *, dpi: int = 160) -> None:
+    """Write a figure in the form of the path's suffix, whole or not at all."""
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    kind = check_suffix(path).removeprefix(".")
+    # no date and a fixed salt: the same results give the same file
+    dated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    image = BytesIO()
+    with rc_context():
+        rcdefaults()  # not the user's: the same file on every machine
+        rcParams.update({"svg.hashsalt": "undrift", "svg.fonttype": "path", "pdf.fonttype": 42})
+        figure.savefig(image, format=kind, dpi=dpi, metadata=dated[kind])
+    write_atomically(path, image.getvalue())

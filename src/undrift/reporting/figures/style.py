@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 from undrift.learners.registry import METHODS
-from undrift.reporting.names import stream_title
+from undrift.reporting.names import method_title, stream_title
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
 
-__all__ = ["display", "drawn_title", "ink", "safe_name", "style_of", "title_of"]
+__all__ = ["display", "drawn_title", "ink", "safe_name", "seeds_of", "style_of", "title_of"]
+
+
+BOLD = ("adr",)
+"""What the eye looks for first."""
 
 
 class _Look(NamedTuple):
     colour: str
-    dash: str
+    dash: Any
     marker: str
 
 
@@ -52,21 +58,22 @@ _LOOKS = {
     "adr-plus": _Look(_VERMILION, "--", "P"),
     "hybrid": _Look(_BLUE, "--", "$H$"),
 }
+# for methods of other packages: none of these pairs of dash and colour is one of ours
 _SPARE_COLOURS = (_GREEN, _WINE, _INDIGO, _SKY, _ORANGE, _PINK, _FOREST)
-_SPARE_DASHES = (":", "-.")
-_SPARE_MARKERS = ("$1$", "$2$", "$3$", "$4$", "$5$", "$6$", "$7$", "$8$", "$9$")
+_SPARE_DASHES = (":", (0, (3, 1, 1, 1, 1, 1)))
+_SPARE_MARKERS = tuple(f"${letter}$" for letter in "ABCDEFGKLMNPQRSTUVWXYZ")
 
 
-def style_of(method: str, outside: int = 0) -> dict[str, Any]:
+def style_of(method: str) -> dict[str, Any]:
     """The colour, dash and marker of a method: the same in every figure, whoever else is in it.
 
-    The marker of a method that keeps examples is hollow. A name that is in no table gets a
-    style after all of those, `outside` places further.
+    The marker of a method that keeps examples is hollow. A method that is not ours gets its look
+    from a hash of its name, and the first letter of it as its marker.
 
-    >>> style_of("adr")["color"]
-    '#D55E00'
+    >>> style_of("adr")["color"], style_of("my-method")["marker"]
+    ('#D55E00', '$M$')
     """
-    look = _LOOKS.get(method) or _spare(method, outside)
+    look = _LOOKS.get(method) or _look_by_name(method)
     hollow = method in METHODS and METHODS[method].keeps_examples
     return {
         "color": look.colour,
@@ -76,14 +83,15 @@ def style_of(method: str, outside: int = 0) -> dict[str, Any]:
     }
 
 
-def _spare(method: str, outside: int) -> _Look:
-    new = [name for name in METHODS if name not in _LOOKS]  # registered, but not yet in the table
-    place = new.index(method) if method in new else len(new) + outside
-    lap, colour = divmod(place, len(_SPARE_COLOURS))
+def _look_by_name(method: str) -> _Look:
+    number = crc32(method.encode())  # not hash(): that differs from process to process
+    number, colour = divmod(number, len(_SPARE_COLOURS))
+    number, dash = divmod(number, len(_SPARE_DASHES))
+    letter = f"${display(method)[:1].upper()}$"
     return _Look(
         _SPARE_COLOURS[colour],
-        _SPARE_DASHES[lap % len(_SPARE_DASHES)],
-        _SPARE_MARKERS[place % len(_SPARE_MARKERS)],
+        _SPARE_DASHES[dash],
+        letter if letter in _SPARE_MARKERS else _SPARE_MARKERS[number % len(_SPARE_MARKERS)],
     )
 
 
@@ -109,8 +117,7 @@ def _luminance(parts: list[int]) -> float:
 
 def display(method: str) -> str:
     """The name of a method as papers write it; one that is not registered is called as it is."""
-    name = METHODS[method].display if method in METHODS else method
-    return name.replace("$", "")  # figures would read it as mathematics
+    return method_title(method).replace("$", "")  # figures would read it as mathematics
 
 
 def title_of(result: Result) -> str:
@@ -134,3 +141,17 @@ def safe_name(text: str) -> str:
     ('reddit-cl-stand-in-0.01', 'data-my-stream.toml')
     """
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
+
+
+def seeds_of(groups: Iterable[Sequence[Result]]) -> str:
+    """How many seeds were run, in words.
+
+    >>> seeds_of([[], []])
+    'no seed'
+    """
+    counts = sorted({len(group) for group in groups} - {0})
+    if not counts:
+        return "no seed"
+    if counts == [1]:
+        return "one seed"
+    return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"

@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, log10
+from math import log10
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from undrift.errors import InputError
 from undrift.formatting import size
 from undrift.learners.registry import METHODS
-from undrift.reporting.figures.files import limits
-from undrift.reporting.figures.label_places import Box, label_places
-from undrift.reporting.figures.sheet import (
-    COLUMN,
-    PLAIN,
-    SMALL,
-    dress,
-    heading,
-    house_style,
-    legend_above,
-    mm,
-    panel,
-    sheet,
-    text_width,
-)
-from undrift.reporting.figures.shown_runs import (
+from undrift.reporting.figures import sheet
+from undrift.reporting.figures.figure import (
+    HEADLINE,
+    Figure,
     Groups,
-    mean_and_deviation,
-    outside_methods,
-    seeds_of,
+    Shown,
+    missing,
+    named,
+    no_run_of,
+    pages,
+    ready,
 )
-from undrift.reporting.figures.style import display, ink, style_of, title_of
+from undrift.reporting.figures.label_places import Box, label_places
+from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
+from undrift.reporting.names import metric_value, symbol
+from undrift.reporting.tables.comparison import spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from undrift.experiments.result import Result
 
-__all__ = ["trade_off_figure"]
+__all__ = ["figures", "trade_off_figure"]
 
-_LEFT, _TOP, _HEIGHT, _BOTTOM, _RIGHT, _KEY = 10.0, 5.5, 44.0, 8.5, 2.5, 5.0  # in mm
+_HEIGHT, _RIGHT, _KEY = 44.0, 2.5, 5.0  # in mm
 _STEPS = "#B0B0B0"
 _MARK = 1.0  # half the width of a mark, in mm
 _LEAST = {"bytes": 1.0, "seconds": 1e-3}  # a log scale has no zero
+
+
+def figures(shown: Shown) -> Iterator[Figure]:
+    """Accuracy against bytes, then against seconds, four streams at a time."""
+    for against, what in (("bytes", "the bytes kept"), ("seconds", "the seconds of a run")):
+        base = f"accuracy-{against}"
+        if not shown.groups:
+            yield missing(base, no_run_of())
+        for name, streams in pages(base, list(shown.groups)):
+            here = {stream: shown.groups[stream] for stream in streams}
+            title = f"{HEADLINE.title.capitalize()} {HEADLINE.symbol} against {what}"
+            caption = (
+                f"On {named(here)}; mean over seeds. Hollow marks keep examples; grey steps join "
+                "the methods that no other beats in both, bounds left out."
+            )
+            yield Figure(
+                name, title, caption, ready(trade_off_figure, here, against, width=shown.width)
+            )
 
 
 @dataclass(frozen=True)
@@ -57,10 +68,10 @@ class _Point:
     style: Mapping[str, Any]
 
 
-@house_style
+@sheet.house_style
 def trade_off_figure(
-    groups: Groups, against: Literal["bytes", "seconds"], *, width: float = COLUMN
-) -> Figure:
+    groups: Groups, against: Literal["bytes", "seconds"], *, width: float = sheet.COLUMN
+) -> Any:
     """A_avg by class against what is kept after the last task, or against the run's seconds.
 
     A panel per stream with a log scale across; every point is the mean over seeds, with one
@@ -70,31 +81,23 @@ def trade_off_figure(
     groups = {stream: {m: r for m, r in found.items() if r} for stream, found in groups.items()}
     if not groups or not all(groups.values()):
         raise InputError("a trade-off needs at least one result per stream; run some first")
-    columns = max(min(int(width / COLUMN), len(groups)), 1)
-    rows, across, down = ceil(len(groups) / columns), width / columns, _TOP + _HEIGHT + _BOTTOM
-    figure = sheet(width, _KEY + rows * down)
-    outside = outside_methods(groups)
-    for k, found in enumerate(groups.values()):
-        row, column = divmod(k, columns)
-        inner = across - _LEFT - _RIGHT
-        axes = panel(figure, column * across + _LEFT, _KEY + row * down + _TOP, inner, _HEIGHT)
-        _draw(axes, _points(found, against, outside), inner)
-        axes.set_xlabel(_axis(against, found), fontsize=PLAIN, labelpad=1)
+    figure, panels, inner = sheet.panels(len(groups), width, _HEIGHT, right=_RIGHT, head=_KEY)
+    for axes, found in zip(panels, groups.values(), strict=True):
+        _draw(axes, _points(found, against), inner)
+        axes.set_xlabel(_axis(against, found), fontsize=sheet.PLAIN, labelpad=1)
         _ticks(axes, against)
-        heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
+        sheet.heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
     _legend(figure, width)
     return figure
 
 
-def _points(
-    found: Mapping[str, Sequence[Result]], against: str, outside: Mapping[str, int]
-) -> list[_Point]:
+def _points(found: Mapping[str, Sequence[Result]], against: str) -> list[_Point]:
     points = []
     for method, runs in found.items():
         costs = [_bytes(run) if against == "bytes" else _seconds(run) for run in runs]
-        y, spread = mean_and_deviation([run.metrics.by_class.a_avg for run in runs])
-        style = style_of(method, outside.get(method, 0))
-        points.append(_Point(method, max(fmean(costs), _LEAST[against]), y, spread, style))
+        y = spread_of(metric_value(run.metrics.by_class, HEADLINE.key) for run in runs)
+        x = max(fmean(costs), _LEAST[against])
+        points.append(_Point(method, x, y.mean, y.deviation, style_of(method)))
     return points
 
 
@@ -124,9 +127,9 @@ def _draw(axes: Axes, points: Sequence[_Point], width: float) -> None:
     axes.set_xlim(low / pad, high * pad)
     ends = [p.y + sign * (p.spread or 0) for p in points for sign in (-1, 1)]
     room = 0.08 * max(max(ends) - min(ends), 10)
-    axes.set_ylim(*limits(min(ends) - room, max(ends) + room))
-    axes.set_ylabel("accuracy $A_{\\mathrm{avg}}$ (%)", fontsize=PLAIN, labelpad=2)
-    dress(axes, "both")
+    axes.set_ylim(*sheet.limits(min(ends) - room, max(ends) + room))
+    sheet.label(axes, "", f"accuracy {symbol(HEADLINE.key, sheet.MATHS)} (%)")
+    sheet.dress(axes, "both")
     _front(axes, points)
     for point in points:
         style = {key: value for key, value in point.style.items() if key != "linestyle"}
@@ -162,7 +165,9 @@ def _name(axes: Axes, points: Sequence[_Point], width: float) -> None:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     across, up = width / log10(right / left), _HEIGHT / (high - low)
     places = [(log10(p.x / left) * across, (p.y - low) * up) for p in points]
-    sizes = [(text_width(display(p.method)) + 0.4, mm(SMALL) * 0.95) for p in points]
+    sizes = [
+        (sheet.text_width(display(p.method)) + 0.4, sheet.mm(sheet.SMALL) * 0.95) for p in points
+    ]
     boxes = label_places(places, sizes, Box(0.5, 0.5, width + 1.5, _HEIGHT), mark=_MARK)
     for point, (x, y), box in zip(points, places, boxes, strict=True):
         middle = (box.left + box.right) / 2, (box.low + box.high) / 2
@@ -173,9 +178,9 @@ def _name(axes: Axes, points: Sequence[_Point], width: float) -> None:
             display(point.method),
             ha="center",
             va="center",
-            fontsize=SMALL,
+            fontsize=sheet.SMALL,
             color=colour,
-            weight="bold" if point.method == "adr" else "normal",
+            weight="bold" if point.method in BOLD else "normal",
             zorder=5,
             path_effects=[withStroke(linewidth=1.6, foreground="white")],  # over lines
         )
@@ -203,7 +208,7 @@ def _ticks(axes: Axes, against: str) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: say(value).replace(".0 ", " ")))
 
 
-def _legend(figure: Figure, width: float) -> None:
+def _legend(figure: Any, width: float) -> None:
     from matplotlib.lines import Line2D
 
     def mark(**style: Any) -> Line2D:
@@ -214,4 +219,4 @@ def _legend(figure: Figure, width: float) -> None:
         (mark(markerfacecolor="white"), "keeps examples"),
         (Line2D([], [], color=_STEPS, linewidth=0.8), "best at its cost"),
     ]
-    legend_above(figure, entries, width / 2)
+    sheet.legend_above(figure, entries, width / 2)

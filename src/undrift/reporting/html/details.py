@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.command import command_of
-from undrift.experiments.result import Metrics, Result
+from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.search_record import Search
+from undrift.experiments.standing import finished_rows
 from undrift.formatting import duration, size
 from undrift.reporting.html.parts import PlanTable
 from undrift.reporting.html.words import setting_text, stream_title
+from undrift.reporting.names import metric_value
+from undrift.reporting.search_grids import CHOSEN_BY
 
 __all__ = ["details_data"]
-
-METRICS = ("a_avg", "a_f", "a_l", "forgetting")
 
 
 def details_data(
@@ -27,26 +30,29 @@ def details_data(
     by_id = {search.spec.id: search for search in searches}
     cells: dict[str, Any] = {}
     for p, plan in enumerate(plans):
-        cells |= _cells(plan, p, by_id)
+        cells |= _cells(plan, p, results, by_id)
     used_runs = {run for cell in cells.values() for run in cell["runs"]}
     used_searches = {search for cell in cells.values() for search in cell["searches"]}
     return {
-        "metrics": METRICS,
+        "metrics": [METRICS[key].symbol for key in METRICS],
+        "chosenBy": CHOSEN_BY.symbol,
         "cells": cells,
         "runs": {run: _run(results[run]) for run in sorted(used_runs & results.keys())},
         "searches": {key: _search(by_id[key]) for key in sorted(used_searches)},
     }
 
 
-def _cells(plan: PlanTable, number: int, searches: Mapping[str, Search]) -> dict[str, Any]:
-    table = next(iter(plan.tables.values()))
+def _cells(
+    plan: PlanTable, number: int, results: Mapping[str, Result], searches: Mapping[str, Search]
+) -> dict[str, Any]:
+    table, finished = plan.first, finished_rows(plan.manifest, results)
     asked: dict[tuple[str, str], list[Any]] = {}
-    for cell in plan.manifest.cells if plan.manifest else ():
+    for cell in plan.manifest.cells:
         asked.setdefault((cell.row, cell.stream), []).append(cell)
     cells: dict[str, Any] = {}
     for r, row in enumerate(table.rows):
         for s, stream in enumerate(table.streams):
-            runs = _runs_of(plan, row, stream)
+            runs = [run for run, _ in finished.get((row, stream), {}).values()]
             planned = asked.get((row, stream), [])
             if not runs and not planned:
                 continue
@@ -55,8 +61,8 @@ def _cells(plan: PlanTable, number: int, searches: Mapping[str, Search]) -> dict
             failed = [[cell.seed, cell.failed] for cell in planned if cell.failed is not None]
             cells[f"{number}-{r}-{s}"] = {
                 "title": f"{table.labels.get(row, row)} on {stream_title(stream)}{stand_in}",
-                "plan": plan.title,
-                "runs": list(runs),
+                "plan": table.title,
+                "runs": runs,
                 "failed": failed,
                 "missing": [
                     cell.seed for cell in planned if cell.failed is None and cell.run not in runs
@@ -66,15 +72,6 @@ def _cells(plan: PlanTable, number: int, searches: Mapping[str, Search]) -> dict
     return cells
 
 
-def _runs_of(plan: PlanTable, row: str, stream: str) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for table in plan.tables.values():
-        for metric in table.metrics:
-            entry = table.entries.get((row, stream, metric))
-            found |= dict.fromkeys(entry.runs if entry else ())
-    return tuple(found)
-
-
 def _run(result: Result) -> dict[str, Any]:
     cost = result.cost
     memory = cost.peak_memory_mb
@@ -82,9 +79,7 @@ def _run(result: Result) -> dict[str, Any]:
         "seed": result.spec.seed,
         "class": _metrics(result.metrics.by_class),
         "node": _metrics(result.metrics.by_node),
-        "validation": None
-        if result.validation is None
-        else round(result.validation.by_class.a_avg, 2),
+        "validation": _score(result.validation),
         "cost": [
             duration(cost.seconds.get("total", 0.0)),
             "unknown" if memory is None else size(memory * 1e6),
@@ -95,15 +90,22 @@ def _run(result: Result) -> dict[str, Any]:
     }
 
 
-def _metrics(metrics: Metrics) -> list[float]:
-    return [round(getattr(metrics, name), 2) for name in METRICS]
+def _metrics(metrics: Metrics) -> list[float | None]:
+    values = [metric_value(metrics, key) for key in METRICS]
+    return [round(value, 2) if isfinite(value) else None for value in values]
+
+
+def _score(validation: Graded[Metrics] | None) -> float | None:
+    return (
+        None if validation is None else round(metric_value(validation.by_class, CHOSEN_BY.key), 2)
+    )
 
 
 def _search(search: Search) -> dict[str, Any]:
     trials = [
         [
             setting_text(trial.params),
-            None if trial.validation is None else round(trial.validation.by_class.a_avg, 2),
+            _score(trial.validation),
             trial.failed,
         ]
         for trial in search.trials

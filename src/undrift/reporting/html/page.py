@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from undrift.formatting import duration
+from undrift.evaluation.metrics import METRICS
 from undrift.reporting.html.details import details_data
 from undrift.reporting.html.method_sections import method_sections
 from undrift.reporting.html.overview import overview
@@ -20,7 +20,8 @@ from undrift.reporting.html.parts import Page, PageFigure
 from undrift.reporting.html.surfaces import surfaces
 from undrift.reporting.html.svg import inline_svg
 from undrift.reporting.html.table import table_view
-from undrift.reporting.html.words import METRICS
+from undrift.reporting.html.words import metric_head, metric_tip
+from undrift.reporting.search_grids import CHOSEN_BY
 
 __all__ = ["render"]
 
@@ -48,14 +49,14 @@ def render(page: Page) -> str:
         style=Markup(_asset(STYLE)),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704
         about=overview(page),
-        plans=[(plan, table_view(plan, i, page.results)) for i, plan in enumerate(page.plans)],
+        plans=[(plan, table_view(plan, i)) for i, plan in enumerate(page.plans)],
         figures=_figures(page.figures),
         methods=method_sections(page.plans, page.results),
         surfaces=surfaces(page.searches, page.stand_ins),
         damaged=page.damaged,
         left_out=page.left_out,
-        metrics=METRICS,
-        seconds=duration,
+        metrics=[(metric_head(key), metric_tip(key)) for key in METRICS],
+        chosen_by=metric_head(CHOSEN_BY.key),
         data=_script_json(details_data(page.plans, page.results, page.searches)),
     )
 

@@ -132,10 +132,9 @@
 
   // the runs of a cell ---------------------------------------------------------------------
   const runsDialog = document.getElementById("runs");
-  const METRIC_NAMES = { a_avg: ["A", "avg"], a_f: ["A", "f"], a_l: ["A", "l"], forgetting: ["forgetting"] };
 
-  function metricName(metric) {
-    const [name, sub] = METRIC_NAMES[metric];
+  function metricName(symbol) {
+    const [name, sub] = symbol.split("_");
     return sub ? make("span", {}, name, make("sub", {}, sub)) : make("span", {}, name);
   }
 
@@ -143,7 +142,7 @@
     return make("div", { class: "box", tabindex: "0", role: "region", "aria-label": label }, table);
   }
 
-  const number = (value) => value.toFixed(2).replace("-", "\u2212");
+  const number = (value) => (value === null ? "\u2013" : value.toFixed(2).replace("-", "\u2212"));
 
   function runsTable(ids) {
     const head = make("tr", {}, make("th", { scope: "col" }, "Seed"));
@@ -163,7 +162,7 @@
       data.metrics.forEach((_, m) => {
         row.append(make("td", { class: "number" }, number(run.class[m])), make("td", { class: "number" }, number(run.node[m])));
       });
-      row.append(make("td", { class: "number" }, run.validation === null ? "\u2013" : number(run.validation)));
+      row.append(make("td", { class: "number" }, number(run.validation)));
       for (const text of run.cost) row.append(make("td", { class: "number" }, text));
       row.append(make("td", {}, make("code", {}, id)));
       body.append(row);
@@ -208,7 +207,7 @@
         const trial = search.trials.find(([name]) => name === setting);
         const [, value, failed] = trial || [setting, null, null];
         const picked = trial && search.chosen === setting;
-        const cell = make("td", { class: picked ? "number picked" : "number" }, value === null ? (failed ? "failed" : "\u2013") : number(value));
+        const cell = make("td", { class: picked ? "number picked" : "number" }, failed ? "failed" : number(value));
         if (failed) cell.title = failed;
         if (picked) cell.title = "chosen";
         row.append(cell);
@@ -234,7 +233,7 @@
       const spent = cell.searches.map((id) => data.searches[id].seconds).join(", ");
       body.append(
         make("h3", {}, "Where its settings were chosen"),
-        make("p", { class: "muted" }, `Validation `, metricName("a_avg"), ` by class of every setting; the chosen one is marked. Took ${spent}.${beside}`),
+        make("p", { class: "muted" }, `Validation `, metricName(data.chosenBy), ` by class of every setting; the chosen one is marked. Took ${spent}.${beside}`),
         searchTable(cell.searches));
     }
     runsDialog.showModal();

@@ -8,17 +8,12 @@ from statistics import fmean
 
 from markupsafe import Markup
 
-from undrift.experiments.result import Result
+from undrift.evaluation.metrics import METRICS
 from undrift.formatting import duration, size
-from undrift.reporting.html.parts import Grading, PlanTable
-from undrift.reporting.html.words import (
-    METRICS,
-    family_of,
-    minus,
-    stream_title,
-)
-from undrift.reporting.names import LOWER_IS_BETTER
-from undrift.reporting.tables.comparison import Comparison, Entry
+from undrift.reporting.html.parts import PlanTable
+from undrift.reporting.html.words import family_of, metric_head, metric_tip, minus, stream_title
+from undrift.reporting.tables.compare import Grading
+from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry
 from undrift.reporting.tables.layout import legend
 
 __all__ = ["Cell", "Column", "Group", "Row", "Table", "table_view"]
@@ -100,10 +95,10 @@ class Table:
         return 3 + shown
 
 
-def table_view(plan: PlanTable, number: int, results: Mapping[str, Result]) -> Table:
+def table_view(plan: PlanTable, number: int) -> Table:
     """The table of a plan; `number` is the plan's place on the page, for the cells' keys."""
-    first = next(iter(plan.tables.values()))
-    methods = {row: plan.method_of(row, results) for row in first.rows}
+    first = plan.first
+    methods = {row: plan.method_of(row) for row in first.rows}
     everywhere = _measured_everywhere(first)
     many = len(first.streams) > MANY_STREAMS
     groups = [_stream_group(first, stream) for stream in first.streams]
@@ -126,17 +121,20 @@ def table_view(plan: PlanTable, number: int, results: Mapping[str, Result]) -> T
         bodies=bodies,
         families=sorted({family_of(method) for method in methods.values()}),
         kinds=[
-            *((metric, METRICS.get(metric, (metric, ""))[0]) for metric in first.metrics),
+            *((metric, metric_head(metric)) for metric in first.metrics),
             ("cost", "costs per stream"),
         ],
-        hidden=frozenset([*first.metrics[2:], *(["cost"] if many else [])]),
+        hidden=frozenset([*first.metrics[IN_PRINT:], *(["cost"] if many else [])]),
         notes={grading: tuple(table.notes) for grading, table in plan.tables.items()},
         legends={grading: _legend(table) for grading, table in plan.tables.items()},
     )
 
 
 def _stream_group(table: Comparison, stream: str) -> Group:
-    metrics = [Column(m, *METRICS.get(m, (m, "")), m in LOWER_IS_BETTER) for m in table.metrics]
+    metrics = [
+        Column(key, metric_head(key), metric_tip(key), METRICS[key].better == "down")
+        for key in table.metrics
+    ]
     costs = [Column("cost", label, tip, True) for label, tip in COSTS.values()]
     return Group(stream_title(stream), stream in table.stand_ins, stream, [*metrics, *costs])
 
@@ -184,11 +182,11 @@ def _accuracy(entry: Entry, metric: str, key: str | None) -> Cell:
         if published.deviation is not None:
             tip.append(f"paper {published.mean:.2f} ± {published.deviation:.2f}")
         if entry.difference is not None:
-            paper += f" ({minus(entry.difference)})"
+            paper += f" ({minus(f'{entry.difference:+.2f}')})"
     return Cell(
         kind=metric,
         value=ours.mean,
-        text=f"{ours.mean:.2f}".replace("-", "−"),
+        text=minus(f"{ours.mean:.2f}"),
         deviation="" if ours.deviation is None else f"±{ours.deviation:.2f}",
         rank=entry.rank,
         mark=BEATEN if entry.beaten else "",
@@ -219,7 +217,7 @@ def _measured_everywhere(table: Comparison) -> list[str]:
 def _troubles(plan: PlanTable, row: str) -> dict[str, str]:
     """A word for a cell without numbers: some of its runs failed, or none was made yet."""
     words: dict[str, str] = {}
-    for cell in plan.manifest.cells if plan.manifest else ():
+    for cell in plan.manifest.cells:
         if cell.row == row:
             failed = cell.failed is not None or words.get(cell.stream) == "failed"
             words[cell.stream] = "failed" if failed else "not run"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from undrift.errors import InputError
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.published import Table, published
+from undrift.experiments.standing import finished_rows
 from undrift.learners.registry import METHODS
-from undrift.reporting.names import LOWER_IS_BETTER, check_metric, row_label
-from undrift.reporting.tables.comparison import Comparison, Entry, Spread
+from undrift.reporting.names import check_metric, metric_value, row_label
+from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry, Spread, spread_of
 from undrift.reporting.tables.notes import notes_of
 from undrift.reporting.tables.significance import holm, paired_t_test
 from undrift.streams.benchmarks import stream_info
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from undrift.experiments.manifest import Manifest
     from undrift.experiments.result import Result
 
-__all__ = ["Grading", "compare", "spread_of"]
+__all__ = ["Grading", "compare"]
 
 Grading = Literal["class", "node"]
 Group = dict[int, tuple[str, "Result"]]
@@ -34,7 +36,7 @@ def compare(
     results: Mapping[str, Result],
     manifest: Manifest,
     *,
-    metrics: Sequence[str] = ("a_avg", "a_f"),
+    metrics: Sequence[str] = tuple(METRICS)[:IN_PRINT],
     grading: Grading = "class",
 ) -> Comparison:
     """The table of a plan: every cell over its finished seeds.
@@ -52,7 +54,7 @@ def compare(
     if grading not in ("class", "node"):
         raise InputError(f"accuracies are graded by 'class' or by 'node', not by {grading!r}")
     methods = manifest.row_methods
-    groups = _groups(results, manifest)
+    groups = finished_rows(manifest, results)
     skipped = {stream.stream for stream in manifest.skipped}
     there = {stream for _, stream in groups}
     streams = [name for name in manifest.streams if name in there or name not in skipped]
@@ -86,15 +88,6 @@ def compare(
     return replace(table, notes=notes_of(table, manifest, every))
 
 
-def _groups(results: Mapping[str, Result], manifest: Manifest) -> dict[tuple[str, str], Group]:
-    groups: dict[tuple[str, str], Group] = {}
-    for cell in sorted(manifest.cells, key=lambda cell: cell.seed):
-        if cell.run is not None and cell.run in results:
-            group = groups.setdefault((cell.row, cell.stream), {})
-            group.setdefault(cell.seed, (cell.run, results[cell.run]))
-    return groups
-
-
 def _column(
     groups: Mapping[str, Group], metric: str, grading: Grading, bounds: frozenset[str]
 ) -> dict[str, Entry]:
@@ -105,7 +98,7 @@ def _column(
         finite = {seed: value for seed, value in found.items() if isfinite(value)}
         if finite:
             scores[row] = finite
-    sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+    sign = METRICS[metric].sign
     ranked = {row: sign * fmean(scores[row].values()) for row in scores if row not in bounds}
     ranks = _ranks(ranked)
     tested = _tested({row: scores[row] for row in ranked}, ranked, sign)
@@ -119,16 +112,6 @@ def _column(
         )
         for row, found in scores.items()
     }
-
-
-def spread_of(values: Iterable[float]) -> Spread:
-    """Mean and sample deviation of some numbers.
-
-    >>> spread_of([1.0, 3.0]), spread_of([2.0])
-    (Spread(mean=2.0, deviation=1.414...), Spread(mean=2.0, deviation=None))
-    """
-    numbers = list(values)
-    return Spread(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
 
 
 def _ranks(heights: Mapping[str, float]) -> dict[str, int]:
@@ -157,7 +140,7 @@ def _tested(
 
 def _score(result: Result, metric: str, grading: Grading) -> float:
     graded = result.metrics.by_class if grading == "class" else result.metrics.by_node
-    return float(getattr(graded, metric))
+    return metric_value(graded, metric)
 
 
 def _beside(entry: Entry, paper: Spread | None) -> Entry:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
-__all__ = ["LEVEL", "Comparison", "Entry", "Spread"]
+__all__ = ["IN_PRINT", "LEVEL", "Comparison", "Entry", "Spread", "spread_of"]
+
+IN_PRINT = 2
+"""How many metrics stand in print, and are shown at first on the page; files have all."""
 
 LEVEL = 0.05
 """A difference counts as shown where the p-value of its test is under this."""
@@ -17,6 +21,16 @@ class Spread:
 
     mean: float
     deviation: float | None
+
+
+def spread_of(values: Iterable[float]) -> Spread:
+    """Mean and sample deviation of some numbers.
+
+    >>> spread_of([1.0, 3.0]), spread_of([2.0])
+    (Spread(mean=2.0, deviation=1.414...), Spread(mean=2.0, deviation=None))
+    """
+    numbers = list(values)
+    return Spread(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,7 @@ class Entry:
 class Comparison:
     """A table: `entries[row, stream, metric]`, and what each row costs per stream.
 
-    `metrics` are `a_avg`, `a_f`, ...; `labels` gives the name to print for a row; `costs[row,
+    `metrics` are keys of `METRICS`; `labels` gives the name to print for a row; `costs[row,
     stream]` maps `seconds`, `memory_mb`, `kept_bytes` to their means; `keeps_examples[row]`;
     `stand_ins` are the streams whose data only imitates a benchmark; `notes` are sentences that
     must stand under the table (the test, the search rule, skipped streams, stand-ins). A cell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from undrift.reporting.names import symbol
 from undrift.reporting.tables.comparison import Comparison
 from undrift.reporting.tables.layout import (
     COSTS,
@@ -21,12 +22,7 @@ from undrift.reporting.tables.layout import (
 __all__ = ["escape_latex", "latex_document", "latex_table"]
 
 _DASH = "--"
-_METRICS = {
-    "a_avg": r"$\mathcal{A}_{avg}$",
-    "a_f": r"$\mathcal{A}_f$",
-    "a_l": r"$\mathcal{A}_l$",
-    "forgetting": "forgetting",
-}
+_SYMBOL = r"$\mathcal{%s}_{%s}$"
 _MARKS = {"*": r"$^{\ast}$", "†": r"$^{\dagger}$", "–": _DASH}
 _ESCAPES = {
     **{char: f"\\{char}" for char in "&%$#_{}"},
@@ -129,7 +125,7 @@ _CELLS = Marks(
 
 
 def _accuracy(table: Comparison, block: Block) -> str:
-    names = [_METRICS[c.what] if c.kind == "ours" else "paper" for c in block.columns]
+    names = [symbol(c.what, _SYMBOL) if c.kind == "ours" else "paper" for c in block.columns]
     return _tabular(table, block, [""], names, accuracy_lines(table, block, _CELLS))
 
 

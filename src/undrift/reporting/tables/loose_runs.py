@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.standing import in_order
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import STREAMS
 
@@ -35,7 +36,7 @@ def manifest_of_runs(
     per content.
     """
     settings = {run: _setting(result) for run, result in results.items()}
-    methods = _ordered({result.spec.method for result in results.values()}, METHODS)
+    methods = in_order({result.spec.method for result in results.values()}, METHODS)
     rows: dict[str, str] = {}
     unsaid: list[str] = []
     named: list[str] = []
@@ -65,7 +66,7 @@ def manifest_of_runs(
         title=title,
         rule=f"{default}, but in every run: {'; '.join(unsaid)}." if unsaid else f"{default}.",
         rows=named,
-        streams=_ordered(set(columns.values()), STREAMS),
+        streams=in_order(set(columns.values()), STREAMS),
         cells=sorted(cells, key=lambda cell: (cell.row, cell.stream, cell.seed)),
     )
 
@@ -103,12 +104,6 @@ def _columns(results: Mapping[str, Result]) -> dict[str, str]:
         else spec.stream
         for run, spec in ((run, result.spec) for run, result in results.items())
     }
-
-
-def _ordered(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Names in the order of a list; a stream with an option comes after the one without."""
-    places = {name: place for place, name in enumerate(known)}
-    return sorted(names, key=lambda name: (places.get(name.partition("@")[0], len(places)), name))
 
 
 def _written(setting: Mapping[str, Any]) -> list[str]:

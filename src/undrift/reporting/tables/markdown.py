@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from undrift.reporting.names import METRICS
+from undrift.reporting.names import symbol
 from undrift.reporting.tables.comparison import Comparison
 from undrift.reporting.tables.layout import (
     COSTS,
@@ -86,7 +86,7 @@ def _header(column: Column, stream: str) -> str:
     if column.kind == "paper":
         return "paper"
     if column.kind == "ours":
-        return f"{stream} {METRICS[column.what]}"
+        return f"{stream} {symbol(column.what)}"
     return f"{stream} {COSTS[column.what]}"
 
 

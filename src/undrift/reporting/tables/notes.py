@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from undrift.reporting.names import LOWER_IS_BETTER, METRICS, row_label, stream_title
-from undrift.reporting.terminal.stream_tables import class_ranges
+from undrift.evaluation.metrics import METRICS
+from undrift.reporting.names import number_ranges, row_label, stream_title
 
 if TYPE_CHECKING:
     from undrift.experiments.manifest import Cell, Manifest
@@ -24,7 +24,7 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
     if manifest.rule:
         notes.append(manifest.rule)
     if results:
-        threads = _numbers(result.cost.threads for result in results)
+        threads = number_ranges(result.cost.threads for result in results)
         noun = "thread" if threads == "1" else "threads"
         notes.append(
             f"Seconds and peak memory are of one run with {threads} {noun}, kept is the state "
@@ -54,7 +54,7 @@ def _how_made(table: Comparison) -> str:
         most = max(map(len, seeds))
         over = f"the seeds that finished, at most {most}"
     else:
-        over = f"seed {_numbers(next(iter(seeds)))}"
+        over = f"seed {number_ranges(next(iter(seeds)))}"
         over = over if len(next(iter(seeds))) == 1 else over.replace("seed", "seeds", 1)
     spread = ", mean ± sample deviation over " if max(map(len, seeds)) > 1 else ", "
     return f"Test accuracy in percent by {by}{spread}{over}."
@@ -67,7 +67,7 @@ def _how_ranked(table: Comparison) -> list[str]:
         bounds = f"; the bounds {_listed(names)} are not ranked" if len(names) > 1 else ""
         bounds = f"; the bound {names[0]} is not ranked" if len(names) == 1 else bounds
         notes.append(f"The best of a column is bold, the second underlined{bounds}.")
-    lower = [METRICS[metric] for metric in table.metrics if metric in LOWER_IS_BETTER]
+    lower = [METRICS[key].symbol for key in table.metrics if METRICS[key].better == "down"]
     if lower:
         notes.append(f"Lower is better for {_listed(lower)}.")
     return notes
@@ -118,7 +118,7 @@ def _failed(cells: Iterable[Cell]) -> list[str]:
         if cell.failed is not None:
             seeds.setdefault((_name(cell), _first_line(cell.failed)), []).append(cell.seed)
     notes = [
-        f"Failed: {name} (seed {_numbers(gone)}): {why}" for (name, why), gone in seeds.items()
+        f"Failed: {name} (seed {number_ranges(gone)}): {why}" for (name, why), gone in seeds.items()
     ]
     more = sum(len(gone) for gone in list(seeds.values())[_FAILURES:])
     return [*notes[:_FAILURES], f"Failed: {more} more runs."] if more else notes
@@ -133,7 +133,7 @@ def _missing(table: Comparison, cells: Iterable[Cell]) -> list[str]:
     notes = []
     for stream in table.streams:
         rows = [
-            f"{table.labels[row]} (seed {_numbers(gone[stream, row])})"
+            f"{table.labels[row]} (seed {number_ranges(gone[stream, row])})"
             for row in table.rows
             if (stream, row) in gone
         ]
@@ -150,10 +150,6 @@ def _name(cell: Cell) -> str:
 def _first_line(text: str, width: int = 160) -> str:
     line = next(iter(text.strip().splitlines()), "no message")
     return line if len(line) <= width else line[: width - 3] + "..."
-
-
-def _numbers(numbers: Iterable[int]) -> str:
-    return class_ranges(sorted(set(numbers)), width=10_000)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,7 +9,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from undrift.evaluation.metrics import METRICS
 from undrift.formatting import percent, size
+from undrift.reporting.names import metric_value
 
 if TYPE_CHECKING:
     from undrift.evaluation.matrix import AccuracyMatrix
@@ -83,12 +85,12 @@ def _first_after_gap(shown: Sequence[int | None]) -> int:
 
 
 def metrics_table(result: Result) -> Table:
-    """A_avg, A_f, A_l and forgetting, by class and by node, on test and validation nodes."""
+    """Every metric, by class and by node, on test and validation nodes."""
     table = plain_table("Metrics, percent")
     table.add_column("nodes")
     table.add_column("accuracy")
-    for name in ("A_avg", "A_f", "A_l", "forgetting"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for metric in METRICS.values():
+        table.add_column(metric.symbol, justify="right", no_wrap=True)
     for split, graded in (("test", result.metrics), ("validation", result.validation)):
         if graded is not None:
             table.add_row(split, "by class", *_metrics(graded.by_class))
@@ -97,8 +99,7 @@ def metrics_table(result: Result) -> Table:
 
 
 def _metrics(metrics: Metrics) -> list[str]:
-    values = (metrics.a_avg, metrics.a_f, metrics.a_l, metrics.forgetting)
-    return [f"{value:.2f}" for value in values]
+    return [f"{metric_value(metrics, key):.2f}" for key in METRICS]
 
 
 def cost_table(result: Result) -> Table:

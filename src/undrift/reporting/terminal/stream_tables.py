@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from undrift.formatting import percent
+from undrift.reporting.names import number_ranges
 from undrift.reporting.terminal.run_tables import plain_table
 
 if TYPE_CHECKING:
@@ -87,19 +87,14 @@ def class_ranges(classes: Sequence[int], width: int = 16) -> str:
     >>> class_ranges(range(0, 40, 2))
     '0, 2, ... (20)'
     """
-    ids = sorted(classes)
-    breaks = [0, *(i for i, (a, b) in enumerate(pairwise(ids), 1) if b != a + 1), len(ids)]
-    runs = []
-    for start, stop in pairwise(breaks):
-        first, last = ids[start], ids[stop - 1]
-        runs += [f"{first}-{last}"] if stop - start > 2 else [str(c) for c in ids[start:stop]]
-    text = ", ".join(runs)
+    text = number_ranges(classes)
     if len(text) <= width:
         return text
-    end = f", ... ({len(ids)})"
-    shown = runs[:1]
-    for run in runs[1:]:
-        if len(", ".join([*shown, run])) + len(end) > width:
+    first, *rest = text.split(", ")
+    end = f", ... ({len(classes)})"
+    shown = first
+    for run in rest:
+        if len(f"{shown}, {run}{end}") > width:
             break
-        shown.append(run)
-    return ", ".join(shown) + end
+        shown += f", {run}"
+    return shown + end

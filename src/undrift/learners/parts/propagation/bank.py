@@ -23,10 +23,7 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
-__all__ = ["Bank", "PerturbedValidation", "Samples", "TaskRows", "add_random_edges", "updated_bank"]
-
-Samples = tuple[Sample, Sample]
-"""The training and the validation nodes of a task."""
+__all__ = ["Bank", "PerturbedValidation", "TaskRows", "add_random_edges", "updated_bank"]
 
 
 class TaskRows(NamedTuple):
@@ -55,7 +52,11 @@ class Bank:
 
 
 def updated_bank(
-    before: Bank | None, feature_map: FeatureMap, width: int, samples: Samples, gamma: float | None
+    before: Bank | None,
+    feature_map: FeatureMap,
+    width: int,
+    samples: tuple[Sample, Sample],
+    gamma: float | None,
 ) -> Bank:
     """The bank with the rows of one more task, `width` columns each; a number fixes gamma."""
     train, val = samples
@@ -107,14 +108,12 @@ class PerturbedValidation:
     targets: Tensor
 
     @classmethod
-    def of(
-        cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int
-    ) -> PerturbedValidation:
-        """Of a task; `graph` is its graph on the device that is computed on."""
-        nodes = task.val.to(graph.device).nonzero().flatten()
+    def of(cls, task: Task, classes: tuple[int, ...], seed: int) -> PerturbedValidation:
+        """Of a task, with a column per class known so far."""
+        nodes = task.val.nonzero().flatten()
         shares = _RANDOM_EDGES if nodes.numel() else ()
-        perturbed = (add_random_edges(graph, share, seed) for share in shares)
-        return cls((graph, *perturbed), nodes, one_hot(graph.labelled()[nodes], classes))
+        perturbed = (add_random_edges(task.graph, share, seed) for share in shares)
+        return cls((task.graph, *perturbed), nodes, one_hot(task.labels[nodes], classes))
 
     def rows(self, feature_map: FeatureMap) -> list[Rows]:
         """The rows of the nodes in each graph, before Fourier features."""

@@ -20,14 +20,7 @@ from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
-__all__ = [
-    "STRUCTURE",
-    "FeatureMap",
-    "Sample",
-    "check_widths",
-    "samples_of",
-    "structural_columns",
-]
+__all__ = ["STRUCTURE", "FeatureMap", "Sample", "check_widths", "samples_of", "structural_columns"]
 
 _NARROW = 1024  # columns up to which random Fourier features are added on their own
 
@@ -134,19 +127,18 @@ class FeatureMap:
 
 
 def samples_of(
-    feature_map: FeatureMap, task: Task, graph: Graph, classes: tuple[int, ...], *, balanced: bool
+    feature_map: FeatureMap, task: Task, classes: tuple[int, ...], *, balanced: bool
 ) -> tuple[Sample, Sample]:
     """The training and the validation nodes of a task, propagated together.
 
     `balanced`: each class weighs one, so gamma should be relative.
     """
-    labels = graph.labelled()
-    train, val = (mask.to(graph.device).nonzero().flatten() for mask in (task.train, task.val))
-    rows = feature_map.plain(graph, torch.cat([train, val]))
+    train, val = (mask.nonzero().flatten() for mask in (task.train, task.val))
+    rows = feature_map.plain(task.graph, torch.cat([train, val]))
     m = train.numel()
     return (
-        _sample(rows[:m], labels[train], classes, balanced),
-        _sample(rows[m:], labels[val], classes, balanced),
+        _sample(rows[:m], task.labels[train], classes, balanced),
+        _sample(rows[m:], task.labels[val], classes, balanced),
     )
 
 

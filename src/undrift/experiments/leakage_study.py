@@ -1,0 +1,54 @@
+"""The leakage study of a stream and a method, as a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from undrift.evaluation.leakage import Leakage, Lift
+from undrift.evaluation.protocols import Protocol
+from undrift.experiments.record import Record, read_record, write_record
+
+__all__ = ["LeakageStudy", "load_studies", "load_study", "save_study"]
+
+
+class LeakageStudy(Record):
+    """What `undrift leakage` writes: one stream, one method, one seed.
+
+    `params` are the hyperparameters that were set, `provenance` is that of the stream.
+    """
+
+    stream: str
+    method: str
+    seed: int
+    params: dict[str, Any]
+    stand_in: bool
+    leakage: Leakage
+    lift: dict[Protocol, Lift]
+    provenance: dict[str, str]
+    versions: dict[str, str]
+
+    @property
+    def file(self) -> str:
+        """The name of its file; what a file name cannot have in a stream's name becomes `_`."""
+        stream = re.sub(r"[^\w.-]", "_", self.stream)
+        return f"leakage-{stream}-{self.method}-{self.seed}.json"
+
+
+def save_study(study: LeakageStudy, folder: str | Path) -> Path:
+    """Write a study into a folder and say where; one of the same name is replaced."""
+    return write_record(study, Path(folder) / study.file)
+
+
+def load_study(path: str | Path) -> LeakageStudy:
+    """Read a study; a damaged or foreign file is an `InputError`."""
+    what, again = "a leakage study, or damaged", "run undrift leakage again"
+    return read_record(
+        LeakageStudy, path, "leakage study", what, first="check the path", again=again
+    )
+
+
+def load_studies(folder: str | Path) -> list[LeakageStudy]:
+    """Every study in a folder, in the order of the file names."""
+    return [load_study(path) for path in sorted(Path(folder).glob("leakage-*.json"))]

@@ -1,0 +1,123 @@
+"""Which runs stand for a method on a stream: decided here for tables, figures and claims alike.
+
+1. The paper's plans come first, then the other plans in the order given, then runs that no plan
+   asked for.
+2. In a plan, the row with the method's own name is the method. Without one it is the only row of
+   the method; several (an ablation, a grid) do not say which of them is it, so none stands.
+3. Of runs outside plans, those with the same settings belong together: global testing first, then
+   most seeds, then best on validation nodes.
+
+Importing this module does not import torch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+
+from undrift.evaluation.metrics import METRICS
+from undrift.experiments.manifest import Manifest
+from undrift.experiments.result import Result
+from undrift.learners.registry import METHODS
+from undrift.streams.benchmarks import STREAMS
+
+__all__ = ["finished_rows", "in_order", "standing"]
+
+FIRST_PLANS = ("paper-table1", "paper-ablation")
+
+Standing = dict[str, dict[str, list[Result]]]
+"""By stream and then by method: the results over seeds, the lowest seed first."""
+
+
+def finished_rows(
+    manifest: Manifest, results: Mapping[str, Result]
+) -> dict[tuple[str, str], dict[int, tuple[str, Result]]]:
+    """What is finished of a plan: by row and stream, for every seed the id and the result.
+
+    A seed that stands twice in a cell counts once, by the run that is named first.
+    """
+    found: dict[tuple[str, str], dict[int, tuple[str, Result]]] = defaultdict(dict)
+    for cell in sorted(manifest.cells, key=lambda cell: cell.seed):
+        if cell.run is not None and cell.run in results:
+            found[cell.row, cell.stream].setdefault(cell.seed, (cell.run, results[cell.run]))
+    return dict(found)
+
+
+def standing(
+    results: Mapping[str, Result],
+    manifests: Iterable[Manifest],
+    names_of: Callable[[Result], Iterable[str]] = lambda result: (result.spec.method,),
+) -> Standing:
+    """The runs that stand for every method on every stream, by the rule above.
+
+    `names_of` says what a run may stand for, the name of its method without it; nothing for a run
+    that is not to be counted. Streams are in the order of the plans, methods in ours.
+    """
+    plans = sorted(manifests, key=_place)
+    found: Standing = defaultdict(dict)
+    for plan in plans:
+        for (stream, name), runs in _of_plan(plan, results, names_of).items():
+            found[stream].setdefault(name, runs)
+    planned = {cell.run for plan in plans for cell in plan.cells}
+    loose = [result for run, result in results.items() if run not in planned]
+    for (stream, name), runs in _of_loose(loose, names_of).items():
+        found[stream].setdefault(name, runs)
+    named = [stream for plan in plans for stream in plan.streams]
+    streams = dict.fromkeys([*named, *in_order(found, STREAMS)])
+    return {
+        stream: {name: found[stream][name] for name in in_order(found[stream], METHODS)}
+        for stream in streams
+        if found.get(stream)
+    }
+
+
+def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Names in the order of a list, others after them; a stream with an option after its own.
+
+    >>> in_order(["z", "b@x", "b", "a"], ["b", "a"])
+    ['b', 'b@x', 'a', 'z']
+    """
+    places = {name: place for place, name in enumerate(known)}
+    return sorted(names, key=lambda name: (places.get(name.partition("@")[0], len(places)), name))
+
+
+def _place(plan: Manifest) -> int:
+    return FIRST_PLANS.index(plan.plan) if plan.plan in FIRST_PLANS else len(FIRST_PLANS)
+
+
+def _of_plan(
+    plan: Manifest, results: Mapping[str, Result], names_of: Callable[[Result], Iterable[str]]
+) -> dict[tuple[str, str], list[Result]]:
+    rows: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for (row, stream), by_seed in finished_rows(plan, results).items():
+        for _, result in by_seed.values():
+            for name in names_of(result):
+                rows[stream, name][row].append(result)
+    asked = {(cell.stream, cell.row.lower()): cell.row for cell in plan.cells}
+    found = {}
+    for (stream, name), by_row in rows.items():
+        called = [name, METHODS[name].display.lower()] if name in METHODS else [name]
+        own = next((asked[stream, word] for word in called if (stream, word) in asked), None)
+        if own in by_row:
+            found[stream, name] = by_row[own]
+        elif own is None and len(by_row) == 1:
+            found[stream, name] = next(iter(by_row.values()))
+    return found
+
+
+def _of_loose(
+    results: Iterable[Result], names_of: Callable[[Result], Iterable[str]]
+) -> dict[tuple[str, str], list[Result]]:
+    alike: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for result in sorted(results, key=lambda result: result.spec.seed):
+        same = result.spec.model_copy(update={"seed": 0}).model_dump_json()
+        for name in names_of(result):
+            alike[result.spec.stream, name][same].append(result)
+    return {key: max(groups.values(), key=_worth) for key, groups in alike.items()}
+
+
+def _worth(runs: Sequence[Result]) -> tuple[bool, int, float]:
+    first = next(iter(METRICS))
+    scores = [getattr(run.validation.by_class, first) for run in runs if run.validation is not None]
+    return runs[0].spec.protocol == "global", len(runs), fmean(scores) if scores else 0.0

@@ -1,0 +1,110 @@
+"""What searches found: the validation score of every setting of a grid, over seeds."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from undrift.evaluation.metrics import METRICS
+from undrift.experiments.standing import in_order
+from undrift.learners.registry import METHODS
+from undrift.reporting.names import metric_value, value_text
+from undrift.streams.benchmarks import STREAMS
+
+if TYPE_CHECKING:
+    from undrift.experiments.search_record import Search
+    from undrift.experiments.spec import RunSpec
+
+__all__ = ["CHOSEN_BY", "SearchGrid", "search_grids"]
+
+CHOSEN_BY = METRICS["a_avg"]
+"""What a search makes best on validation nodes, by class."""
+
+Setting = tuple[str, ...]
+"""The values of a setting as text, in the order of `SearchGrid.values`."""
+
+
+@dataclass(frozen=True)
+class SearchGrid:
+    """Searches that differ in their seed alone."""
+
+    searches: Sequence[Search]
+
+    @property
+    def base(self) -> RunSpec:
+        """What all trials share, but for the seed."""
+        return self.searches[0].spec.base
+
+    @cached_property
+    def values(self) -> dict[str, list[Any]]:
+        """The values of every parameter, numbers ascending, others as the grids list them."""
+        listed: dict[str, dict[str, Any]] = defaultdict(dict)
+        for search in self.searches:
+            for name, values in sorted(search.spec.grid.items()):
+                listed[name] |= {value_text(value): value for value in values}
+        return {name: _sorted(list(found.values())) for name, found in listed.items()}
+
+    @property
+    def varied(self) -> list[str]:
+        """The parameters with more than one value, the one with most of them first."""
+        several = [name for name, values in self.values.items() if len(values) > 1]
+        return sorted(several, key=lambda name: -len(self.values[name]))
+
+    def key(self, params: Mapping[str, Any]) -> Setting:
+        """A setting as text, by which trials of several searches are told to be the same."""
+        return tuple(value_text(params.get(name)) for name in self.values)
+
+    @cached_property
+    def scores(self) -> dict[Setting, float]:
+        """The mean score of every setting over the seeds that have one."""
+        found: dict[Setting, list[float]] = defaultdict(list)
+        for search in self.searches:
+            for trial in search.trials:
+                if trial.validation is not None:
+                    score = metric_value(trial.validation.by_class, CHOSEN_BY.key)
+                    found[self.key(trial.params)].append(score)
+        return {key: fmean(scores) for key, scores in found.items()}
+
+    @property
+    def failed(self) -> set[Setting]:
+        """The settings that failed with at least one seed."""
+        trials = (trial for search in self.searches for trial in search.trials)
+        return {self.key(trial.params) for trial in trials if trial.validation is None}
+
+    @property
+    def chosen(self) -> Counter[Setting]:
+        """How many seeds chose a setting."""
+        return Counter(self.key(search.chosen) for search in self.searches)
+
+    def settings(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Every combination of the values of some parameters."""
+        combined = product(*(self.values[name] for name in names))
+        return [dict(zip(names, values, strict=True)) for values in combined]
+
+
+def search_grids(searches: Iterable[Search]) -> list[SearchGrid]:
+    """Searches put together over seeds, in the order of our methods and streams.
+
+    Those that vary different parameters stay apart.
+    """
+    alike: dict[tuple[str, ...], list[Search]] = defaultdict(list)
+    for search in searches:
+        if search.spec.grid:
+            base = search.spec.base.model_copy(update={"seed": 0}).model_dump_json()
+            varied = (name for name, values in search.spec.grid.items() if len(values) > 1)
+            alike[base, *sorted(varied)].append(search)
+    grids = [SearchGrid(found) for found in alike.values()]
+    methods = in_order({grid.base.method for grid in grids}, METHODS)
+    streams = in_order({grid.base.stream for grid in grids}, STREAMS)
+    places = [(methods.index(g.base.method), streams.index(g.base.stream)) for g in grids]
+    return [grids[k] for k in sorted(range(len(grids)), key=places.__getitem__)]
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    return sorted(values) if numbers else values
