@@ -147,11 +147,6 @@ class Csr:
         """Where the values live."""
         return self.values.device
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the three arrays."""
-        return int(self.indptr.nbytes + self.indices.nbytes + self.values.nbytes)
-
     # what a tensor can do too ------------------------------------------------------------
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Csr:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.graphs import NORMALISATIONS, Hop, full_hops, normalise, receptive_field
+from undrift.graphs import NORMALISATIONS, Hop, normalise, receptive_field
 from undrift.sparse import Csr
 from undrift.testing.reference_graphs import dense_receptive_field, k_hop_forward
 
@@ -127,7 +127,7 @@ def test_two_thousand_nodes_of_a_graph_of_six_thousand(dtype, of_outputs, of_gra
     steps, inputs = receptive_field([operator, operator], seeds)
     assert 2000 < inputs.numel() < 6000
     out = forward(steps, x[inputs], weights)
-    full = forward(full_hops([operator, operator]), x, weights)[seeds]
+    full = forward((Hop(operator),) * 2, x, weights)[seeds]
     assert relative(out.detach(), full.detach()) < of_outputs
     for got, expected in zip(gradients(out, weights), gradients(full, weights), strict=True):
         assert relative(got, expected) < of_gradients
@@ -172,14 +172,13 @@ def test_own_picks_the_rows_of_the_targets():
 
 def test_the_hops_of_the_whole_graph_keep_every_node():
     operator = normalise(random_adjacency(10, 8, 1.0, directed=False))
-    hops = full_hops([operator, operator])
+    hops = (Hop(operator),) * 2
     h = torch.ones(8, 2)
     assert len(hops) == 2
     for hop in hops:
         assert hop.operator is operator
         assert hop.own is None
         assert hop.targets(h) is h
-    assert full_hops([]) == ()
 
 
 def test_a_batch_of_all_nodes_is_the_whole_graph():

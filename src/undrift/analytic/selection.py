@@ -87,29 +87,13 @@ def choose_by_leave_one_out(
         for near in range(max(place - 1, 0), min(place + 2, len(GAMMAS))):
             if near not in known:
                 factor = factorise(statistics.gram, _ridge(statistics, near))
-                known[near] = _left_out(factor, statistics, rows, targets, weights)
+                known[near] = leave_one_out(factor, statistics, rows, targets, weights)
             errors[near] = known[near]
         factor = factorise(statistics.gram, _ridge(statistics, place))
         return errors, solve_with(factor, statistics)
 
     known: dict[int, float] = {}
     return _descend(judge, start)
-
-
-def leave_one_out(
-    statistics: RidgeStatistics,
-    rows: Rows,
-    targets: Tensor,
-    weights: Tensor | None,
-    gamma: float,
-) -> float:
-    """`sum_i w_i |y_i - W_(-i)^T x_i|^2`, W_(-i) the relative-ridge solution without row i.
-
-    Closed form: the residual divided by `1 - w_i x_i^T (R + g I)^-1 x_i`; the ridge g is that of
-    the whole sum.
-    """
-    factor = factorise(statistics.gram, effective_ridge(statistics, gamma, relative=True))
-    return _left_out(factor, statistics, rows, targets, weights)
 
 
 def _descend(judge: Callable[[int], tuple[dict[int, float], Tensor]], start: float) -> Chosen:
@@ -171,13 +155,17 @@ def _krylov(factor: Factor, weights: Tensor) -> Tensor:
     return kept
 
 
-def _left_out(
+def leave_one_out(
     factor: Factor,
     statistics: RidgeStatistics,
     rows: Rows,
     targets: Tensor,
     weights: Tensor | None,
 ) -> float:
+    """`sum_i w_i |y_i - W_(-i)^T x_i|^2`, W_(-i) the solution without row i, at the factor's ridge.
+
+    Closed form: the residual divided by `1 - w_i x_i^T (R + g I)^-1 x_i`. Cost: n d^2.
+    """
     solution = solve_with(factor, statistics)
     total = 0.0
     for where, part in chunks(scaled(rows, weights)):

@@ -144,11 +144,6 @@ class RidgeStatistics:
         """Columns of a target: C."""
         return int(self.moment.shape[1])
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the two matrices."""
-        return int(self.gram.nbytes + self.moment.nbytes)
-
     def grow(self, outputs: int) -> RidgeStatistics:
         """The same sum with at least this many target columns."""
         return replace(self, moment=_widened(self.moment, max(outputs, self.outputs)))

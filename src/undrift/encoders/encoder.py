@@ -10,7 +10,7 @@ from torch import Tensor
 
 from undrift.encoders.architecture import Architecture, Layer
 from undrift.encoders.dropout import relu_dropout
-from undrift.graphs import Graph, Hop, full_hops, receptive_field
+from undrift.graphs import Graph, Hop, receptive_field
 from undrift.sparse import Csr, beside
 from undrift.typing import Rows
 
@@ -125,8 +125,8 @@ def whole_graph(encoder: Encoder, graph: Graph) -> Batch:
     weight = encoder.weights[0]
     there = graph.to(weight.device)
     operator = encoder.architecture.operator(there).to(dtype=weight.dtype)
-    hops = sum(layer.hops for layer in encoder.layers)
-    return Batch(there.features.to(dtype=weight.dtype), full_hops([operator] * hops))
+    hops = (Hop(operator),) * sum(layer.hops for layer in encoder.layers)
+    return Batch(there.features.to(dtype=weight.dtype), hops)
 
 
 def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> Batch:

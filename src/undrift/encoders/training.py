@@ -15,7 +15,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.typing import Progress, silent
 
-__all__ = ["Loss", "Step", "Training", "cross_entropy", "fit"]
+__all__ = ["Loss", "Step", "Training", "balancing", "cross_entropy", "fit"]
 
 
 @dataclass(frozen=True)
@@ -102,21 +102,14 @@ def fit(
     optimiser = torch.optim.Adam(
         [*weights, *on_head], lr=training.lr, weight_decay=training.weight_decay, fused=True
     )
-    class_weights = _class_weights(columns[train], top) if training.class_weighted else None
+    class_weights = balancing(columns[train], top) if training.class_weighted else None
     noise = _on_device(generator, train.device)
-    batches = _Batches(model, graph, train, training.batch_size)
-    watch = _EarlyStop(
-        training.patience,
-        model=model,
-        top=top,
-        graph=graph,
-        val=val,
-        columns=columns,
-        class_weights=class_weights,
-    )
+    batches = _batches(model, graph, train, training.batch_size)
+    watch = _EarlyStop(training.patience if val.numel() else None, model, top)
+    held_out = batch_of(model, graph, val) if watch.patience is not None else None
     progress(phase, 0, training.epochs)
     for epoch in range(training.epochs):
-        for nodes, batch in batches.epoch(generator):
+        for nodes, batch in batches(generator):
             embeddings = model.forward(batch, noise)
             step = Step(
                 nodes=nodes,
@@ -132,7 +125,7 @@ def fit(
             loss(step).backward()
             optimiser.step()
         progress(phase, epoch + 1, training.epochs)
-        if watch.should_stop():
+        if held_out is not None and watch.stops(held_out, columns[val], class_weights):
             break
     return watch.result()
 
@@ -146,57 +139,39 @@ def _check_columns(columns: Tensor, head: Head) -> None:
         )
 
 
-class _Batches:
+def _batches(
+    model: Encoder, graph: Graph, train: Tensor, size: int | None
+) -> Callable[[torch.Generator], Iterator[tuple[Tensor, Batch]]]:
     """Batches of an epoch; a full batch is built once and used every epoch."""
+    if size is None or size >= train.numel():
+        full = (train, batch_of(model, graph, train).for_training())
+        return lambda generator: iter([full])
 
-    def __init__(self, model: Encoder, graph: Graph, train: Tensor, size: int | None) -> None:
-        self.model, self.graph, self.train = model, graph, train
-        self.size = None if size is None or size >= train.numel() else size
-        self.full = batch_of(model, graph, train).for_training() if self.size is None else None
+    def shuffled(generator: torch.Generator) -> Iterator[tuple[Tensor, Batch]]:
+        order = torch.randperm(train.numel(), generator=generator).to(train.device)
+        for nodes in train[order].split(size):
+            yield nodes, batch_of(model, graph, nodes)
 
-    def epoch(self, generator: torch.Generator) -> Iterator[tuple[Tensor, Batch]]:
-        if self.full is not None:
-            yield self.train, self.full
-            return
-        assert self.size is not None  # noqa: S101
-        order = torch.randperm(self.train.numel(), generator=generator).to(self.train.device)
-        for nodes in self.train[order].split(self.size):
-            yield nodes, batch_of(self.model, self.graph, nodes)
+    return shuffled
 
 
 class _EarlyStop:
     """Keeps the weights with the lowest validation loss, if asked to."""
 
-    def __init__(
-        self,
-        patience: int | None,
-        *,
-        model: Encoder,
-        top: Head,
-        graph: Graph,
-        val: Tensor,
-        columns: Tensor,
-        class_weights: Tensor | None,
-    ) -> None:
-        self.patience = patience if val.numel() else None
-        self.model, self.top = model, top
-        self.columns, self.class_weights = columns[val], class_weights
-        self.batch = batch_of(model, graph, val) if self.patience is not None else None
-        self.best = float("inf")
+    def __init__(self, patience: int | None, model: Encoder, top: Head) -> None:
+        self.patience, self.model, self.top = patience, model, top
+        self.best, self.waited = float("inf"), 0
         self.kept: tuple[Encoder, Head] | None = None
-        self.waited = 0
 
-    def should_stop(self) -> bool:
-        if self.patience is None or self.batch is None:
-            return False
+    def stops(self, batch: Batch, columns: Tensor, class_weights: Tensor | None) -> bool:
         with torch.no_grad():
-            logits = self.top(self.model.forward(self.batch))
-            loss = float(functional.cross_entropy(logits, self.columns, self.class_weights))
+            logits = self.top(self.model.forward(batch))
+            loss = float(functional.cross_entropy(logits, columns, class_weights))
         if loss < self.best:
             self.best, self.waited, self.kept = loss, 0, _detached(self.model, self.top)
         else:
             self.waited += 1
-        return self.waited >= self.patience
+        return self.patience is not None and self.waited >= self.patience
 
     def result(self) -> tuple[Encoder, Head]:
         return self.kept if self.kept is not None else _detached(self.model, self.top)
@@ -208,8 +183,8 @@ def _detached(model: Encoder, top: Head) -> tuple[Encoder, Head]:
     return Encoder(model.architecture, weights), head
 
 
-def _class_weights(columns: Tensor, head: Head) -> Tensor:
-    """1 / n_c per column; a class without nodes gets 0."""
+def balancing(columns: Tensor, head: Head) -> Tensor:
+    """The weight of each class in a loss: 1 / n_c per column; a class without nodes gets 0."""
     counts = torch.bincount(columns, minlength=head.bias.numel())
     return torch.where(counts > 0, 1.0 / counts.clamp_min(1), 0.0).to(head.bias)
 

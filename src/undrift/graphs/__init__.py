@@ -1,6 +1,6 @@
 """What a graph is: `Graph`, its normalised operators, and exact K-hop batches."""
 
-from undrift.graphs.batches import Hop, full_hops, receptive_field
+from undrift.graphs.batches import Hop, receptive_field
 from undrift.graphs.graph import Graph
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
 from undrift.graphs.union import disjoint_union
@@ -11,7 +11,6 @@ __all__ = [
     "Hop",
     "Normalisation",
     "disjoint_union",
-    "full_hops",
     "normalise",
     "receptive_field",
 ]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from undrift.sparse import Csr, row_index
 
-__all__ = ["Hop", "full_hops", "receptive_field"]
+__all__ = ["Hop", "receptive_field"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,6 @@ class Hop:
     def targets(self, h: Tensor) -> Tensor:
         """The rows of `h` that belong to the targets."""
         return h if self.own is None else h[self.own]
-
-
-def full_hops(operators: Sequence[Csr]) -> tuple[Hop, ...]:
-    """The hops of the whole graph: every node is source and target of each."""
-    return tuple(Hop(operator) for operator in operators)
 
 
 def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop, ...], Tensor]:

@@ -79,14 +79,12 @@ class Graph:
         object.__setattr__(self, "operator", Operators(self.adjacency))
 
     def _check_devices(self) -> None:
-        parts = {"adjacency": self.adjacency.device}
-        if self.labels is not None:
-            parts["labels"] = self.labels.device
-        for name, device in parts.items():
-            if device != self.features.device:
+        here = self.features.device
+        for name, part in (("adjacency", self.adjacency), ("labels", self.labels)):
+            if part is not None and part.device != here:
                 raise InputError(
-                    f"the features are on {self.features.device} but the {name} on {device}; "
-                    "move them to one device"
+                    f"the features are on {here} but the {name} on {part.device}; move them to "
+                    "one device"
                 )
 
     # construction ------------------------------------------------------------------------

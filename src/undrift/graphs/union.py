@@ -32,16 +32,12 @@ def disjoint_union(first: Graph, second: Graph) -> Graph:
         symmetric=first.adjacency.symmetric and second.adjacency.symmetric,
     )
     features = stacked([first.features, second.features])
-    return Graph(features, adjacency.to(first.device), _labels(first, second))
+    known = None
+    if first.labels is not None or second.labels is not None:
+        known = torch.cat([_labels(graph) for graph in (first, second)])
+    return Graph(features, adjacency.to(first.device), known)
 
 
-def _labels(first: Graph, second: Graph) -> Tensor | None:
-    if first.labels is None and second.labels is None:
-        return None
-    known = [
-        torch.full((graph.num_nodes,), UNLABELLED, device=graph.device)
-        if graph.labels is None
-        else graph.labels
-        for graph in (first, second)
-    ]
-    return torch.cat(known)
+def _labels(graph: Graph) -> Tensor:
+    unknown = torch.full((graph.num_nodes,), UNLABELLED, device=graph.device)
+    return unknown if graph.labels is None else graph.labels

@@ -138,7 +138,7 @@ class AdrPlus(Learner):
         classes = (*(before.classes if before else ()), *task.classes)
         graph = task.graph
         generator = generator_for(self.seed, t)
-        trained = adapt(self, before, task, graph, generator=generator, progress=progress)
+        trained = adapt(self, before, task, generator=generator, progress=progress)
         progress("merge", 0, 1)
         memory, merged = self._merge(before, trained, task, generator)
         progress("classify", 0, 1)

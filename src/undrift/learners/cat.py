@@ -263,14 +263,12 @@ class Cat(ModelLearner):
     ) -> Model:
         """A new model after training on every condensed graph, old and new alike."""
         everything = reduce(disjoint_union, bank)
-        all_nodes = torch.ones(everything.num_nodes, dtype=torch.bool)
+        all_nodes = torch.ones(everything.num_nodes, dtype=torch.bool, device=everything.device)
         return self.backbone.train(
             self.backbone.model_for(everything, len(classes), generator),
-            everything,
-            Task(everything, all_nodes, ~all_nodes, ~all_nodes, classes),
+            Task(everything, all_nodes, classes=classes),
             classes,
             t=0,
             generator=generator,
             progress=progress,
-            phase="train",
         )

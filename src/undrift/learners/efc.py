@@ -87,7 +87,7 @@ class Efc(ModelLearner):
         teacher = FeatureTeacher(training.model.encoder, training.graph)
         model = training.train(progress, self._loss(before, teacher) if before else cross_entropy)
         progress("prototypes", 0, 1)
-        train = task.train.to(graph.device)
+        train = task.train
         h = model.embed(graph)[train]
         columns = columns_of(graph, task.classes)[train]
         prototypes = gaussian_prototypes(h, columns, len(task.classes))

@@ -185,7 +185,7 @@ class ErGnn(ModelLearner):
     def _selected(self, task: Task, graph: Graph, t: int) -> Buffer:
         nodes = select(
             graph,
-            task.train.nonzero().flatten().to(graph.device),
+            task.train.nonzero().flatten(),
             task.classes,
             sampler=self.sampler,
             budget=self.budget,

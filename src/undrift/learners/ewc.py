@@ -105,7 +105,7 @@ class Ewc(ModelLearner):
         classes: tuple[int, ...],
         generator: torch.Generator,
     ) -> Parameters:
-        nodes = task.train.nonzero().flatten().to(graph.device)
+        nodes = task.train.nonzero().flatten()
         columns = columns_of(graph, classes)
         size = self.backbone.batch_size
 

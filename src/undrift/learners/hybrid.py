@@ -145,19 +145,19 @@ class Hybrid(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> HybridLearned:
         before: HybridLearned | None = self.learned_
-        graph = task.graph.to(self.device)
+        graph = task.graph
         if before:
             encoder = before.encoder
         else:
             encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
         inside = self._propagation()
         classes = (*(before.classes if before else ()), *task.classes)
-        validation = PerturbedValidation.of(task, graph, classes, self.seed)
+        validation = PerturbedValidation.of(task, classes, self.seed)
         known, rows = inside.further(
             before.propagation if before else None, task, progress, validation
         )
         h = self._embedded(encoder, graph)
-        columns = h[task.train.to(h.device)], h[task.val.to(h.device)]
+        columns = h[task.train], h[task.val]
         perturbed = [
             self._embedded(encoder, other)[validation.nodes] for other in validation.graphs
         ]

@@ -62,21 +62,19 @@ class Joint(ModelLearner):
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
         everything = _together(before, task.to("cpu"))
-        graph = everything.graph.to(self.device)
+        there = everything.to(self.device)
         generator = generator_for(self.seed, t)
         model = self.backbone.train(
-            self.backbone.model_for(graph, len(everything.classes), generator),
-            graph,
-            everything,
-            everything.classes,
+            self.backbone.model_for(there.graph, len(there.classes), generator),
+            there,
+            there.classes,
             t=0,
             generator=generator,
             progress=progress,
-            phase="train",
         )
         return JointLearned(
             classes=everything.classes,
-            num_features=graph.num_features,
+            num_features=there.graph.num_features,
             tasks=t + 1,
             graph=everything.graph,
             train=everything.train,

@@ -90,7 +90,7 @@ class Mas(ModelLearner):
         graph, classes = training.graph, training.classes
         model = training.train(progress, self._loss(before) if before else cross_entropy)
         progress("importance", 0, 1)
-        nodes = task.train.nonzero().flatten().to(graph.device)
+        nodes = task.train.nonzero().flatten()
         omega = self._omega(model, graph, nodes, training.generator)
         if before:
             omega = _averaged(before.importance, before.nodes, omega, nodes.numel())

@@ -101,7 +101,7 @@ class Polo(ModelLearner):
             progress, self._loss(before.prototypes, teacher) if before else cross_entropy
         )
         progress("prototypes", 0, 1)
-        train = task.train.to(graph.device)
+        train = task.train
         h = model.embed(graph)[train]
         columns = columns_of(graph, task.classes)[train]
         prototypes = density_prototypes(h, columns, len(task.classes), self.gamma)

@@ -186,18 +186,18 @@ class Propagation(Learner):
 
         Accuracy is measured if `validation` is given or there are several banks.
         """
-        graph = task.graph.to(self.device)
+        graph = task.graph
         classes = (*(before.classes if before else ()), *task.classes)
         homophily = before.homophily if before else self._homophily(task)
         names = self._banks(before, task, graph, homophily)
         if validation is None and len(names) > 1 and self.gamma is None:
-            validation = PerturbedValidation.of(task, graph, classes, self.seed)
+            validation = PerturbedValidation.of(task, classes, self.seed)
         banks: dict[str, Bank] = {}
         rows: dict[str, TaskRows] = {}
         for name in names:
             progress("accumulate", 0, 1)
             features = self.feature_map(name, homophily)
-            samples = samples_of(features, task, graph, classes, balanced=self.balanced)
+            samples = samples_of(features, task, classes, balanced=self.balanced)
             progress("solve", 0, 1)
             old = before.banks[name] if before else None
             width = features.width(graph.num_features)

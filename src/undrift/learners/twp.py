@@ -192,7 +192,7 @@ class Twp(ModelLearner):
         self, model: Model, graph: Graph, task: Task, classes: tuple[int, ...]
     ) -> Parameters:
         """loss_strength I_loss + topology_strength I_topo, at the task's solution."""
-        nodes = task.train.nonzero().flatten().to(graph.device)
+        nodes = task.train.nonzero().flatten()
         columns = columns_of(graph, classes)
         weights = loss_weights(columns, nodes, class_weighted=self.backbone.class_weighted)
         size = self.backbone.batch_size

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import whole_graph
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import Loss, Step, balancing, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph, disjoint_union
 from undrift.learners.parts.training.backbone import Model, columns_of
@@ -85,10 +85,7 @@ def replayed(
     """
     batch = whole_graph(model.encoder, buffer.graph).for_training()
     columns = columns_of(buffer.graph, classes)
-    weights: Tensor | None = None
-    if class_weighted:
-        counts = torch.bincount(columns, minlength=len(classes))
-        weights = torch.where(counts > 0, 1.0 / counts.clamp_min(1), 0.0).to(model.head.bias)
+    weights = balancing(columns, model.head) if class_weighted else None
 
     def loss(step: Step) -> Tensor:
         logits = step.head(step.encoder.forward(batch, step.generator))

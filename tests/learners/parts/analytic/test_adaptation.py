@@ -36,7 +36,7 @@ def test_the_same_generator_gives_the_same_model() -> None:
     task = tiny_stream().task(0)
     learner = Adr.from_params(**QUICK)
     one, other = (
-        adapt(learner, None, task, task.graph, generator=generator_for(0, 0), progress=silent)[1]
+        adapt(learner, None, task, generator=generator_for(0, 0), progress=silent)[1]
         for _ in range(2)
     )
     assert torch.equal(one.encoder.weights[0], other.encoder.weights[0])

@@ -8,7 +8,6 @@ import torch
 
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
-from undrift.graphs import Graph
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.model_learner import base_training
 from undrift.sharing import drawn_once
@@ -52,7 +51,6 @@ def adapt(
     learner: _Adapts,
     before: _Knows | None,
     task: Task,
-    graph: Graph,
     *,
     generator: torch.Generator,
     progress: Progress,
@@ -64,18 +62,11 @@ def adapt(
     started = _started(learner, before)
 
     def train() -> tuple[Model, Model]:
-        encoder = started or learner.backbone.encoder_for(graph, generator)
-        head = _head(learner.backbone, before, len(task.classes), graph, generator)
+        encoder = started or learner.backbone.encoder_for(task.graph, generator)
+        head = _head(learner.backbone, before, task, generator)
         begun = Model(encoder, head)
         return begun, learner.backbone.train(
-            begun,
-            graph,
-            task,
-            classes,
-            t=t,
-            generator=generator,
-            progress=progress,
-            phase="adapt",
+            begun, task, classes, t=t, generator=generator, progress=progress, phase="adapt"
         )
 
     inputs = (*base_training(learner.backbone, task), classes, t > 0)
@@ -91,12 +82,12 @@ def _started(learner: _Adapts, before: _Knows | None) -> Encoder | None:
 
 
 def _head(
-    backbone: Backbone, before: _Knows | None, new: int, graph: Graph, generator: torch.Generator
+    backbone: Backbone, before: _Knows | None, task: Task, generator: torch.Generator
 ) -> Head:
     """The head that training starts from: the last one grown, or one of its own for the task."""
     if before and before.head is not None:
-        return before.head.grow(new, generator)
-    return backbone.head_for(new, graph, generator)
+        return before.head.grow(len(task.classes), generator)
+    return backbone.head_for(len(task.classes), task.graph, generator)
 
 
 def next_start(start: Start, before: _Knows | None, adapted: Encoder) -> Encoder | None:

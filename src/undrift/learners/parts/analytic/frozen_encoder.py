@@ -25,14 +25,7 @@ def base_encoder(
 
     def train() -> Model:
         return backbone.train(
-            model,
-            task.graph,
-            task,
-            task.classes,
-            t=0,
-            generator=generator,
-            progress=progress,
-            phase="train",
+            model, task, task.classes, t=0, generator=generator, progress=progress
         )
 
     return drawn_once(once, train, generator, *base_training(backbone, task)).encoder

@@ -107,14 +107,12 @@ class PerturbedValidation:
     targets: Tensor
 
     @classmethod
-    def of(
-        cls, task: Task, graph: Graph, classes: tuple[int, ...], seed: int
-    ) -> PerturbedValidation:
-        """Of a task; `graph` is its graph on the device that is computed on."""
-        nodes = task.val.to(graph.device).nonzero().flatten()
+    def of(cls, task: Task, classes: tuple[int, ...], seed: int) -> PerturbedValidation:
+        """Of a task, with a column per class known so far."""
+        nodes = task.val.nonzero().flatten()
         shares = _RANDOM_EDGES if nodes.numel() else ()
-        perturbed = (add_random_edges(graph, share, seed) for share in shares)
-        return cls((graph, *perturbed), nodes, one_hot(graph.labelled()[nodes], classes))
+        perturbed = (add_random_edges(task.graph, share, seed) for share in shares)
+        return cls((task.graph, *perturbed), nodes, one_hot(task.labels[nodes], classes))
 
     def rows(self, feature_map: FeatureMap) -> list[Rows]:
         """The rows of the nodes in each graph, before Fourier features."""

@@ -134,19 +134,18 @@ class FeatureMap:
 
 
 def samples_of(
-    feature_map: FeatureMap, task: Task, graph: Graph, classes: tuple[int, ...], *, balanced: bool
+    feature_map: FeatureMap, task: Task, classes: tuple[int, ...], *, balanced: bool
 ) -> tuple[Sample, Sample]:
     """The training and the validation nodes of a task, propagated together.
 
     `balanced`: each class weighs one, so gamma should be relative.
     """
-    labels = graph.labelled()
-    train, val = (mask.to(graph.device).nonzero().flatten() for mask in (task.train, task.val))
-    rows = feature_map.plain(graph, torch.cat([train, val]))
+    train, val = (mask.nonzero().flatten() for mask in (task.train, task.val))
+    rows = feature_map.plain(task.graph, torch.cat([train, val]))
     m = train.numel()
     return (
-        _sample(rows[:m], labels[train], classes, balanced),
-        _sample(rows[m:], labels[val], classes, balanced),
+        _sample(rows[:m], task.labels[train], classes, balanced),
+        _sample(rows[m:], task.labels[val], classes, balanced),
     )
 
 

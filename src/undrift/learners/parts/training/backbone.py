@@ -107,27 +107,23 @@ class Backbone:
     def train(
         self,
         model: Model,
-        graph: Graph,
         task: Task,
         classes: tuple[int, ...],
         *,
         t: int,
         generator: torch.Generator,
         progress: Progress,
-        phase: str,
+        phase: str = "train",
         loss: Loss = cross_entropy,
     ) -> Model:
-        """The model after training on the task; `classes` are the head's columns in order.
-
-        `graph` is the task's graph on the model's device.
-        """
+        """The model after training on the task; `classes` are the head's columns in order."""
         encoder, head = fit(
             model.encoder,
             model.head,
-            graph,
-            train=task.train.nonzero().flatten().to(graph.device),
-            val=task.val.nonzero().flatten().to(graph.device),
-            columns=columns_of(graph, classes),
+            task.graph,
+            train=task.train.nonzero().flatten(),
+            val=task.val.nonzero().flatten(),
+            columns=columns_of(task.graph, classes),
             training=self.training(t),
             generator=generator,
             loss=loss,

@@ -101,13 +101,11 @@ class TaskTraining:
         def train() -> Model:
             return self.backbone.train(
                 self.model,
-                self.graph,
                 self.task,
                 self.classes,
                 t=self.t,
                 generator=self.generator,
                 progress=progress,
-                phase="train",
                 loss=loss,
             )
 
