@@ -25,18 +25,6 @@ from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
 
-__all__ = [
-    "ATTACKS",
-    "Attack",
-    "Leakage",
-    "Lift",
-    "TaskIdAccuracy",
-    "TaskProfiles",
-    "leakage",
-    "oracle_lift",
-    "task_prototype",
-]
-
 Attack = Literal["graph", "node"]
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
 

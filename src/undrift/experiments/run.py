@@ -38,8 +38,6 @@ from undrift.streams.stream import TaskStream
 from undrift.streams.summary import imbalance_of
 from undrift.typing import Progress, silent
 
-__all__ = ["PreparedRun", "execute", "prepare"]
-
 _SHOWN = 1000  # points of a picture: more cannot be told apart
 
 

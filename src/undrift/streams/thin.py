@@ -15,8 +15,6 @@ from undrift.graphs import Graph
 if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
 
-__all__ = ["ARXIV_EXTREMES", "thin", "thinned_sizes"]
-
 ARXIV_EXTREMES = (17.7, 51.5, 61.9)
 """The skew rho of Arxiv-CL's tasks T3, T5 and T8, on which the paper's ADR falls behind."""
 
