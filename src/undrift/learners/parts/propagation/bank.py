@@ -23,10 +23,7 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
-__all__ = ["Bank", "PerturbedValidation", "Samples", "TaskRows", "add_random_edges", "updated_bank"]
-
-Samples = tuple[Sample, Sample]
-"""The training and the validation nodes of a task."""
+__all__ = ["Bank", "PerturbedValidation", "TaskRows", "add_random_edges", "updated_bank"]
 
 
 class TaskRows(NamedTuple):
@@ -55,7 +52,11 @@ class Bank:
 
 
 def updated_bank(
-    before: Bank | None, feature_map: FeatureMap, width: int, samples: Samples, gamma: float | None
+    before: Bank | None,
+    feature_map: FeatureMap,
+    width: int,
+    samples: tuple[Sample, Sample],
+    gamma: float | None,
 ) -> Bank:
     """The bank with the rows of one more task, `width` columns each; a number fixes gamma."""
     train, val = samples
