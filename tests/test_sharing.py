@@ -16,7 +16,7 @@ from undrift.learners.parts.training import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner
 from undrift.sharing import Cache, drawn_once
 from undrift.testing.graphs import tiny_stream
-from undrift.typing import Once
+from undrift.typing import Once, unshared
 
 
 @dataclass(frozen=True)
