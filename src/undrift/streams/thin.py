@@ -60,8 +60,7 @@ def thin(
             "skew must be one or more ratios of at least 1 (the largest class over the smallest), "
             f"not {list(skew)}"
         )
-    labels, train = stream.graph.labels, stream.train.clone()
-    assert labels is not None  # noqa: S101  # a stream has labels
+    labels, train = stream.graph.labelled(), stream.train.clone()
     for t, classes in enumerate(stream.classes):
         if t == 0 or len(classes) < 2:
             continue
