@@ -18,20 +18,6 @@ from undrift.experiments.spec import RunSpec
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
-__all__ = [
-    "FORMAT",
-    "Cost",
-    "Graded",
-    "Metrics",
-    "Result",
-    "embedding_path",
-    "graded_metrics",
-    "load_result",
-    "result_path",
-    "save_result",
-    "split_path",
-]
-
 FORMAT = 3
 """The format of `result.json` that is written.
 

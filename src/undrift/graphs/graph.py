@@ -209,7 +209,7 @@ class Graph:
         return self.adjacency.device
 
     def __repr__(self) -> str:
-        kind = "sparse" if isinstance(self.features, Csr) else "dense"
+        kind = "dense" if self.features.layout == torch.strided else "sparse"
         known = self.labels[self.labels >= 0] if self.labels is not None else None
         classes = "no labels" if known is None else f"{known.unique().numel()} classes"
         return (
