@@ -1,17 +1,17 @@
-"""`python -m paper compact RUNS FOLDER` and `python -m paper page TABLES PAGE [--check]`."""
+"""`python -m paper compact RUNS FOLDER`, `page TABLES PAGE [--check]`, `figures TABLES FOLDER`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from paper import compact, page
+from paper import compact, figures, page
 
-_COMMANDS = {"compact": compact.main, "page": page.main}
+_COMMANDS = {"compact": compact.main, "page": page.main, "figures": figures.main}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make the tables of a results folder, or the page of those tables."""
+    """Make the tables of a results folder, or the page or the figures of those tables."""
     if not arguments or arguments[0] not in _COMMANDS:
         sys.stderr.write(f"usage: python -m paper {' | '.join(_COMMANDS)} ...\n")
         return 2

@@ -16,7 +16,7 @@ from undrift.learners.parts.training import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner
 from undrift.sharing import Cache, drawn_once
 from undrift.testing.graphs import tiny_stream
-from undrift.typing import Once, alone
+from undrift.typing import Once, unshared
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Settings:
     widths: tuple[int, ...] = (8,)
 
 
-def test_alone_nothing_is_shared() -> None:
-    assert alone(object, "a") is not alone(object, "a")
+def test_without_a_cache_nothing_is_shared() -> None:
+    assert unshared(object, "a") is not unshared(object, "a")
     assert Cache()(object, "a") is not Cache()(object, "a")
 
 
@@ -49,7 +49,7 @@ def test_a_generator_is_left_where_the_work_leaves_it() -> None:
         return shared, draw(generator)
 
     cache = Cache()
-    by_itself = run(alone, torch.Generator().manual_seed(5))
+    by_itself = run(unshared, torch.Generator().manual_seed(5))
     first = run(cache, torch.Generator().manual_seed(5))
     second = run(cache, torch.Generator().manual_seed(5))
     other = run(cache, torch.Generator().manual_seed(6))

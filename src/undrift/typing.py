@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
 
     from undrift.sparse import Csr
 
-__all__ = ["Once", "Progress", "Rows", "alone", "silent"]
+__all__ = ["Once", "Progress", "Rows", "silent", "unshared"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,6 @@ class Once(Protocol):
         ...
 
 
-def alone(make: Callable[[], T], *inputs: Any) -> T:
-    """The `Once` of a learner by itself: nothing is shared, nothing is kept."""
+def unshared(make: Callable[[], T], *inputs: Any) -> T:
+    """The `Once` without a cache: nothing is shared, nothing is kept."""
     return make()

@@ -54,13 +54,16 @@ def undrift(folder: Path, *arguments: str, site: Path | None = None) -> str:
     return done.stdout
 
 
-def test_one_entry_and_it_is_in_runs_and_questions(installed: Path, tmp_path: Path) -> None:
+def test_one_entry_and_it_is_in_runs_questions_tables_and_the_report(
+    installed: Path, tmp_path: Path
+) -> None:
     files = [path for path in installed.rglob("*") if path.is_file() and path.name != "METADATA"]
     assert sorted(path.name for path in files) == ["entry_points.txt", "my_metrics.py"]
     assert ENTRY.count("=") == MODULE.count("Metric(") == 1  # one entry
 
     undrift(tmp_path, "run", "--method", "joint", *QUICK)  # before it was installed
-    undrift(tmp_path, "run", "--method", "bare", *QUICK, site=installed)
+    shown = undrift(tmp_path, "run", "--method", "bare", *QUICK, site=installed)
+    assert "A_min" in shown
     results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/result.json")]
     lowest = {r["spec"]["method"]: min(r["matrix"]["class"][-1]) for r in results}
     written = {r["spec"]["method"]: r["metrics"]["class"].get("worst") for r in results}
@@ -72,6 +75,14 @@ def test_one_entry_and_it_is_in_runs_and_questions(installed: Path, tmp_path: Pa
     assert float(found[0]["worst"]) >= float(found[1]["worst"])
     query = ("results", "--csv", "-", "--query", "SELECT max(worst) AS best FROM results")
     assert float(undrift(tmp_path, *query, site=installed).split()[1]) == max(lowest.values())
+
+    undrift(tmp_path, "report", "runs", "--out", "report", site=installed)
+    table = tmp_path / "report" / "tables" / "other-runs.csv"
+    lines = list(csv.DictReader(table.read_text().splitlines()))
+    means = {line["row"]: float(line["mean"]) for line in lines if line["metric"] == "worst"}
+    assert means == pytest.approx({row: lowest[row.split()[0]] for row in means})
+    assert len(means) == len(lowest)
+    assert "A_min" in (tmp_path / "report" / "index.html").read_text()
 
     # and where the package is not installed, what it wrote is still read
     without = undrift(tmp_path, "results", "--csv", "-", "--columns", "method,a_f")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_every_python_example_of_the_page_runs(papers: Path, capsys: Captured) -
     pytest.importorskip("torch_geometric", reason="needs PyG: pip install 'undrift[pyg]'")
     names: dict[str, Any] = {}
     examples = blocks("python")
-    assert len(examples) == 7
+    assert len(examples) == 8
     for example in examples:
         exec(compile(example, str(PAGE), "exec"), names)
     shown = capsys.readouterr().out
@@ -65,11 +66,12 @@ def test_every_python_example_of_the_page_runs(papers: Path, capsys: Captured) -
     assert "{0: 'AI', 1: 'DB', 2: 'HCI'" in shown
     assert "1 duplicate edge and 1 self-loop left out" in shown
     assert "((4, 5), (2, 3), (0, 1)) 3 periods, starting at 2005, 2007, 2009" in shown
-    assert shown.rstrip().endswith("True")
+    assert shown.rstrip().endswith("True\nring-cl")
 
 
 def test_the_stream_files_of_the_page_run_from_the_shell(papers: Path, capsys: Captured) -> None:
-    first, by_year = blocks("toml")
+    first, by_year, entry = blocks("toml")
+    assert tomllib.loads(entry)["project"]["entry-points"]["undrift.streams"].keys() == {"ring-cl"}
     (papers / "stream.toml").write_text(first)
     (papers / "by-year.toml").write_text(by_year)
     (command,) = blocks("sh")

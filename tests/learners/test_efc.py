@@ -15,7 +15,7 @@ from undrift.evaluation.loop import evaluate
 from undrift.learners.bare import Bare
 from undrift.learners.efc import Efc, elastic_affinity, empirical_feature_matrix
 from undrift.learners.parts.prototypes import gaussian_prototypes, semantic_drift
-from undrift.learners.parts.training.distillation import FeatureTeacher
+from undrift.learners.parts.training.losses import FeatureTeacher
 from undrift.testing.check_learner import check_learner
 from undrift.testing.graphs import tiny_stream
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners import er_gnn as module
 from undrift.learners.bare import Bare
-from undrift.learners.er_gnn import SAMPLERS, ErGnn, conflicts, distance_to_mean, select
+from undrift.learners.er_gnn import ErGnn, Sampler, conflicts, distance_to_mean, select
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -25,7 +25,7 @@ def er_gnn(**params: Any) -> ErGnn:
     return ErGnn.from_params(**{**QUICK, "epochs": 3, **params})
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", get_args(Sampler))
 def test_replay_forgets_less_than_bare(sampler: str) -> None:
     stream = tiny_stream(nodes=180, features=24)
     bare = evaluate(Bare.from_params(**QUICK), stream).by_class
@@ -43,7 +43,7 @@ def test_the_base_task_is_bare() -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 3, 50])
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", get_args(Sampler))
 def test_never_more_than_the_budget_of_a_class(budget: int, sampler: str) -> None:
     stream = tiny_stream(nodes=90)
     learner = er_gnn(budget=budget, sampler=sampler)
@@ -202,7 +202,7 @@ def test_random_depends_on_the_seed_only() -> None:
     assert everyone == set(members(graph, TRAIN, 0)), "every node must have its chance"
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", get_args(Sampler))
 def test_only_training_nodes_within_the_budget(sampler: str) -> None:
     graph = tiny_graph()
     for budget in (1, 3, 100):

@@ -108,7 +108,7 @@ def test_the_loss_pulls_to_every_old_task() -> None:
     for fisher, anchor in tasks:
         for f, a, p in zip(fisher, anchor, now, strict=True):
             wanted = wanted + 7.0 * (f * (p[..., : a.shape[-1]] - a).square()).sum()
-    assert torch.allclose(learner._loss(known.penalty)(step), wanted, rtol=1e-4)
+    assert torch.allclose(known.penalty.loss(learner.strength)(step), wanted, rtol=1e-4)
 
 
 def test_a_strong_pull_holds_the_parameters() -> None:

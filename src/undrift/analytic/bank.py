@@ -11,7 +11,7 @@ from undrift.analytic.factor import Factor, factorise, update_is_cheaper
 from undrift.analytic.gram import scaled
 from undrift.analytic.solve import effective_ridge, solve_with
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.typing import Once, Rows, alone
+from undrift.typing import Once, Rows, unshared
 
 __all__ = ["RidgeBank", "Solver"]
 
@@ -56,7 +56,7 @@ class RidgeBank:
         return cls(RidgeStatistics.zero(width, device=device), gamma, relative, solver)
 
     def add(
-        self, rows: Rows, targets: Tensor, weights: Tensor | None = None, once: Once = alone
+        self, rows: Rows, targets: Tensor, weights: Tensor | None = None, once: Once = unshared
     ) -> RidgeBank:
         """The bank after these rows; this one stays as it is."""
         before = self.statistics

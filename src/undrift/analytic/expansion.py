@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError, unknown_name
-from undrift.typing import Once, alone
+from undrift.typing import Once, unshared
 
 __all__ = ["Activation", "Expansion"]
 
@@ -57,7 +57,7 @@ class Expansion:
         raw = torch.rand(self.width, self.outputs, dtype=torch.float64, generator=generator)
         return (2 * raw - 1) * (1 / math.sqrt(self.width))
 
-    def __call__(self, h: Tensor, once: Once = alone) -> Tensor:
+    def __call__(self, h: Tensor, once: Once = unshared) -> Tensor:
         """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations, drawing beside.
 
         Drawing takes longer than using it on few rows: `once` spares it in a search.

@@ -12,7 +12,7 @@ from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, 
 from undrift.learners.base import Learner
 from undrift.sharing import Cache
 from undrift.streams.stream import TaskStream
-from undrift.typing import Progress, alone, silent
+from undrift.typing import Progress, silent, unshared
 
 __all__ = ["Outcome", "evaluate_together"]
 
@@ -79,4 +79,4 @@ def _sharing(learners: Sequence[Learner]) -> Iterator[None]:
         yield
     finally:
         for learner in learners:
-            learner.once = alone
+            learner.once = unshared

@@ -13,11 +13,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
-from undrift.learners.parts.analytic.frozen_encoder import (
-    base_encoder,
-    embedded,
-    targets_of,
-)
+from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -82,7 +78,7 @@ class Acil(Learner):
         before: AcilLearned | None = self.learned_
         graph = task.graph
         if before is None:
-            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
+            encoder = base_encoder(self, task, progress)
             bank = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
             classes, tasks = task.classes, 1
         else:

@@ -22,7 +22,7 @@ from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
 from undrift.streams.task import Task
-from undrift.typing import Once, Progress, alone, silent
+from undrift.typing import Once, Progress, silent, unshared
 
 __all__ = ["Learned", "Learner", "Nodes"]
 
@@ -71,7 +71,7 @@ class Learner(ABC):
     seed: int = 0
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
-    once: Once = field(default_factory=lambda: alone, init=False, repr=False, compare=False)
+    once: Once = field(default_factory=lambda: unshared, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -356,6 +356,13 @@ def _default(f: Field[Any]) -> Any:
 
 def _is_part(hint: Any) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
+
+
+def check_not_negative(**values: float) -> None:
+    """Reject hyperparameters that must be at least zero."""
+    for name, value in values.items():
+        if not value >= 0:
+            raise InputError(f"{name} must be at least 0, not {value}")
 
 
 def check_positive(**values: float) -> None:

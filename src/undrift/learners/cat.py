@@ -242,33 +242,17 @@ class Cat(ModelLearner):
         t = before.tasks if before else 0
         generator = generator_for(self.seed, t)
         graph = task.graph
+        nodes = task.train.nonzero().flatten()
         condensed = self.condensation.condense(
-            graph,
-            task.train.nonzero().flatten(),
-            task.classes,
-            generator=generator,
-            progress=progress,
+            graph, nodes, task.classes, generator=generator, progress=progress
         )
         bank = (*(before.bank if before else ()), condensed)
         classes = (*(before.classes if before else ()), *task.classes)
-        model = self._trained(bank, classes, generator, progress)
-        return CatLearned(classes, graph.num_features, t + 1, bank, model)
-
-    def _trained(
-        self,
-        bank: tuple[Graph, ...],
-        classes: tuple[int, ...],
-        generator: torch.Generator,
-        progress: Progress,
-    ) -> Model:
-        """A new model after training on every condensed graph, old and new alike."""
         everything = reduce(disjoint_union, bank)
-        all_nodes = torch.ones(everything.num_nodes, dtype=torch.bool, device=everything.device)
-        return self.backbone.train(
-            self.backbone.model_for(everything, len(classes), generator),
-            Task(everything, all_nodes, classes=classes),
-            classes,
-            t=0,
-            generator=generator,
-            progress=progress,
+        every = torch.ones(everything.num_nodes, dtype=torch.bool, device=everything.device)
+        condensed_task = Task(everything, every, classes=classes)
+        begun = self.backbone.model_for(everything, len(classes), generator)
+        model = self.backbone.train(
+            begun, condensed_task, classes, t=0, generator=generator, progress=progress
         )
+        return CatLearned(classes, graph.num_features, t + 1, bank, model)

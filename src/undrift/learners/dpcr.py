@@ -14,9 +14,9 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import check_positive
+from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.distillation import distillation
+from undrift.learners.parts.training.losses import distillation, new_class_cross_entropy
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -141,8 +141,7 @@ class Dpcr(ModelLearner):
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma, temperature=self.temperature)
-        if not self.distill >= 0:
-            raise InputError(f"distill must be at least 0, not {self.distill}")
+        check_not_negative(distill=self.distill)
         if not 0 < self.tolerance < 1:
             raise InputError(f"tolerance must lie between 0 and 1, not {self.tolerance}")
 
@@ -169,8 +168,7 @@ class Dpcr(ModelLearner):
         teacher = before.model.logits(graph) if before else None
 
         def loss(step: Step) -> Tensor:
-            weights = None if step.class_weights is None else step.class_weights[old:]
-            new = functional.cross_entropy(step.logits[:, old:], step.columns - old, weights)
+            new = new_class_cross_entropy(step, old)
             if teacher is None or not self.distill:
                 return new
             kept = distillation(step.logits[:, :old], teacher[step.nodes], self.temperature)

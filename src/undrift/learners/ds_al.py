@@ -11,15 +11,10 @@ from torch import Tensor
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.expansion import Expansion
 from undrift.encoders.encoder import Encoder
-from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
+from undrift.learners.base import Learner, check_not_negative, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
-from undrift.learners.parts.analytic.frozen_encoder import (
-    base_encoder,
-    embedded,
-    targets_of,
-)
+from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -81,15 +76,14 @@ class DsAl(Learner):
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
-        if not self.compensation >= 0:
-            raise InputError(f"compensation must be at least 0, not {self.compensation}")
+        check_not_negative(compensation=self.compensation)
         self._expansion()
 
     def _learn(self, task: Task, progress: Progress) -> DsAlLearned:
         before: DsAlLearned | None = self.learned_
         graph = task.graph
         if before is None:
-            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
+            encoder = base_encoder(self, task, progress)
             main = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
             second, classes, tasks = main, task.classes, 1
         else:

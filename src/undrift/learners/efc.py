@@ -10,11 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
-from undrift.errors import InputError
-from undrift.learners.base import check_positive
+from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
-from undrift.learners.parts.training.distillation import FeatureTeacher
+from undrift.learners.parts.training.losses import FeatureTeacher, new_class_cross_entropy
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -76,9 +75,7 @@ class Efc(ModelLearner):
 
     def __post_init__(self) -> None:
         check_positive(sigma=self.sigma)
-        for name in ("elastic", "eta", "jitter"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} must be at least 0, not {getattr(self, name)}")
+        check_not_negative(elastic=self.elastic, eta=self.eta, jitter=self.jitter)
 
     def _learn(self, task: Task, progress: Progress) -> EfcLearned:
         before: EfcLearned | None = self.learned_
@@ -116,15 +113,9 @@ class Efc(ModelLearner):
             replay = functional.cross_entropy(step.head(samples), columns)
             share = known / seen
             mixed = share * replay + (1 - share) * cross_entropy(step)
-            return _among_new(step, known) + mixed + elastic
+            return new_class_cross_entropy(step, known) + mixed + elastic
 
         return loss
-
-
-def _among_new(step: Step, known: int) -> Tensor:
-    """Cross-entropy among the current task's classes, the columns after the known ones."""
-    weights = None if step.class_weights is None else step.class_weights[known:]
-    return functional.cross_entropy(step.logits[:, known:], step.columns - known, weights)
 
 
 def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:

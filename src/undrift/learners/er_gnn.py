@@ -19,18 +19,9 @@ from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
 
-__all__ = [
-    "SAMPLERS",
-    "ErGnn",
-    "ErGnnLearned",
-    "Sampler",
-    "conflicts",
-    "distance_to_mean",
-    "select",
-]
+__all__ = ["ErGnn", "ErGnnLearned", "Sampler", "conflicts", "distance_to_mean", "select"]
 
 Sampler = Literal["mf", "cm", "random"]
-SAMPLERS: tuple[str, ...] = ("mf", "cm", "random")
 _PAIRS = 2**23  # distances held at a time: 64 MB in float64
 
 

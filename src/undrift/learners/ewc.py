@@ -9,15 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.regularisation.gradients import (
-    check_draws,
-    loss_weights,
-    squared_batch_gradients,
-    sum_of_squares,
-)
+from undrift.learners.parts.regularisation.gradients import NodeGradients, check_draws, loss_weights
 from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -82,20 +77,14 @@ class Ewc(ModelLearner):
         before: EwcLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
         graph, classes = training.graph, training.classes
-        model = training.train(progress, self._loss(before.penalty) if before else cross_entropy)
+        loss = before.penalty.loss(self.strength) if before else cross_entropy
+        model = training.train(progress, loss)
         progress("importance", 0, 1)
         fisher = self._fisher(model, graph, task, classes, training.generator)
         anchor = parameters_of(model.encoder, model.head)
         penalty = before.penalty.add(fisher, anchor) if before else Penalty.of(fisher, anchor)
         progress("importance", 1, 1)
         return EwcLearned(classes, graph.num_features, training.t + 1, model, penalty)
-
-    def _loss(self, penalty: Penalty) -> Loss:
-        def loss(step: Step) -> Tensor:
-            pull = penalty(parameters_of(step.encoder, step.head))
-            return cross_entropy(step) + self.strength * pull
-
-        return loss
 
     def _fisher(
         self,
@@ -107,17 +96,13 @@ class Ewc(ModelLearner):
     ) -> Parameters:
         nodes = task.train.nonzero().flatten()
         columns = columns_of(graph, classes)
-        size = self.backbone.batch_size
 
         def likelihood(logits: Tensor, part: Tensor) -> Tensor:
             return -functional.cross_entropy(logits, columns[part], reduction="none")
 
+        gradients = NodeGradients(model, graph, nodes, likelihood, self.backbone.batch_size)
         if self.batch_fisher:
             weights = loss_weights(columns, nodes, class_weighted=self.backbone.class_weighted)
-            return squared_batch_gradients(
-                model, graph, nodes, likelihood, weights=weights, batch_size=size
-            )
-        sums = sum_of_squares(
-            model, graph, nodes, likelihood, draws=self.draws, generator=generator, batch_size=size
-        )
+            return gradients.squared_batch_means(weights)
+        sums = gradients.sum_of_squares(self.draws, generator)
         return tuple(total / nodes.numel() for total in sums)

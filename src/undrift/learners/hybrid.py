@@ -20,7 +20,6 @@ from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedde
 from undrift.learners.parts.propagation.bank import (
     Bank,
     PerturbedValidation,
-    TaskRows,
     best_temperature,
     validation_losses,
 )
@@ -154,10 +153,7 @@ class Hybrid(Learner):
     def _learn(self, task: Task, progress: Progress) -> HybridLearned:
         before: HybridLearned | None = self.learned_
         graph = task.graph
-        if before:
-            encoder = before.encoder
-        else:
-            encoder = base_encoder(self.backbone, task, self.seed, progress, self.once)
+        encoder = before.encoder if before else base_encoder(self, task, progress)
         inside = self._propagation()
         classes = (*(before.classes if before else ()), *task.classes)
         validation = PerturbedValidation.of(task, classes, self.seed)
@@ -176,7 +172,11 @@ class Hybrid(Learner):
             progress("solve", 0, 1)
             features = inside.feature_map(name, known.homophily)
             old = before.encoded[name] if before else None
-            sums = _updated(old, known.banks[name], features, mine, columns)
+            empty = Border.zero(known.banks[name].statistics.width, h.shape[1], str(h.device))
+            sums = (
+                _added(old.statistics if old else empty, mine.train, columns[0], features),
+                _added(old.validation if old else empty, mine.val, columns[1], features),
+            )
             chosen = _solved(*sums, known.banks[name])
             accuracy = validation.summed_accuracy(
                 _scored(features, part, more, chosen.weights)
@@ -250,21 +250,6 @@ def _scored(features: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Te
     """Scores by both kinds of columns; the encoder's weights stand last."""
     own = weights.shape[0] - h.shape[1]
     return features.scored(plain, weights[:own]) + h @ weights[own:]
-
-
-def _updated(
-    before: EncodedBank | None,
-    bank: Bank,
-    features: FeatureMap,
-    rows: TaskRows,
-    columns: tuple[Tensor, Tensor],
-) -> tuple[Border, Border]:
-    """The borders around a bank's two sums with the encoder's columns of one more task."""
-    empty = Border.zero(bank.statistics.width, columns[0].shape[1], str(columns[0].device))
-    return (
-        _added(before.statistics if before else empty, rows.train, columns[0], features),
-        _added(before.validation if before else empty, rows.val, columns[1], features),
-    )
 
 
 def _solved(statistics: Border, validation: Border, bank: Bank) -> Chosen:

@@ -62,19 +62,15 @@ class Joint(ModelLearner):
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
         everything = _together(before, task.to("cpu"))
-        there = everything.to(self.device)
+        here, classes = everything.to(self.device), everything.classes
         generator = generator_for(self.seed, t)
+        begun = self.backbone.model_for(here.graph, len(classes), generator)
         model = self.backbone.train(
-            self.backbone.model_for(there.graph, len(there.classes), generator),
-            there,
-            there.classes,
-            t=0,
-            generator=generator,
-            progress=progress,
+            begun, here, classes, t=0, generator=generator, progress=progress
         )
         return JointLearned(
-            classes=everything.classes,
-            num_features=there.graph.num_features,
+            classes=classes,
+            num_features=here.graph.num_features,
             tasks=t + 1,
             graph=everything.graph,
             train=everything.train,

@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from torch import Tensor
-from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
 from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.distillation import distillation, overlapping_distillation
+from undrift.learners.parts.training.losses import (
+    distillation,
+    new_class_cross_entropy,
+    overlapping_distillation,
+)
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -99,13 +102,8 @@ class Lwf(ModelLearner):
                 )
             else:
                 kept = distillation(step.logits, answers, self.temperature)
-            new = _task_cross_entropy(step, old) if self.logits == "task" else cross_entropy(step)
+            own = self.logits == "task"
+            new = new_class_cross_entropy(step, old) if own else cross_entropy(step)
             return new + self.strength * kept
 
         return loss
-
-
-def _task_cross_entropy(step: Step, old: int) -> Tensor:
-    """Cross-entropy over the columns after the first `old`."""
-    weights = None if step.class_weights is None else step.class_weights[old:]
-    return functional.cross_entropy(step.logits[:, old:], step.columns - old, weights)

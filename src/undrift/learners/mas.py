@@ -8,14 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.regularisation.gradients import (
-    check_draws,
-    squared_batch_gradients,
-    sum_of_sizes,
-)
+from undrift.learners.parts.regularisation.gradients import NodeGradients, check_draws
 from undrift.learners.parts.regularisation.penalty import (
     Parameters,
     Penalty,
@@ -100,13 +96,7 @@ class Mas(ModelLearner):
 
     def _loss(self, before: MasLearned) -> Loss:
         anchor = parameters_of(before.model.encoder, before.model.head)
-        penalty = Penalty.of(before.importance, anchor)
-
-        def loss(step: Step) -> Tensor:
-            pull = penalty(parameters_of(step.encoder, step.head))
-            return cross_entropy(step) + self.strength * pull
-
-        return loss
+        return Penalty.of(before.importance, anchor).loss(self.strength)
 
     def _omega(
         self, model: Model, graph: Graph, nodes: Tensor, generator: torch.Generator
@@ -115,12 +105,9 @@ class Mas(ModelLearner):
         size = self.backbone.batch_size
         if self.batch_importance:
             ones = torch.ones(graph.num_nodes, device=graph.device)
-            return squared_batch_gradients(
-                model, graph, nodes, _mean_square, weights=ones, batch_size=size
-            )
-        sums = sum_of_sizes(
-            model, graph, nodes, _sum_square, draws=self.draws, generator=generator, batch_size=size
-        )
+            return NodeGradients(model, graph, nodes, _mean_square, size).squared_batch_means(ones)
+        gradients = NodeGradients(model, graph, nodes, _sum_square, size)
+        sums = gradients.sum_of_sizes(self.draws, generator)
         return tuple(total / nodes.numel() for total in sums)
 
 

@@ -10,11 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
-from undrift.errors import InputError
-from undrift.learners.base import check_positive
+from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
-from undrift.learners.parts.training.distillation import FeatureTeacher, frobenius_distance
+from undrift.learners.parts.training.losses import FeatureTeacher, frobenius_distance
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -88,9 +87,8 @@ class Polo(ModelLearner):
             samples=self.samples,
             noise=self.noise,
         )
-        for name in ("kd", "gamma", "beta", "drift_weight"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} must be at least 0, not {getattr(self, name)}")
+        drift = self.drift_weight
+        check_not_negative(kd=self.kd, gamma=self.gamma, beta=self.beta, drift_weight=drift)
 
     def _learn(self, task: Task, progress: Progress) -> PoloLearned:
         before: PoloLearned | None = self.learned_

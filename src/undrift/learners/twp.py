@@ -11,13 +11,9 @@ from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, whole_graph
 from undrift.encoders.training import Step, cross_entropy
-from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.regularisation.gradients import (
-    loss_weights,
-    mean_gradient,
-    squared_batch_gradients,
-)
+from undrift.learners.base import check_not_negative
+from undrift.learners.parts.regularisation.gradients import NodeGradients, loss_weights
 from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
 from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
@@ -161,9 +157,8 @@ class Twp(ModelLearner):
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        for name in ("loss_strength", "topology_strength", "beta"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} must be at least 0, not {getattr(self, name)}")
+        check_not_negative(loss_strength=self.loss_strength, beta=self.beta)
+        check_not_negative(topology_strength=self.topology_strength)
 
     def _learn(self, task: Task, progress: Progress) -> TwpLearned:
         before: TwpLearned | None = self.learned_
@@ -200,12 +195,11 @@ class Twp(ModelLearner):
         def likelihood(logits: Tensor, part: Tensor) -> Tensor:
             return functional.cross_entropy(logits, columns[part], reduction="none")
 
+        gradients = NodeGradients(model, graph, nodes, likelihood, size)
         if self.faithful and size is not None and size < nodes.numel():
-            squares = squared_batch_gradients(
-                model, graph, nodes, likelihood, weights=weights, batch_size=size
-            )
+            squares = gradients.squared_batch_means(weights)
             return tuple((self.loss_strength + self.topology_strength) * f for f in squares)
-        of_loss = mean_gradient(model, graph, nodes, likelihood, weights=weights, batch_size=size)
+        of_loss = gradients.mean(weights)
         of_edges = topology_gradient(model.encoder, graph)
         of_topology = tuple(g if self.faithful else torch.zeros_like(g) for g in of_loss)
         of_topology = (of_topology[0] + of_edges, *of_topology[1:])

@@ -15,7 +15,7 @@ from undrift.analytic.bank import RidgeBank
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import Adapted, Settings, nothing_added
-from undrift.typing import Once, Rows, alone
+from undrift.typing import Once, Rows, unshared
 
 __all__ = ["Ham", "regression"]
 
@@ -59,7 +59,7 @@ class Ham:
         trace: tuple[Rows, ...],
         weights: tuple[Tensor, ...],
         row_weights: Tensor | None = None,
-        once: Once = alone,
+        once: Once = unshared,
     ) -> Ham:
         """The bank after a task: `trace` is H_hat_k of its encoder, `weights` its W_k.
 
@@ -87,7 +87,7 @@ class Ham:
         return tuple(bank.solve() for bank in self.banks)
 
 
-def regression(rows: Rows, weight: Tensor, once: Once = alone) -> tuple[Rows, Tensor]:
+def regression(rows: Rows, weight: Tensor, once: Once = unshared) -> tuple[Rows, Tensor]:
     """A layer's inputs H_hat and outputs H_hat W, in float64; shared side by side."""
 
     def make() -> tuple[Rows, Tensor]:

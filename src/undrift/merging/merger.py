@@ -14,7 +14,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.typing import Once, Rows, alone
+from undrift.typing import Once, Rows, unshared
 
 __all__ = [
     "Adapted",
@@ -63,7 +63,7 @@ class Adapted:
     nodes: Tensor
     generator: torch.Generator
     row_weights: Tensor | None = None
-    once: Once = alone
+    once: Once = unshared
 
     def trace(self) -> tuple[Rows, ...]:
         """H_hat_k of every layer at the nodes that count: the inputs of its linear maps."""

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from undrift.reporting.tables.comparison import Comparison, Entry, Spread
-from undrift.reporting.tables.layout import accuracy_blocks, cost_blocks, cost_text, legend, titles
+from undrift.reporting.tables.layout import (
+    Grid,
+    Markup,
+    accuracy_grids,
+    cost_grids,
+    cost_text,
+    legend,
+)
+
+PLAIN = Markup(str, "%s_%s", "-", "+-", "%s!", "%s?", "*", "+", "%s")
 
 STREAMS = ["cs-cl", "arxiv-cl", "dblp-cl", "photo-cl", "coraml-cl", "citeseer-cl", "physics-cl"]
 
@@ -30,46 +39,47 @@ def table(streams: list[str], paper: tuple[str, ...] = (), **changes: Any) -> Co
     return Comparison(**(fields | changes))
 
 
-def test_many_streams_are_split_into_blocks_in_order() -> None:
-    blocks = accuracy_blocks(table(STREAMS), width=8)
-    assert [len(block.columns) for block in blocks] == [8, 6]
-    assert [stream for block in blocks for stream in block.streams] == STREAMS
+def titles(grids: list[Grid]) -> list[str]:
+    return [title for grid in grids for title, _ in grid.streams]
+
+
+ALL = ["CS-CL", "Arxiv-CL", "DBLP-CL", "Photo-CL", "CoraML-CL", "CiteSeer-CL", "Physics-CL"]
+
+
+def test_many_streams_are_split_in_order() -> None:
+    grids = accuracy_grids(table(STREAMS), PLAIN, width=8)
+    assert [len(grid.names) for grid in grids] == [8, 6]
+    assert titles(grids) == ALL
 
 
 def test_the_paper_gets_columns_only_where_it_has_numbers() -> None:
-    (block,) = accuracy_blocks(table(STREAMS[:3], paper=("cs-cl",)))
-    kinds = [(column.stream, column.kind, column.what) for column in block.columns]
-    assert kinds[:5] == [
-        ("cs-cl", "ours", "a_avg"),
-        ("cs-cl", "paper", "a_avg"),
-        ("cs-cl", "ours", "a_f"),
-        ("cs-cl", "paper", "a_f"),
-        ("arxiv-cl", "ours", "a_avg"),
-    ]
-    assert [block.width(stream) for stream in block.streams] == [4, 2, 2]
+    (grid,) = accuracy_grids(table(STREAMS[:3], paper=("cs-cl",)), PLAIN)
+    assert grid.names[:5] == ["A_avg", "paper", "A_f", "paper", "A_avg"]
+    assert [width for _, width in grid.streams] == [4, 2, 2]
+    assert grid.lines[0][:3] == ["ADR", "90.00 +- 1.00!", "89.00 (+1.00)"]
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 20])
 def test_a_stream_is_never_cut_in_two(width: int) -> None:
-    blocks = accuracy_blocks(table(STREAMS, paper=("arxiv-cl",)), width=width)
-    placed = [stream for block in blocks for stream in block.streams]
-    assert placed == STREAMS
-    assert all(len(block.columns) <= width or len(block.streams) == 1 for block in blocks)
+    grids = accuracy_grids(table(STREAMS, paper=("arxiv-cl",)), PLAIN, width=width)
+    assert titles(grids) == ALL
+    assert all(len(grid.names) <= width or len(grid.streams) == 1 for grid in grids)
 
 
 def test_costs_that_no_run_measured_have_no_column() -> None:
-    (block,) = cost_blocks(table(STREAMS[:2]))
-    assert [column.what for column in block.columns] == ["seconds", "kept_bytes"] * 2
-    assert cost_blocks(table(STREAMS, costs={})) == []
+    (grid,) = cost_grids(table(STREAMS[:2]), PLAIN)
+    assert grid.names == ["seconds", "kept"] * 2
+    assert grid.lines == [["ADR", "no", "1.0", "5 B", "1.0", "5 B"]]
+    assert cost_grids(table(STREAMS, costs={}), PLAIN) == []
 
 
-def test_no_stream_no_block() -> None:
-    assert accuracy_blocks(table([])) == []
+def test_no_stream_no_grid() -> None:
+    assert accuracy_grids(table([]), PLAIN) == []
 
 
 def test_stand_ins_are_named_in_titles() -> None:
-    found = titles(table(["cs-cl", "dblp-cl"], stand_ins=frozenset({"cs-cl"})))
-    assert found == {"cs-cl": "CS-CL (stand-in)", "dblp-cl": "DBLP-CL"}
+    found = accuracy_grids(table(["cs-cl", "dblp-cl"], stand_ins=frozenset({"cs-cl"})), PLAIN)
+    assert titles(found) == ["CS-CL (stand-in)", "DBLP-CL"]
 
 
 def test_a_cost_of_nothing_is_written_too() -> None:

@@ -63,11 +63,6 @@ def test_the_matrix_is_triangular_with_a_t_at_the_end() -> None:
     assert len(ends) == 1  # A_t stands in one column although the rows have different lengths
 
 
-def test_columns_may_have_names() -> None:
-    lines = shown(matrix_table(AccuracyMatrix([[50.0]]), tasks=["birds"], title=None))
-    assert lines[0].split() == ["after", "birds", "A_t"]
-
-
 def square(size: int) -> AccuracyMatrix:
     return AccuracyMatrix([[50.5 + i for i in range(t + 1)] for t in range(size)])
 

@@ -54,15 +54,8 @@ class Sampler:
 
     def noise(self, per_class: int, generator: torch.Generator) -> Tensor:
         """`[classes, per_class, d]` deviations from the means."""
-        classes, d = self.means.shape
-        drawn = torch.randn(
-            classes,
-            per_class,
-            d,
-            generator=generator,
-            device=self.means.device,
-            dtype=self.means.dtype,
-        )
+        m, shape = self.means, (self.means.shape[0], per_class, self.means.shape[1])
+        drawn = torch.randn(shape, generator=generator, device=m.device, dtype=m.dtype)
         return drawn * self.roots if self.roots.shape[-1] == 1 else drawn @ self.roots
 
     def draw(self, per_class: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

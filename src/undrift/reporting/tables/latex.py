@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from undrift.reporting.names import symbol
 from undrift.reporting.tables.comparison import Comparison
-from undrift.reporting.tables.layout import (
-    COSTS,
-    Block,
-    Column,
-    Marks,
-    accuracy_blocks,
-    accuracy_lines,
-    cost_blocks,
-    cost_lines,
-    legend,
-    titles,
-)
+from undrift.reporting.tables.layout import Grid, Markup, accuracy_grids, cost_grids, legend
 
 __all__ = ["escape_latex", "latex_document", "latex_table"]
 
 _DASH = "--"
-_SYMBOL = r"$\mathcal{%s}_{%s}$"
 _MARKS = {"*": r"$^{\ast}$", "†": r"$^{\dagger}$", "–": _DASH}
 _ESCAPES = {
     **{char: f"\\{char}" for char in "&%$#_{}"},
@@ -71,20 +58,13 @@ def latex_table(table: Comparison, *, costs: bool = True) -> str:
     last table of accuracies.
     """
     title = escape_latex(table.title)
-    blocks = accuracy_blocks(table)
-    parts = [
-        _float(_numbered(title, at, blocks), _accuracy(table, block), _under(table, at, blocks))
-        for at, block in enumerate(blocks)
-    ]
-    if not blocks:  # nothing was run: the notes say why
-        parts.append(_float(title, "", _notes(table)))
+    grids = accuracy_grids(table, _MARKUP)
+    bodies = [(caption, _tabular(table, grid)) for caption, grid in _captioned(title, grids)]
+    *others, (last, body) = bodies or [(title, "")]  # nothing was run: the notes say why
+    parts = [*(_float(*other) for other in others), _float(last, body, _notes(table))]
     if costs and table.costs:
-        blocks = cost_blocks(table)
-        caption = f"{title}: cost"
-        parts += [
-            _float(_numbered(caption, at, blocks), _costs(table, block), "")
-            for at, block in enumerate(blocks)
-        ]
+        found = _captioned(f"{title}: cost", cost_grids(table, _MARKUP))
+        parts += [_float(caption, _tabular(table, grid)) for caption, grid in found]
     return "% needs \\usepackage{booktabs,graphicx}\n" + "\n".join(parts)
 
 
@@ -112,8 +92,9 @@ def _escaped(char: str) -> str:
 
 
 # a star has no width of its own, so that digits stay below digits
-_CELLS = Marks(
+_MARKUP = Markup(
     escape=escape_latex,
+    symbol=r"$\mathcal{%s}_{%s}$",
     missing=_DASH,
     plus_minus="$\\pm$",
     best="\\textbf{%s}",
@@ -124,40 +105,28 @@ _CELLS = Marks(
 )
 
 
-def _accuracy(table: Comparison, block: Block) -> str:
-    names = [symbol(c.what, _SYMBOL) if c.kind == "ours" else "paper" for c in block.columns]
-    return _tabular(table, block, [""], names, accuracy_lines(table, block, _CELLS))
+def _captioned(caption: str, grids: Sequence[Grid]) -> list[tuple[str, Grid]]:
+    """Several grids are numbered."""
+    many = len(grids) > 1
+    return [
+        (f"{caption} ({at} of {len(grids)})" if many else caption, grid)
+        for at, grid in enumerate(grids, start=1)
+    ]
 
 
-def _costs(table: Comparison, block: Block) -> str:
-    names = [_cost_name(column) for column in block.columns]
-    return _tabular(table, block, ["", "keeps examples"], names, cost_lines(table, block, _CELLS))
-
-
-def _cost_name(column: Column) -> str:
-    return escape_latex(COSTS[column.what])
-
-
-def _tabular(
-    table: Comparison,
-    block: Block,
-    first: Sequence[str],
-    names: Sequence[str],
-    lines: Sequence[Sequence[str]],
-) -> str:
+def _tabular(table: Comparison, grid: Grid) -> str:
     """Two lines of headers (streams over their columns), then the rows, bounds ruled off."""
-    shown = titles(table)
-    spans, rules, at = [], [], len(first) + 1
-    for stream in block.streams:
-        width = block.width(stream)
-        spans.append(f"\\multicolumn{{{width}}}{{c}}{{{escape_latex(shown[stream])}}}")
+    spans, rules, at = [], [], len(grid.first) + 1
+    for title, width in grid.streams:
+        spans.append(f"\\multicolumn{{{width}}}{{c}}{{{title}}}")
         rules.append(f"\\cmidrule(lr){{{at}-{at + width - 1}}}")
         at += width
-    sides = "l" * len(first) + "r" * len(block.columns)
+    sides = "l" * len(grid.first) + "r" * len(grid.names)
     text = [_FIT, f"\\begin{{tabular}}{{{sides}}}", "\\toprule"]
-    text += [_line([*("" for _ in first), *spans]), "".join(rules), _line([*first, *names])]
+    text += [_line([*("" for _ in grid.first), *spans]), "".join(rules)]
+    text.append(_line([*grid.first, *grid.names]))
     before = None
-    for row, cells in zip(table.rows, lines, strict=True):
+    for row, cells in zip(table.rows, grid.lines, strict=True):
         bound = row in table.bounds
         if before is None or bound != before:
             text.append("\\midrule")
@@ -170,18 +139,10 @@ def _line(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _float(caption: str, body: str, under: str) -> str:
+def _float(caption: str, *body: str) -> str:
     head = ["\\begin{table}[htbp]", "\\centering", f"\\caption{{{caption}}}", "\\medskip"]
-    parts = [*head, "\\small\\setlength{\\tabcolsep}{5pt}", body, under, "\\end{table}"]
+    parts = [*head, "\\small\\setlength{\\tabcolsep}{5pt}", *body, "\\end{table}"]
     return "\n".join(part for part in parts if part) + "\n"
-
-
-def _numbered(caption: str, at: int, blocks: Sequence[Block]) -> str:
-    return caption if len(blocks) == 1 else f"{caption} ({at + 1} of {len(blocks)})"
-
-
-def _under(table: Comparison, at: int, blocks: Sequence[Block]) -> str:
-    return _notes(table) if at == len(blocks) - 1 else ""
 
 
 def _notes(table: Comparison) -> str:

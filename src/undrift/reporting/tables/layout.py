@@ -1,97 +1,119 @@
-"""How a comparison becomes tables that fit a page: columns, blocks of streams, and legends."""
+"""How a comparison becomes tables that fit a page, whatever the markup: one layout for all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from undrift.formatting import size
-from undrift.reporting.names import stream_title
+from undrift.reporting.names import stream_title, symbol
 from undrift.reporting.tables.comparison import LEVEL, Comparison, Entry
 
-__all__ = [
-    "COSTS",
-    "Block",
-    "Column",
-    "Marks",
-    "accuracy_blocks",
-    "accuracy_lines",
-    "cost_blocks",
-    "cost_lines",
-    "cost_text",
-    "legend",
-    "titles",
-]
+__all__ = ["COSTS", "Grid", "Markup", "accuracy_grids", "cost_grids", "cost_text", "legend"]
 
 COSTS = {"seconds": "seconds", "memory_mb": "memory, MB", "kept_bytes": "kept"}
+PAPER = "paper"
+
+_Column = tuple[str, Callable[[str], str]]
+"""The name of a column, and what stands in it for a row."""
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column: our numbers of a metric, the paper's beside them, or a cost (then its name)."""
+class Markup:
+    """How a markup writes a cell; `%s` stands for the text that is marked."""
 
-    stream: str
-    kind: Literal["ours", "paper", "cost"]
-    what: str
+    escape: Callable[[str], str]
+    symbol: str
+    missing: str
+    plus_minus: str
+    best: str
+    second: str
+    beaten: str
+    keeps_examples: str
+    difference: str
 
 
 @dataclass(frozen=True)
-class Block:
-    """The columns of one table on a page; those of a stream stand together."""
+class Grid:
+    """A table on a page: streams over their columns, names of columns, lines; all escaped.
 
-    columns: tuple[Column, ...]
+    `first` are the names of the columns that stand before those of the streams.
+    """
 
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """The streams of the block, in order."""
-        return tuple(dict.fromkeys(column.stream for column in self.columns))
-
-    def width(self, stream: str) -> int:
-        """How many columns a stream has."""
-        return sum(column.stream == stream for column in self.columns)
+    first: Sequence[str]
+    streams: Sequence[tuple[str, int]]
+    names: Sequence[str]
+    lines: Sequence[Sequence[str]]
 
 
-def accuracy_blocks(table: Comparison, width: int = 8) -> list[Block]:
-    """Blocks of at most `width` columns, whole streams each.
+def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Grid]:
+    """Accuracies in grids of at most `width` columns, whole streams each.
 
     The paper's numbers get a column beside ours where the stream has any of that metric.
     """
     paper = {(stream, metric) for (_, stream, metric), e in table.entries.items() if e.published}
-    groups = []
-    for stream in table.streams:
-        columns = []
-        for metric in table.metrics:
-            columns.append(Column(stream, "ours", metric))
-            if (stream, metric) in paper:
-                columns.append(Column(stream, "paper", metric))
-        groups.append(columns)
-    return _packed(groups, width)
 
+    def column(stream: str, metric: str, write: Callable[[Entry | None, Markup], str]) -> _Column:
+        name = PAPER if write is _paper else symbol(metric, markup.symbol)
+        return name, lambda row: write(table.entries.get((row, stream, metric)), markup)
 
-def cost_blocks(table: Comparison, width: int = 9) -> list[Block]:
-    """Blocks of what the rows cost, without the columns that no run measured."""
-    there = {(stream, name) for (_, stream), spent in table.costs.items() for name in spent}
-    groups = [
-        [Column(stream, "cost", name) for name in COSTS if (stream, name) in there]
+    groups = {
+        stream: [
+            column(stream, metric, write)
+            for metric in table.metrics
+            for write in (_ours, *([_paper] if (stream, metric) in paper else []))
+        ]
         for stream in table.streams
-    ]
-    return _packed(groups, width)
+    }
+    return _grids(table, markup, groups, {"": lambda row: _label(table, row, markup)}, width)
 
 
-def _packed(groups: Sequence[Sequence[Column]], width: int) -> list[Block]:
-    blocks: list[list[Column]] = []
-    for group in groups:
-        if blocks and len(blocks[-1]) + len(group) <= width:
-            blocks[-1] += group
-        elif group:
-            blocks.append(list(group))
-    return [Block(tuple(block)) for block in blocks]
+def cost_grids(table: Comparison, markup: Markup, width: int = 9) -> list[Grid]:
+    """What the rows cost, without the columns that no run measured."""
+    there = {(stream, name) for (_, stream), spent in table.costs.items() for name in spent}
+
+    def column(stream: str, name: str) -> _Column:
+        def written(row: str) -> str:
+            spent = table.costs.get((row, stream), {}).get(name)
+            return cost_text(name, spent) or markup.missing
+
+        return markup.escape(COSTS[name]), written
+
+    groups = {
+        stream: [column(stream, name) for name in COSTS if (stream, name) in there]
+        for stream in table.streams
+    }
+    first: dict[str, Callable[[str], str]] = {
+        "": lambda row: _label(table, row, markup),
+        "keeps examples": lambda row: "yes" if table.keeps_examples.get(row) else "no",
+    }
+    return _grids(table, markup, groups, first, width)
 
 
-def titles(table: Comparison) -> dict[str, str]:
-    """What to print over the columns of every stream; stand-ins say so."""
-    return {s: stream_title(s, stand_in=s in table.stand_ins) for s in table.streams}
+def _grids(
+    table: Comparison,
+    markup: Markup,
+    groups: Mapping[str, Sequence[_Column]],
+    first: Mapping[str, Callable[[str], str]],
+    width: int,
+) -> list[Grid]:
+    packed: list[list[str]] = []
+    for stream, columns in groups.items():
+        if packed and sum(len(groups[s]) for s in packed[-1]) + len(columns) <= width:
+            packed[-1].append(stream)
+        elif columns:
+            packed.append([stream])
+    grids = []
+    for streams in packed:
+        columns = [column for stream in streams for column in groups[stream]]
+        writes = [*first.values(), *(write for _, write in columns)]
+        titles = [stream_title(s, stand_in=s in table.stand_ins) for s in streams]
+        spans = [
+            (markup.escape(title), len(groups[s])) for s, title in zip(streams, titles, strict=True)
+        ]
+        lines = [[write(row) for write in writes] for row in table.rows]
+        grids.append(Grid(list(first), spans, [name for name, _ in columns], lines))
+    return grids
 
 
 def cost_text(name: str, value: float | None) -> str | None:
@@ -122,62 +144,23 @@ def legend(table: Comparison) -> list[tuple[str, str]]:
     return found
 
 
-@dataclass(frozen=True)
-class Marks:
-    """How a markup writes a cell; `%s` stands for the text that is marked."""
-
-    escape: Callable[[str], str]
-    missing: str
-    plus_minus: str
-    best: str
-    second: str
-    beaten: str
-    keeps_examples: str
-    difference: str
+def _label(table: Comparison, row: str, markup: Markup) -> str:
+    name = markup.escape(table.labels.get(row, row))
+    return name + (markup.keeps_examples if table.keeps_examples.get(row) else "")
 
 
-def accuracy_lines(table: Comparison, block: Block, marks: Marks) -> list[list[str]]:
-    """The rows of a block of accuracies, each with its name first."""
-    lines = []
-    for row in table.rows:
-        cells = []
-        for column in block.columns:
-            entry = table.entries.get((row, column.stream, column.what))
-            cells.append((_ours if column.kind == "ours" else _paper)(entry, marks))
-        lines.append([_label(table, row, marks), *cells])
-    return lines
-
-
-def cost_lines(table: Comparison, block: Block, marks: Marks) -> list[list[str]]:
-    """The rows of a block of costs, each with its name and whether it keeps examples first."""
-    lines = []
-    for row in table.rows:
-        cells = []
-        for column in block.columns:
-            spent = table.costs.get((row, column.stream), {})
-            cells.append(cost_text(column.what, spent.get(column.what)) or marks.missing)
-        keeps = "yes" if table.keeps_examples.get(row) else "no"
-        lines.append([_label(table, row, marks), keeps, *cells])
-    return lines
-
-
-def _label(table: Comparison, row: str, marks: Marks) -> str:
-    name = marks.escape(table.labels.get(row, row))
-    return name + (marks.keeps_examples if table.keeps_examples.get(row) else "")
-
-
-def _ours(entry: Entry | None, marks: Marks) -> str:
+def _ours(entry: Entry | None, markup: Markup) -> str:
     if entry is None:
-        return marks.missing
+        return markup.missing
     text = f"{entry.ours.mean:.2f}"
     if entry.ours.deviation is not None:
-        text += f" {marks.plus_minus} {entry.ours.deviation:.2f}"
+        text += f" {markup.plus_minus} {entry.ours.deviation:.2f}"
     if entry.rank in (1, 2):
-        text = (marks.best if entry.rank == 1 else marks.second) % text
-    return text + (marks.beaten if entry.beaten else "")
+        text = (markup.best if entry.rank == 1 else markup.second) % text
+    return text + (markup.beaten if entry.beaten else "")
 
 
-def _paper(entry: Entry | None, marks: Marks) -> str:
+def _paper(entry: Entry | None, markup: Markup) -> str:
     if entry is None or entry.published is None or entry.difference is None:
         return ""
-    return f"{entry.published.mean:.2f} ({marks.difference % f'{entry.difference:+.2f}'})"
+    return f"{entry.published.mean:.2f} ({markup.difference % f'{entry.difference:+.2f}'})"

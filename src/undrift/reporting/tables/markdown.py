@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 
-from undrift.reporting.names import symbol
 from undrift.reporting.tables.comparison import Comparison
-from undrift.reporting.tables.layout import (
-    COSTS,
-    Block,
-    Column,
-    Marks,
-    accuracy_blocks,
-    accuracy_lines,
-    cost_blocks,
-    cost_lines,
-    legend,
-    titles,
-)
+from undrift.reporting.tables.layout import PAPER, Grid, Markup, accuracy_grids, cost_grids, legend
 
 __all__ = ["escape_markdown", "markdown_table"]
 
@@ -33,10 +20,10 @@ def markdown_table(table: Comparison, *, level: int = 2, costs: bool = True) -> 
     several tables, one below the other.
     """
     parts = [f"{'#' * level} {escape_markdown(table.title)}"]
-    parts += [_accuracy(table, block) for block in accuracy_blocks(table)]
+    parts += [_grid(grid) for grid in accuracy_grids(table, _MARKUP)]
     if costs and table.costs:
         parts.append(f"{'#' * (level + 1)} Cost")
-        parts += [_costs(table, block) for block in cost_blocks(table)]
+        parts += [_grid(grid) for grid in cost_grids(table, _MARKUP)]
     notes = [f"{escape_markdown(mark)} {text}" for mark, text in legend(table)]
     notes += [escape_markdown(note) for note in table.notes]
     parts.append("\n".join(f"- {note}" for note in notes))
@@ -54,8 +41,9 @@ def escape_markdown(text: str) -> str:
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-_MARKS = Marks(
+_MARKUP = Markup(
     escape=escape_markdown,
+    symbol="%s_%s",
     missing="–",
     plus_minus="±",
     best="**%s**",
@@ -66,30 +54,11 @@ _MARKS = Marks(
 )
 
 
-def _accuracy(table: Comparison, block: Block) -> str:
-    lines = accuracy_lines(table, block, _MARKS)
-    return _grid(["", *_headers(table, block)], "l" + "r" * len(block.columns), lines)
-
-
-def _costs(table: Comparison, block: Block) -> str:
-    header = ["", "keeps examples", *_headers(table, block)]
-    return _grid(header, "ll" + "r" * len(block.columns), cost_lines(table, block, _MARKS))
-
-
-def _headers(table: Comparison, block: Block) -> list[str]:
-    """Markdown has no cell over several columns: our column names the stream, the rest follow."""
-    names = titles(table)
-    return [_header(column, escape_markdown(names[column.stream])) for column in block.columns]
-
-
-def _header(column: Column, stream: str) -> str:
-    if column.kind == "paper":
-        return "paper"
-    if column.kind == "ours":
-        return f"{stream} {symbol(column.what)}"
-    return f"{stream} {COSTS[column.what]}"
-
-
-def _grid(header: Sequence[str], sides: str, lines: Iterable[Sequence[str]]) -> str:
-    rule = ["--:" if side == "r" else ":--" for side in sides]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *lines))
+def _grid(grid: Grid) -> str:
+    """Markdown has no cell over several columns: our columns name the stream, the rest follow."""
+    streams = [title for title, width in grid.streams for _ in range(width)]
+    named = zip(streams, grid.names, strict=True)
+    header = [name if name == PAPER else f"{stream} {name}" for stream, name in named]
+    rule = [":--"] * len(grid.first) + ["--:"] * len(header)
+    lines = ([*grid.first, *header], rule, *grid.lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

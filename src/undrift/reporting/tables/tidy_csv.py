@@ -6,32 +6,9 @@ import csv
 import io
 from typing import Any
 
-from undrift.reporting.tables.comparison import Comparison
+from undrift.reporting.tables.comparison import Comparison, Entry, Spread
 
-__all__ = ["CSV_COLUMNS", "csv_table"]
-
-CSV_COLUMNS = (
-    "row",
-    "label",
-    "bound",
-    "keeps_examples",
-    "stream",
-    "stand_in",
-    "metric",
-    "grading",
-    "mean",
-    "deviation",
-    "rank",
-    "p_value",
-    "published_mean",
-    "published_deviation",
-    "difference",
-    "seconds",
-    "memory_mb",
-    "kept_bytes",
-    "seeds",
-    "runs",
-)
+__all__ = ["csv_table"]
 
 
 def csv_table(table: Comparison) -> str:
@@ -41,18 +18,20 @@ def csv_table(table: Comparison) -> str:
     are repeated in the lines of every metric.
     """
     text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, list(_line(table, "", "", "")), lineterminator="\n")
     writer.writeheader()
     for stream in table.streams:
         for row in table.rows:
-            for metric in table.metrics:
-                writer.writerow(_line(table, row, stream, metric))
+            writer.writerows(_line(table, row, stream, metric) for metric in table.metrics)
     return text.getvalue()
 
 
 def _line(table: Comparison, row: str, stream: str, metric: str) -> dict[str, Any]:
     """One line; None is written as nothing."""
-    line: dict[str, Any] = {
+    nothing = Spread(None, None)  # type: ignore[arg-type]
+    entry = table.entries.get((row, stream, metric), Entry(nothing, (), ()))
+    paper, costs = entry.published or nothing, table.costs.get((row, stream), {})
+    return {
         "row": row,
         "label": table.labels.get(row, row),
         "bound": _yes(row in table.bounds),
@@ -61,26 +40,17 @@ def _line(table: Comparison, row: str, stream: str, metric: str) -> dict[str, An
         "stand_in": _yes(stream in table.stand_ins),
         "metric": metric,
         "grading": table.grading,
-        **table.costs.get((row, stream), {}),
-    }
-    entry = table.entries.get((row, stream, metric))
-    if entry is None:
-        return line
-    line |= {
         "mean": entry.ours.mean,
         "deviation": entry.ours.deviation,
         "rank": entry.rank,
         "p_value": entry.significance,
+        "published_mean": paper.mean,
+        "published_deviation": paper.deviation,
         "difference": entry.difference,
+        **{name: costs.get(name) for name in ("seconds", "memory_mb", "kept_bytes")},
         "seeds": " ".join(map(str, entry.seeds)),
         "runs": " ".join(entry.runs),
     }
-    if entry.published is not None:
-        line |= {
-            "published_mean": entry.published.mean,
-            "published_deviation": entry.published.deviation,
-        }
-    return line
 
 
 def _yes(value: bool) -> str:

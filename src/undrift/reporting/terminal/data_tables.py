@@ -25,29 +25,17 @@ def data_table(datasets: Iterable[Dataset], folder: Path) -> Table:
 
     The size is that of the files in the folder, else the published one where it is known.
     """
-    table = plain_table("Datasets")
-    table.add_column("name", no_wrap=True, style="bold")
-    for name in _COUNTS:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("files", overflow="fold")
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("on disk", no_wrap=True)
-    table.add_column("licence", no_wrap=True)
-    table.add_column("source", overflow="fold")
+    rows = []
     for dataset in datasets:
         paths = [folder / name for name in dataset.names]
         there = [path for path in paths if path.is_file()]
         on_disk = "yes" if len(there) == len(paths) else "in part" if there else "no"
-        table.add_row(
-            dataset.name,
-            *(f"{getattr(dataset, name):,}" for name in _COUNTS),
-            ", ".join(dataset.names),
-            _size(dataset, paths if on_disk == "yes" else []),
-            on_disk,
-            dataset.licence,
-            dataset.source,
-        )
-    return table
+        files = ", ".join(dataset.names), _size(dataset, paths if on_disk == "yes" else [])
+        counts = (f"{getattr(dataset, name):,}" for name in _COUNTS)
+        rows.append([dataset.name, *counts, *files, on_disk, dataset.licence, dataset.source])
+    columns = {"name": "name", **dict.fromkeys(_COUNTS, "number"), "files": "text"}
+    columns |= {"size": "number", "on disk": "word", "licence": "word", "source": "text"}
+    return plain_table("Datasets", columns, rows)
 
 
 def _size(dataset: Dataset, paths: list[Path]) -> str:
@@ -59,11 +47,6 @@ def _size(dataset: Dataset, paths: list[Path]) -> str:
 
 def files_table(files: Iterable[CheckedFile]) -> Table:
     """The files of a dataset that was checked."""
-    table = plain_table("Files")
-    table.add_column("file", overflow="fold")
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("SHA-256", no_wrap=True)
-    table.add_column("bytes", overflow="fold")
-    for file in files:
-        table.add_row(file.path.name, size(file.size), f"{file.sha256[:16]}...", file.verdict)
-    return table
+    columns = {"file": "text", "size": "number", "SHA-256": "word", "bytes": "text"}
+    rows = [[f.path.name, size(f.size), f"{f.sha256[:16]}...", f.verdict] for f in files]
+    return plain_table("Files", columns, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any, Literal
 
 from rich.table import Table
 from rich.text import Text
@@ -63,13 +64,9 @@ def query_table(
     """The table of these cells; the columns that are `numbers` stand to the right."""
     table = plain_table(None)
     for name, number in zip(names, numbers, strict=True):
-        table.add_column(
-            Text(name),
-            justify="right" if number else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=_LONGEST,
-        )
+        side: Literal["left", "right"] = "right" if number else "left"
+        fits: dict[str, Any] = {"overflow": "ellipsis", "max_width": _LONGEST}
+        table.add_column(Text(name), justify=side, no_wrap=True, **fits)
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     return table

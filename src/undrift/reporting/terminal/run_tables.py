@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from undrift.datasets.stand_ins import marked
 from undrift.evaluation.metrics import METRICS
 from undrift.formatting import percent, size
 from undrift.reporting.names import metric_value
@@ -32,33 +33,30 @@ __all__ = [
 def matrix_table(
     matrix: AccuracyMatrix,
     *,
-    tasks: Sequence[str] | None = None,
     title: str | None = "Accuracy, percent",
     width: int = 100,
 ) -> Table:
     """The lower-triangular accuracy matrix, with A_t at the end of every row.
 
-    `tasks` are the columns' names (T0, T1, ... without). The diagonal, each task just after it
+    The diagonal, each task just after it
     was learned, is bold. A matrix too wide for `width` characters loses its decimals first and
     then columns from its middle; `result.json` has all of it.
     """
-    names = list(tasks) if tasks is not None else [f"T{t}" for t in range(len(matrix))]
+    names = [f"T{t}" for t in range(len(matrix))]
     shown, decimals = _fit(names, matrix, width)
-    table = plain_table(title)
-    table.add_column("after", no_wrap=True)
-    for i in shown:
-        table.add_column("..." if i is None else names[i], justify="right", no_wrap=True)
+    heads = {"..." if i is None else names[i]: "number" for i in shown}
+    table = plain_table(title, {"after": "word", **heads})
     table.add_column("A_t", justify="right", no_wrap=True, style="bold")
-    for t, row in enumerate(matrix.rows):
-        cells: list[Text] = []
-        for i in shown:
-            if i is None:
-                cells.append(Text("..." if t > _first_after_gap(shown) else ""))
-            else:
-                cells.append(
-                    Text(f"{row[i]:.{decimals}f}" if i <= t else "", "bold" if i == t else "")
-                )
-        table.add_row(names[t], *cells, f"{matrix.a_t[t]:.1f}")
+    gap = _first_after_gap(shown) if None in shown else len(matrix)
+
+    def cell(t: int, i: int | None) -> Text:
+        if i is None:
+            return Text("..." if t > gap else "")
+        text = f"{matrix.rows[t][i]:.{decimals}f}" if i <= t else ""
+        return Text(text, "bold" if i == t else "")
+
+    for t, mean in enumerate(matrix.a_t):
+        table.add_row(names[t], *(cell(t, i) for i in shown), f"{mean:.1f}")
     return table
 
 
@@ -86,16 +84,13 @@ def _first_after_gap(shown: Sequence[int | None]) -> int:
 
 def metrics_table(result: Result) -> Table:
     """Every metric, by class and by node, on test and validation nodes."""
-    table = plain_table("Metrics, percent")
-    table.add_column("nodes")
-    table.add_column("accuracy")
-    for metric in METRICS.values():
-        table.add_column(metric.symbol, justify="right", no_wrap=True)
+    rows = []
     for split, graded in (("test", result.metrics), ("validation", result.validation)):
         if graded is not None:
-            table.add_row(split, "by class", *_metrics(graded.by_class))
-            table.add_row("", "by node", *_metrics(graded.by_node))
-    return table
+            rows.append([split, "by class", *_metrics(graded.by_class)])
+            rows.append(["", "by node", *_metrics(graded.by_node)])
+    numbers = {metric.symbol: "number" for metric in METRICS.values()}
+    return plain_table("Metrics, percent", {"nodes": "text", "accuracy": "text", **numbers}, rows)
 
 
 def _metrics(metrics: Metrics) -> list[str]:
@@ -105,19 +100,18 @@ def _metrics(metrics: Metrics) -> list[str]:
 def cost_table(result: Result) -> Table:
     """Drift, seconds per phase, memory, and the size of what is kept."""
     cost = result.cost
-    table = plain_table("Cost")
-    table.add_column("what")
-    table.add_column("value")
     phases = [(name, spent) for name, spent in cost.seconds.items() if name != "total"]
     parts = ", ".join(f"{name} {spent:.2f}" for name, spent in phases if spent >= 0.005)
-    total = sum(spent for _, spent in phases)
-    table.add_row("seconds", f"{total:.2f}" + (f" ({parts})" if parts else ""))
-    table.add_row("threads", str(cost.threads))
+    total = f"{sum(spent for _, spent in phases):.2f}"
     peak = "unknown" if cost.peak_memory_mb is None else size(1e6 * cost.peak_memory_mb)
-    table.add_row("peak memory", peak)
-    table.add_row("kept state", size(1e6 * cost.state_mb))
-    table.add_row("drift of task 0", _drift(result.drift))
-    return table
+    rows = [
+        ["seconds", f"{total} ({parts})" if parts else total],
+        ["threads", str(cost.threads)],
+        ["peak memory", peak],
+        ["kept state", size(1e6 * cost.state_mb)],
+        ["drift of task 0", _drift(result.drift)],
+    ]
+    return plain_table("Cost", {"what": "text", "value": "text"}, rows)
 
 
 def _drift(drift: Sequence[float | None]) -> str:
@@ -130,43 +124,47 @@ def _drift(drift: Sequence[float | None]) -> str:
 
 def streams_table(streams: Iterable[StreamInfo]) -> Table:
     """Every stream: its size, its tasks, where it comes from, and whether it can be loaded."""
-    table = plain_table("Streams")
-    table.add_column("name", no_wrap=True, style="bold")
-    for name in ("nodes", "edges", "features", "classes", "tasks"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("on disk", no_wrap=True)
-    table.add_column("source", overflow="fold")
-    for info in streams:
-        table.add_row(
+    counts = ("nodes", "edges", "features", "classes")
+    rows = [
+        [
             info.name,
-            f"{info.nodes:,}",
-            f"{info.edges:,}",
-            f"{info.features:,}",
-            str(info.classes),
+            *(f"{getattr(info, name):,}" for name in counts),
             f"{info.tasks} ({info.base}+{info.tasks - 1}x{info.increment})",
             "generated" if info.file is None else "yes" if info.on_disk() else "no",
-            info.source + (" (stand-in)" if info.stand_in else ""),
-        )
-    return table
+            marked(info.source, info.stand_in),
+        ]
+        for info in streams
+    ]
+    numbers = dict.fromkeys((*counts, "tasks"), "number")
+    columns = {"name": "name", **numbers, "on disk": "word", "source": "text"}
+    return plain_table("Streams", columns, rows)
 
 
 def methods_table(methods: Iterable[Method]) -> Table:
     """Every method: its family, whether it keeps examples, what it keeps, its paper."""
-    table = plain_table("Methods")
-    table.add_column("name", no_wrap=True, style="bold")
-    table.add_column("family", no_wrap=True)
-    table.add_column("keeps examples", no_wrap=True)
-    table.add_column("what is kept")
-    table.add_column("paper")
-    for method in methods:
-        kept = "yes" if method.keeps_examples else "no"
-        table.add_row(method.name, method.family, kept, method.keeps, method.paper)
-    return table
+    rows = [
+        [each.name, each.family, "yes" if each.keeps_examples else "no", each.keeps, each.paper]
+        for each in methods
+    ]
+    words = {"name": "name", "family": "word", "keeps examples": "word"}
+    return plain_table("Methods", {**words, "what is kept": "text", "paper": "text"}, rows)
 
 
-def plain_table(title: str | None) -> Table:
-    """An empty table in the one style of all tables here."""
-    return Table(
+_KINDS: dict[str, dict[str, Any]] = {
+    "name": {"no_wrap": True, "style": "bold"},
+    "number": {"justify": "right", "no_wrap": True},
+    "word": {"no_wrap": True},
+    "text": {"overflow": "fold"},
+}
+
+
+def plain_table(
+    title: str | None,
+    columns: Mapping[str, str] | None = None,
+    rows: Iterable[Sequence[str | Text]] = (),
+) -> Table:
+    """A table in the one style of all tables here; a column is a name, number, word or text."""
+    table = Table(
         title=title,
         title_justify="left",
         title_style="italic",
@@ -176,3 +174,8 @@ def plain_table(title: str | None) -> Table:
         padding=(0, 1, 0, 0),  # with the divider, two blanks between columns
         header_style="bold",
     )
+    for name, kind in (columns or {}).items():
+        table.add_column(name, **_KINDS[kind])
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["class_ranges", "stream_header", "tasks_table"]
 
+_COUNTS = ("nodes", "train", "val", "test", "edges kept", "dropped")
+
 
 def stream_header(
     stream: TaskStream, rows: Sequence[TaskSummary], published_edges: int | None = None
@@ -59,20 +61,12 @@ def tasks_table(rows: Sequence[TaskSummary]) -> Table:
 
     Edges are directed. Dropped are those that reach a task's nodes from outside the task.
     """
-    table = plain_table("Tasks")
-    table.add_column("task", no_wrap=True, style="bold")
-    table.add_column("classes", no_wrap=True)
-    for name in ("nodes", "train", "val", "test", "edges kept", "dropped", "rho_t"):
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = dict.fromkeys(_COUNTS, "number") | {"rho_t": "number"}
+    table = plain_table("Tasks", {"task": "name", "classes": "word", **columns})
     counts = [(r.nodes, r.train, r.val, r.test, r.edges, r.dropped) for r in rows]
     for row, numbers in zip(rows, counts, strict=True):
-        table.add_row(
-            f"T{row.task}",
-            class_ranges(row.classes),
-            *(f"{number:,}" for number in numbers),
-            f"{row.imbalance:.1f}",
-            end_section=row is rows[-1],
-        )
+        told = (f"T{row.task}", class_ranges(row.classes), *(f"{number:,}" for number in numbers))
+        table.add_row(*told, f"{row.imbalance:.1f}", end_section=row is rows[-1])
     sums = (f"{sum(column):,}" for column in zip(*counts, strict=True))
     classes = str(sum(len(row.classes) for row in rows))
     table.add_row(Text("all"), classes, *sums, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -12,16 +13,26 @@ from torch.nn import functional
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.regularisation.gradients import (
+    NodeGradients,
     check_draws,
     loss_weights,
-    mean_gradient,
-    squared_batch_gradients,
-    sum_of_sizes,
-    sum_of_squares,
 )
 from undrift.learners.parts.regularisation.penalty import Parameters, model_of, parameters_of
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.testing.graphs import tiny_graph
+
+
+def sum_of_squares(
+    *of: Any, draws: int, generator: torch.Generator, batch_size: int | None = None
+) -> Parameters:
+    return NodeGradients(*of, batch_size).sum_of_squares(draws, generator)
+
+
+def sum_of_sizes(
+    *of: Any, draws: int, generator: torch.Generator, batch_size: int | None = None
+) -> Parameters:
+    return NodeGradients(*of, batch_size).sum_of_sizes(draws, generator)
+
 
 SUMS = {"squares": sum_of_squares, "sizes": sum_of_sizes}
 
@@ -181,7 +192,7 @@ def test_the_mean_gradient_is_that_of_the_training_loss(
 ) -> None:
     model = small_model()
     weights = loss_weights(COLUMNS, NODES, class_weighted=class_weighted)
-    fast = mean_gradient(model, GRAPH, NODES, likelihood, weights=weights, batch_size=batch_size)
+    fast = NodeGradients(model, GRAPH, NODES, likelihood, batch_size).mean(weights)
     per_class = 1 / torch.bincount(COLUMNS[NODES]) if class_weighted else None
     assert nearly(fast, slow(model, NODES, per_class))
     other = None if class_weighted else 1 / torch.bincount(COLUMNS[NODES])
@@ -192,10 +203,10 @@ def test_squares_are_taken_batch_by_batch() -> None:
     model = small_model()
     weights = loss_weights(COLUMNS, NODES, class_weighted=True)
     per_class = 1 / torch.bincount(COLUMNS[NODES])
-    fast = squared_batch_gradients(model, GRAPH, NODES, likelihood, weights=weights, batch_size=10)
+    fast = NodeGradients(model, GRAPH, NODES, likelihood, 10).squared_batch_means(weights)
     parts = [slow(model, part, per_class) for part in NODES.split(10)]
     wanted = tuple(sum(g.square() for g in gs) / 3 for gs in zip(*parts, strict=True))
     assert nearly(fast, wanted)
-    whole = squared_batch_gradients(model, GRAPH, NODES, likelihood, weights=weights)
+    whole = NodeGradients(model, GRAPH, NODES, likelihood).squared_batch_means(weights)
     assert nearly(whole, tuple(g.square() for g in slow(model, NODES, per_class)))
     assert not nearly(whole, fast)

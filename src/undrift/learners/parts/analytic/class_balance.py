@@ -1,8 +1,4 @@
-"""Class-balanced row weights: every class weighs the same over the whole history.
-
-A class arrives in one task, so its size n_c is known when its rows are added to a sum, and the
-weight can be applied there: exact, at no memory.
-"""
+"""Class-balanced row weights, applied when a class arrives and its size is known: exact, free."""
 
 from __future__ import annotations
 
@@ -13,14 +9,14 @@ from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
 from undrift.streams.task import Task
-from undrift.typing import Once, alone
+from undrift.typing import Once, unshared
 
 __all__ = ["Nodes", "balanced_rows", "class_share", "nodes_that_count"]
 
 Nodes = Literal["train", "all"]
 
 
-def nodes_that_count(task: Task, nodes: Nodes, once: Once = alone) -> Tensor:
+def nodes_that_count(task: Task, nodes: Nodes, once: Once = unshared) -> Tensor:
     """Their indices; shared side by side."""
     mask = task.train if nodes == "train" else torch.ones_like(task.train)
     return once(lambda: mask.nonzero().flatten(), "nodes that count", task, nodes)
@@ -40,7 +36,7 @@ def class_share(task: Task, bank: RidgeBank) -> float:
     return seen.energy / seen.outputs
 
 
-def balanced_rows(task: Task, nodes: Nodes, share: float, once: Once = alone) -> Tensor:
+def balanced_rows(task: Task, nodes: Nodes, share: float, once: Once = unshared) -> Tensor:
     """A weight per row of a sum over these nodes of the task, in float64; shared side by side.
 
     Training nodes of class c weigh `share / n_c` each. `all` nodes have no labels to go by: they

@@ -15,7 +15,7 @@ from undrift.encoders.encoder import Encoder, aggregate, linear, whole_graph
 from undrift.graphs import Graph
 from undrift.merging.ham import Ham, regression
 from undrift.merging.merger import Adapted
-from undrift.typing import Once, Rows, alone
+from undrift.typing import Once, Rows, unshared
 
 __all__ = [
     "Inputs",
@@ -68,7 +68,7 @@ def entering_last(encoder: Encoder, graph: Graph, nodes: Tensor) -> Rows:
         return aggregate(encoder.layers[-1], operator, _below_last(encoder, graph), nodes)
 
 
-def leaving_last(encoder: Encoder, graph: Graph, once: Once = alone) -> Tensor:
+def leaving_last(encoder: Encoder, graph: Graph, once: Once = unshared) -> Tensor:
     """`H_hat W` of the last layer at every node, in float64; shared side by side."""
 
     def make() -> Tensor:

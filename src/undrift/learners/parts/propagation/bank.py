@@ -26,16 +26,12 @@ from undrift.typing import Rows
 __all__ = [
     "Bank",
     "PerturbedValidation",
-    "Samples",
     "TaskRows",
     "add_random_edges",
     "best_temperature",
     "updated_bank",
     "validation_losses",
 ]
-
-Samples = tuple[Sample, Sample]
-"""The training and the validation nodes of a task."""
 
 
 class TaskRows(NamedTuple):
@@ -88,7 +84,11 @@ def best_temperature(losses: tuple[float, ...]) -> float | None:
 
 
 def updated_bank(
-    before: Bank | None, feature_map: FeatureMap, width: int, samples: Samples, gamma: float | None
+    before: Bank | None,
+    feature_map: FeatureMap,
+    width: int,
+    samples: tuple[Sample, Sample],
+    gamma: float | None,
 ) -> Bank:
     """The bank with the rows of one more task, `width` columns each; a number fixes gamma."""
     train, val = samples

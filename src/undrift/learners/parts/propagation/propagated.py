@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -82,12 +81,8 @@ class Propagated:
         if self.mix == "separate":
             return [ones, *([_NEIGHBOUR_SCALE * ones] * self.hops)]
         if self.mix != "adaptive":
-            own = ones * (self.mix != "hop" or self.hops == 0)
-            later = [
-                ones * self.homophily**k * (self.mix != "hop" or k == self.hops)
-                for k in range(1, self.hops + 1)
-            ]
-            return [own, *later]
+            taken = [self.mix != "hop" or k == self.hops for k in range(self.hops + 1)]
+            return [ones * self.homophily**k * there for k, there in enumerate(taken)]
         links = _links(graph)
         reached = effective_feature_count(graph.features)
         weights = [ones]
@@ -133,18 +128,13 @@ class Propagated:
         """
         diagonals = self.hop_weights(graph)
         features = row_normalised(graph.features)
-        count = len(diagonals)
-        blocks = weights.chunk(self.blocks) if self.blocks > 1 else (weights,) * count
         operator = self._operator(graph).to(dtype=torch.float64)
         total = torch.zeros(graph.num_nodes, weights.shape[1]).to(weights)
-        lifted = _distinct(blocks)
-        if sketch is not None:
-            lifted = [sketch.lift(block) for block in lifted]
-        held = [features.to(dtype=block.dtype) @ block for block in lifted]
+        blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
+        held = [features.to(dtype=block.dtype) @ block for block in blocks]
         for k, diagonal in enumerate(diagonals):
-            mine = held[k if len(held) > 1 else 0]
-            total += diagonal.unsqueeze(1) * mine
-            if k + 1 < count:
+            total += diagonal.unsqueeze(1) * held[k if len(held) > 1 else 0]
+            if k + 1 < len(diagonals):
                 held = [operator @ h if len(held) == 1 or i > k else h for i, h in enumerate(held)]
         return total
 
@@ -176,23 +166,15 @@ def effective_feature_count(features: Rows) -> Tensor:
     >>> effective_feature_count(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
     [3.0, 1.0]
     """
-    total, square = _row_sums(features)
-    return torch.where(
-        square > 0, total**2 / square.where(square > 0, torch.ones(()).to(square)), 0
-    )
+    exact = features.double()
+    total, square = exact.abs().sum(dim=1), exact.square().sum(dim=1)
+    return torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0)
 
 
 def row_normalised(rows: Rows) -> Rows:
     """Rows of length one (Euclid); rows of zeros stay."""
-    _, square = _row_sums(rows)
-    scale = torch.where(square > 0, square, 1.0).rsqrt()
-    return _weighted(rows, scale)
-
-
-def _row_sums(rows: Rows) -> tuple[Tensor, Tensor]:
-    """Sums of the absolute values and of the squares of every row, in float64."""
-    exact = rows.double()
-    return exact.abs().sum(dim=1), exact.square().sum(dim=1)
+    square = rows.double().square().sum(dim=1)
+    return _weighted(rows, torch.where(square > 0, square, 1.0).rsqrt())
 
 
 def _weighted(rows: Rows, weights: Tensor) -> Rows:
@@ -222,8 +204,3 @@ def _dense_if_full(rows: Rows) -> Rows:
     if isinstance(rows, Csr) and rows.nnz * _FULL_FROM > rows.shape[0] * rows.shape[1]:
         return rows.to_dense()
     return rows
-
-
-def _distinct(blocks: Sequence[Tensor]) -> Sequence[Tensor]:
-    """One block where all hops share their weights."""
-    return blocks[:1] if all(block is blocks[0] for block in blocks) else blocks

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.head import Head
+from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.parts.training.backbone import Model
 
 __all__ = ["Parameters", "Penalty", "model_of", "parameters_of", "widened"]
@@ -89,3 +90,11 @@ class Penalty:
             gap = old - a
             total = total + torch.dot((f * gap).flatten(), gap.flatten())
         return total
+
+    def loss(self, strength: float) -> Loss:
+        """Cross-entropy plus `strength` times the penalty."""
+
+        def loss(step: Step) -> Tensor:
+            return cross_entropy(step) + strength * self(parameters_of(step.encoder, step.head))
+
+        return loss

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -17,7 +18,7 @@ from undrift.sharing import drawn_once
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress
 
-__all__ = ["ModelLearner", "TaskTraining", "base_training"]
+__all__ = ["ModelLearner", "TaskTraining", "Trains", "base_training"]
 
 
 @dataclass(kw_only=True)
@@ -43,7 +44,7 @@ def base_training(backbone: Backbone, task: Task) -> tuple[object, ...]:
     return "base training", backbone, task, task.classes
 
 
-class _Trains(Protocol):
+class Trains(Protocol):
     """A learner that trains one model, task after task."""
 
     backbone: Backbone
@@ -64,55 +65,47 @@ class _Knows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TaskTraining:
-    """Task t with all that training on it needs.
+    """Task t as it reaches a learner with one growing model.
 
-    `graph` is the task's graph on the learner's device, `classes` are all classes seen, this
-    task's last, and `model` is the one before it under a head that has grown by them (at the
-    first task a new one). `generator` is where the task's randomness comes from.
+    `classes` are all classes seen, this task's last, and `model` is the one before it under a
+    head that has grown by them (at the first task a new one). `generator` is where the task's
+    randomness comes from.
     """
 
-    backbone: Backbone
+    learner: Trains
     task: Task
     t: int
-    graph: Graph
     classes: tuple[int, ...]
     model: Model
     generator: torch.Generator
-    once: Once
 
     @classmethod
-    def of(cls, learner: _Trains, task: Task, before: _Knows | None) -> TaskTraining:
+    def of(cls, learner: Trains, task: Task, before: _Knows | None) -> TaskTraining:
         """The task as it reaches this learner, which knew `before`."""
         t = before.tasks if before else 0
         generator = generator_for(learner.seed, t)
-        graph = task.graph
         new = len(task.classes)
         if before:
             model = before.model.grow(new, generator)
         else:
-            model = learner.backbone.model_for(graph, new, generator)
+            model = learner.backbone.model_for(task.graph, new, generator)
         classes = (*(before.classes if before else ()), *task.classes)
-        once = learner.once
-        return cls(learner.backbone, task, t, graph, classes, model, generator, once)
+        return cls(learner, task, t, classes, model, generator)
+
+    @property
+    def graph(self) -> Graph:
+        """The task's graph."""
+        return self.task.graph
 
     def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
         """The model after training on the task with this loss.
 
         The first task's plain training is the same for every method: it is shared.
         """
-
-        def train() -> Model:
-            return self.backbone.train(
-                self.model,
-                self.task,
-                self.classes,
-                t=self.t,
-                generator=self.generator,
-                progress=progress,
-                loss=loss,
-            )
-
+        backbone, generator = self.learner.backbone, self.generator
+        settings: dict[str, Any] = {"t": self.t, "generator": generator, "progress": progress}
+        train = partial(backbone.train, self.model, self.task, self.classes, loss=loss, **settings)
         if self.t > 0 or loss is not cross_entropy:
             return train()
-        inputs = base_training(self.backbone, self.task)
-        return drawn_once(self.once, train, self.generator, *inputs)
+        inputs = base_training(backbone, self.task)
+        return drawn_once(self.learner.once, train, generator, *inputs)

@@ -12,7 +12,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.encoders.training import Step
 from undrift.graphs import Graph
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.learners.parts.training.distillation import (
+from undrift.learners.parts.training.losses import (
     FeatureTeacher,
     distillation,
     frobenius_distance,

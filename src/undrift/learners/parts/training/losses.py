@@ -1,4 +1,4 @@
-"""Knowledge distillation: keep answering as the model before this task answered."""
+"""Losses that several methods share: distillation of logits and of embeddings, new classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from undrift.encoders.encoder import Batch, Encoder, batch_of
 from undrift.encoders.training import Step
 from undrift.graphs import Graph
 
-__all__ = ["FeatureTeacher", "distillation", "frobenius_distance", "overlapping_distillation"]
+__all__ = [
+    "FeatureTeacher",
+    "distillation",
+    "frobenius_distance",
+    "new_class_cross_entropy",
+    "overlapping_distillation",
+]
+
+
+def new_class_cross_entropy(step: Step, old: int) -> Tensor:
+    """Cross-entropy among the current task's classes: the columns after the first `old`."""
+    weights = None if step.class_weights is None else step.class_weights[old:]
+    return functional.cross_entropy(step.logits[:, old:], step.columns - old, weights)
 
 
 def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:

@@ -1,0 +1,117 @@
+"""The figures of docs/, each made again from the recorded runs: `make figures`.
+
+    python -m paper figures results docs/figures [--runs FOLDER]
+
+draws those that the tables in `results/` are enough for; with `--runs` also the two that need
+more: drift needs embeddings and leakage needs its studies, which are run into that folder first
+(what is there already is not run again).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from paper.compact import read_compact
+from undrift.errors import InputError
+from undrift.experiments.leakage_study import load_studies
+from undrift.experiments.run import execute, prepare
+from undrift.experiments.standing import standing
+from undrift.experiments.store import Records
+from undrift.formatting import duration
+from undrift.reporting.figures.curves import curves_figure
+from undrift.reporting.figures.drift import METHODS_SHOWN, DriftPanel, drift_figure, load_embedding
+from undrift.reporting.figures.figure_set import all_figures
+from undrift.reporting.figures.leakage import leakage_figure
+from undrift.reporting.figures.sheet import write_figure
+
+__all__ = ["FIGURES", "WITH_RUNS", "main"]
+
+OF_THE_REPORT = ("plasticity", "surface-adr", "learning-curves", "accuracy-bytes")
+DRIFT_STREAMS = ("cs-cl", "physics-cl", "computers-cl", "photo-cl")
+LEAKAGE = [
+    (stream, method, seed)
+    for stream in ("cs-cl", "photo-cl", "coraml-cl")
+    for method in ("bare", "adr")
+    for seed in (0, 1, 2)
+]
+LEAKAGE_SECONDS = 25.0  # of one study on a CPU core, about
+
+
+def _of_the_report(name: str) -> Callable[[Records], Any]:
+    def draw(records: Records) -> Any:
+        (figure,) = (each for each in all_figures(records) if each.name == name)
+        if figure.left_out:
+            raise InputError(f"{name} cannot be drawn: {figure.left_out}")
+        return figure.draw(records)
+
+    return draw
+
+
+def _readme(records: Records) -> Any:
+    """CS-CL: the default method between its bounds, and ADR."""
+    found = standing(records.results, records.manifests)["cs-cl"]
+    shown = {method: found[method] for method in ("propagation", "joint", "adr", "bare")}
+    return curves_figure({"cs-cl": shown}, width=120.0)
+
+
+FIGURES = {"cs-cl": _readme, **{name: _of_the_report(name) for name in OF_THE_REPORT}}
+"""The figures that the tables are enough for."""
+
+
+def _drift(records: Records, runs: Path, out: Path) -> None:
+    found = standing(records.results, records.manifests)
+    chosen = [found[stream][method][0] for stream in DRIFT_STREAMS for method in METHODS_SHOWN]
+    panels = []
+    for result in chosen:
+        spec = result.spec.model_copy(update={"device": "cpu"})
+        path = runs / spec.id / "embedding.npz"
+        if not path.exists():
+            _say(f"running {spec.method} on {spec.stream}, seed {spec.seed}")
+            execute(prepare(spec), runs)
+        panels.append(DriftPanel(result, load_embedding(path)))
+    write_figure(drift_figure(panels), out)
+
+
+def _leakage(records: Records, runs: Path, out: Path) -> None:
+    from undrift.cli.leakage import leakage
+
+    there = {(s.stream, s.method, s.seed) for s in load_studies(runs)} if runs.is_dir() else set()
+    missing = [wanted for wanted in LEAKAGE if wanted not in there]
+    _say(f"leakage: {len(missing)} studies, {duration(LEAKAGE_SECONDS * len(missing))} or so")
+    for stream, method, seed in missing:
+        leakage(stream=stream, method=method, seed=seed, out=runs)
+    leakage_figure(load_studies(runs), out)
+
+
+WITH_RUNS = {"drift": _drift, "leakage": _leakage}
+"""The figures that need runs of their own, about ten minutes on one CPU core together."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw the figures into a folder."""
+    parser = argparse.ArgumentParser(prog="python -m paper figures")
+    parser.add_argument("tables", type=Path, help="the folder with runs.csv, such as results")
+    parser.add_argument("out", type=Path, help="the folder of the figures, such as docs/figures")
+    parser.add_argument("--runs", type=Path, help="run what drift and leakage need into this")
+    given = parser.parse_args(arguments)
+    try:
+        records = read_compact(given.tables)
+        for name, draw in FIGURES.items():
+            write_figure(draw(records), given.out / f"{name}.svg")
+            _say(f"{given.out / name}.svg")
+        for name, make in WITH_RUNS.items() if given.runs else ():
+            make(records, given.runs, given.out / f"{name}.svg")
+            _say(f"{given.out / name}.svg")
+    except InputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
