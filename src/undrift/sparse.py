@@ -147,6 +147,11 @@ class Csr:
         """Where the values live."""
         return self.values.device
 
+    @property
+    def layout(self) -> torch.layout:
+        """How it is stored: not strided, as a dense tensor is."""
+        return torch.sparse_csr
+
     # what a tensor can do too ------------------------------------------------------------
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Csr:

@@ -18,7 +18,7 @@ _CELL = re.compile(
 )
 SAYS = {
     "engineer": ("keeps examples: False", "'warranty', 'fraud']", "was observed before"),
-    "researcher": ("propagation  A_avg", "nearest_mean:NearestMean", "index.html"),
+    "researcher": ("propagation  A_avg", "nearest_mean:NearestMean     0", "report/index.html"),
 }
 
 

@@ -201,7 +201,7 @@ def test_a_long_dense_matrix_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -
     whole = TaskProfiles.of(tiny_stream())
     every = torch.ones(60, dtype=torch.bool)
     named = whole.infer("node", tiny_graph(), every)
-    monkeypatch.setattr(module, "_ROWS", 7)
+    monkeypatch.setattr(module, "_CHUNK_MB", 1e-3)
     parts = TaskProfiles.of(tiny_stream())
     torch.testing.assert_close(parts.prototypes, whole.prototypes, rtol=1e-13, atol=1e-15)
     assert torch.equal(parts.infer("node", tiny_graph(), every), named)

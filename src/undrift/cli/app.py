@@ -12,8 +12,6 @@ from cyclopts import App, CycloptsError
 import undrift
 from undrift.errors import InputError
 
-__all__ = ["make_app", "start"]
-
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 _HELP = "Continual learning on graphs that keeps what it learned and none of the data."

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from undrift.experiments.estimate import Estimator
     from undrift.experiments.plan import Plan
 
-__all__ = ["bench"]
-
 
 def bench(
     *plans: str,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from undrift.experiments.estimate import Estimator
     from undrift.experiments.plan import Plan
 
-__all__ = ["bench_progress"]
-
 
 class _View:
     def __init__(

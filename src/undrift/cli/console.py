@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rich.console import Console
 
-__all__ = ["output", "progress_console"]
-
 _PIPE_WIDTH = 120
 
 

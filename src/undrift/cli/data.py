@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from undrift.typing import Progress
 
-__all__ = ["check", "data", "download_progress", "fetch", "list_datasets"]
-
 _EXAMPLES = "For example:\n\n"
 _LIST = (
     _EXAMPLES

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from undrift.experiments.leakage_study import LeakageStudy
     from undrift.experiments.spec import RunSpec
 
-__all__ = ["leakage"]
-
 
 def leakage(
     *,

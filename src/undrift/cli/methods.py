@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["methods"]
-
 
 def methods() -> None:
     """List the methods: their family, whether they keep examples, what they keep, their paper."""

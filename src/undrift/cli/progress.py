@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from undrift.evaluation.loop import Evaluation
 
-__all__ = ["RunProgress", "run_progress"]
-
 
 class RunProgress:
     """Shows which task and phase a run is in. Its methods are the two callbacks of a run."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from undrift.typing import Progress
 
-__all__ = ["report"]
-
 _SENTENCES = 20
 _PHASES = {
     "read": "reading results",

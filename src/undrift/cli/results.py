@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from undrift.experiments.flat import Value
     from undrift.experiments.table import ResultTable
 
-__all__ = ["results"]
-
 _ROWS = 40
 _SENTENCES = 20
 

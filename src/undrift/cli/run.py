@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from undrift.experiments.spec import RunSpec
     from undrift.experiments.tracking import Trackers
 
-__all__ = ["check_stream_name", "run", "set_threads", "tracked"]
-
 
 def run(
     *,

@@ -9,8 +9,6 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
 
-__all__ = ["streams"]
-
 
 def streams(
     *, show: Annotated[str | None, Parameter(show_default=False)] = None, seed: int = 0

@@ -8,8 +8,6 @@ from typing import Any
 
 from undrift.errors import InputError
 
-__all__ = ["choose_readings", "parse_settings", "readings"]
-
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 

@@ -18,8 +18,6 @@ import numpy as np
 
 from undrift.errors import InputError
 
-__all__ = ["Array", "Npz", "open_npz", "open_zip"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DAMAGE = (

@@ -15,8 +15,6 @@ from undrift.datasets.checksums import sha256
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
-__all__ = ["kept", "through_cache"]
-
 VERSION = 1
 Kinds = Mapping[str, tuple[str, int]]
 T = TypeVar("T")

@@ -12,8 +12,6 @@ from undrift.errors import InputError, unknown_name
 if TYPE_CHECKING:
     from undrift.graphs import Graph
 
-__all__ = ["BENCHMARKS", "DATASETS", "OWN", "dataset_of", "dataset_of_stream", "load_dataset"]
-
 # pinned commits: the bytes at these addresses cannot change, and their git ids are known
 _GNN_BENCHMARK = "github.com/shchur/gnn-benchmark"
 _GRAPH2GAUSS = "github.com/abojchevski/graph2gauss"

@@ -11,8 +11,6 @@ import numpy as np
 
 from undrift.errors import InputError
 
-__all__ = ["as_class_ids", "as_text", "as_times", "days"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 LARGEST = 2**53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

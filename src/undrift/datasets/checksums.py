@@ -16,8 +16,6 @@ from undrift.datasets.dataset import RemoteFile
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
-__all__ = ["Compared", "check_recorded", "published", "record", "record_path", "recorded", "sha256"]
-
 _CHUNK = 1 << 20
 
 

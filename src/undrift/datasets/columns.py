@@ -14,8 +14,6 @@ import numpy as np
 from undrift.datasets.cells import as_text
 from undrift.errors import InputError
 
-__all__ = ["Piece", "column_names", "floats", "read_pieces", "texts", "values"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 CELLS = 1_000_000
 """Cells held as Python objects at a time: it bounds memory, whatever the file's size."""

@@ -12,8 +12,6 @@ from undrift.errors import InputError
 if TYPE_CHECKING:
     from undrift.graphs import Graph
 
-__all__ = ["Dataset", "RemoteFile", "check_statistics"]
-
 
 @dataclass(frozen=True)
 class RemoteFile:

@@ -22,8 +22,6 @@ from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 from undrift.typing import Progress, silent
 
-__all__ = ["DOWNLOAD_LIMIT", "Opener", "discard", "download", "open_url"]
-
 DOWNLOAD_LIMIT = 8 << 30
 """Bytes that a download may have: several times the largest file here."""
 

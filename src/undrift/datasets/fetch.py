@@ -20,8 +20,6 @@ from undrift.storage.files import make_folder
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
 
-__all__ = ["CheckedFile", "check_dataset", "fetch", "is_whole"]
-
 
 def fetch(
     name: str,

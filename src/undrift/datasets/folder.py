@@ -9,8 +9,6 @@ from pathlib import Path
 from undrift.datasets.catalogue import dataset_of
 from undrift.errors import InputError
 
-__all__ = ["VARIABLE", "cache_folder", "data_folder", "find_file", "may_write"]
-
 VARIABLE = "UNDRIFT_DATA"
 
 

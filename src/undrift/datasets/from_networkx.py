@@ -12,8 +12,6 @@ from undrift.datasets.cells import as_class_ids, as_text
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["graph_from_networkx"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

@@ -11,8 +11,6 @@ from undrift.datasets.arrays import Array, Npz, open_npz
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["read_npz", "read_topology"]
-
 _HOLDS = "a gnn-benchmark file holds adj_*, attr_* and labels"
 
 

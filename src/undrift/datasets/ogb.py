@@ -16,8 +16,6 @@ from undrift.datasets.folder import cache_folder
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["load", "read_ogb_zip"]
-
 _BLOCK = 1 << 22
 _FILES = ("num-node-list", "edge", "node-feat", "node-label")
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}

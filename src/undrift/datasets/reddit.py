@@ -13,8 +13,6 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 
-__all__ = ["read_reddit"]
-
 _DATA_HOLDS = "reddit_data.npz holds feature, label, node_ids and node_types"
 _GRAPH_HOLDS = "reddit_graph.npz holds row, col, data, shape and format, a scipy COO matrix"
 

@@ -10,8 +10,6 @@ import scipy.sparse as sp
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["draw_pairs", "draw_words", "generate", "word_chances"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

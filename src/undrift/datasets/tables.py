@@ -17,8 +17,6 @@ from undrift.datasets.columns import column_names, floats, read_pieces, texts, v
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["Repairs", "TableGraph", "read_tables"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

@@ -14,8 +14,6 @@ from undrift.datasets.arrays import DAMAGE, open_zip
 from undrift.errors import InputError
 from undrift.storage.files import make_folder
 
-__all__ = ["UNPACK_LIMIT", "check_zip", "unpack_zip"]
-
 UNPACK_LIMIT = 8 << 30
 """Bytes that a download may unpack to: several times what the largest dataset here does."""
 

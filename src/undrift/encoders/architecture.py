@@ -9,8 +9,6 @@ from undrift.errors import InputError, unknown_name
 from undrift.graphs import NORMALISATIONS, Graph, Normalisation
 from undrift.sparse import Csr
 
-__all__ = ["KINDS", "Architecture", "Kind", "Layer"]
-
 Kind = Literal["gcn", "sage", "gin", "sgc"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
@@ -69,10 +67,8 @@ class Architecture:
     def layers(self, num_features: int) -> tuple[Layer, ...]:
         """The layers for this feature width."""
         widths = list(zip((num_features, *self.hidden), self.hidden, strict=False))
-        if self.kind == "gcn":
-            return tuple(Layer(1, False, a, b, True) for a, b in widths)
-        if self.kind == "sage":
-            return tuple(Layer(1, True, a, b, True) for a, b in widths)
+        if self.kind in ("gcn", "sage"):
+            return tuple(Layer(1, self.kind == "sage", a, b, True) for a, b in widths)
         if self.kind == "gin":
             return tuple(
                 layer

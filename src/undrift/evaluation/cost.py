@@ -11,8 +11,6 @@ import torch
 
 from undrift.typing import Progress, silent
 
-__all__ = ["PhaseClock", "peak_memory_mb", "reset_peak_memory", "threads"]
-
 MEGABYTE = 1_000_000
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")

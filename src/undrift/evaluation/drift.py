@@ -10,8 +10,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["Embeds", "principal_plane", "relative_drift"]
-
 
 @runtime_checkable
 class Embeds(Protocol):

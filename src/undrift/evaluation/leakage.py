@@ -15,32 +15,20 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from undrift.analytic.gram import add_product_, pieces
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
 from undrift.evaluation.protocols import Exam, Protocol, check_gradable, exams
 from undrift.graphs import Graph
 from undrift.graphs.normalise import Normalisation, normalise
 from undrift.learners.base import Learner
-from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
-from undrift.typing import Progress, silent
-
-__all__ = [
-    "ATTACKS",
-    "Attack",
-    "Leakage",
-    "Lift",
-    "TaskIdAccuracy",
-    "TaskProfiles",
-    "leakage",
-    "oracle_lift",
-    "task_prototype",
-]
+from undrift.typing import Progress, Rows, silent
 
 Attack = Literal["graph", "node"]
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
 
-_ROWS = 65_536  # of a dense matrix in float64 at a time
+_CHUNK_MB = 256  # of a dense matrix in float64 at a time
 
 
 @dataclass(frozen=True)
@@ -247,16 +235,14 @@ def _attacked(
     return node_accuracy(named, task), by_task
 
 
-def _times(features: Tensor | Csr, right: Tensor) -> Tensor:
+def _times(features: Rows, right: Tensor) -> Tensor:
     """X right in float64, without a float64 copy of a dense X."""
-    if isinstance(features, Csr):
-        return features.to(dtype=torch.float64) @ right
-    return torch.cat([rows.double() @ right for rows in features.split(_ROWS)])
+    return torch.cat([part.double() @ right for _, part in pieces(features, _CHUNK_MB)])
 
 
-def _transposed_times(features: Tensor | Csr, right: Tensor) -> Tensor:
+def _transposed_times(features: Rows, right: Tensor) -> Tensor:
     """X^T right in float64, without a float64 copy of a dense X."""
-    if isinstance(features, Csr):
-        return features.double().t() @ right
-    parts = zip(features.split(_ROWS), right.split(_ROWS), strict=True)
-    return torch.stack([rows.double().T @ weights for rows, weights in parts]).sum(dim=0)
+    total = right.new_zeros(features.shape[1], right.shape[1])
+    for where, part in pieces(features, _CHUNK_MB):
+        add_product_(total, part.double(), right[where])
+    return total

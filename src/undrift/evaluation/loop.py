@@ -18,16 +18,6 @@ from undrift.learners.base import Learner
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
 
-__all__ = [
-    "Accuracies",
-    "AfterTask",
-    "Evaluation",
-    "Grades",
-    "evaluate",
-    "grade",
-    "with_accuracies",
-]
-
 
 @dataclass(frozen=True)
 class Grades:

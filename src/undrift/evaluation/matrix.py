@@ -15,8 +15,6 @@ from undrift.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["AccuracyMatrix", "class_accuracy", "node_accuracy"]
-
 
 @dataclass(frozen=True)
 class AccuracyMatrix:

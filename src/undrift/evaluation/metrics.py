@@ -14,8 +14,6 @@ from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 
-__all__ = ["METRICS", "Metric", "metric_of", "metrics_of"]
-
 
 @dataclass(frozen=True)
 class Metric:

@@ -12,8 +12,6 @@ from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.streams.stream import TaskStream
 
-__all__ = ["PROTOCOLS", "SPLITS", "Exam", "Protocol", "Split", "check_gradable", "exams"]
-
 Protocol = Literal["global", "local"]
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 Split = Literal["val", "test"]

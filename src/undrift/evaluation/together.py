@@ -14,8 +14,6 @@ from undrift.sharing import Cache
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent, unshared
 
-__all__ = ["Outcome", "evaluate_together"]
-
 
 @dataclass
 class Outcome:

@@ -19,8 +19,6 @@ from undrift.experiments.plan import Plan
 from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, Settings, work
 from undrift.storage.files import make_folder
 
-__all__ = ["Failure", "Progress", "bench", "survey"]
-
 _TICK = 0.5  # seconds between two looks at what is shown
 _BUSY_PAUSE = 2.0  # seconds before a job that another bench has is looked at again
 

@@ -13,8 +13,6 @@ from undrift.learners.base import Learner
 from undrift.storage.files import load_state, save_state
 from undrift.storage.state import State
 
-__all__ = ["checkpoint_path", "drop_checkpoint", "load_checkpoint", "save_checkpoint"]
-
 _LEARNER, _EMBEDDING = "learner.", "embedding."
 
 

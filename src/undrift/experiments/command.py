@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from undrift.experiments.spec import RunSpec
 
-__all__ = ["command_of"]
-
 _WORDS = ("true", "false", "none", "null")
 """What `--set name=value` reads as a value and not as a string, in any case."""
 

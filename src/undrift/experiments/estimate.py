@@ -14,8 +14,6 @@ from undrift.experiments.plan import Plan
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search, SearchSpec
 
-__all__ = ["Estimate", "Estimator"]
-
 _SHARED_GRID = 8.0  # a grid of one training, in runs: measured on CS-CL (benchmarks/bench_grid.py)
 _UNKNOWN = 60.0
 

@@ -13,8 +13,6 @@ from undrift.experiments.result import Result
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS
 
-__all__ = ["Row", "Value", "each_metric", "flat", "place_of", "plain_params", "standing_columns"]
-
 Value = str | int | float | bool | None
 Row = dict[str, Value]
 

@@ -14,8 +14,6 @@ from undrift.experiments.result import load_result, result_path
 from undrift.experiments.search_record import SearchSpec, load_search, search_path
 from undrift.experiments.spec import RunSpec
 
-__all__ = ["Job", "chosen_by", "is_done", "jobs_of"]
-
 # methods whose searches share the training of one base encoder
 _TOGETHER = (frozenset({"acil", "ds-al"}),)
 

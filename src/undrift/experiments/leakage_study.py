@@ -10,8 +10,6 @@ from undrift.evaluation.leakage import Leakage, Lift
 from undrift.evaluation.protocols import Protocol
 from undrift.experiments.record import Record, read_record, write_record
 
-__all__ = ["LeakageStudy", "load_studies", "load_study", "save_study"]
-
 
 class LeakageStudy(Record):
     """What `undrift leakage` writes: one stream, one method, one seed.

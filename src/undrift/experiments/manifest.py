@@ -12,17 +12,6 @@ from undrift.experiments.record import Record, read_record, write_record
 from undrift.storage.files import make_folder
 from undrift.storage.lock import exclusive
 
-__all__ = [
-    "Cell",
-    "Manifest",
-    "Skipped",
-    "load_manifest",
-    "manifest_path",
-    "merged",
-    "save_manifest",
-    "update_manifest",
-]
-
 
 class Cell(Record):
     """One run of a table: its row, its stream, its seed, and the id of its result.

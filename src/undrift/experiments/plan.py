@@ -11,8 +11,6 @@ from undrift.experiments.manifest import Cell, Manifest, Skipped
 from undrift.experiments.search_record import SearchSpec, search_rule
 from undrift.experiments.spec import RunSpec, pinned
 
-__all__ = ["Plan", "PlanCell", "PlanRow"]
-
 Params = Mapping[str, Any]
 
 

@@ -19,8 +19,6 @@ from undrift.learners.registry import known_method, method_class, recorded_name
 from undrift.streams.benchmarks import stream_info
 from undrift.streams.file import is_stream_file, read_stream_file
 
-__all__ = ["PlanFile", "read_plan"]
-
 Names = Annotated[list[str], Field(min_length=1)]
 Tables = dict[str, dict[str, Any]]
 

@@ -12,8 +12,6 @@ from undrift.experiments.plan_file import read_plan
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
-__all__ = ["ABLATION", "PARTS", "PLANS", "TABLE1", "chosen_plans", "named_plan"]
-
 PAPER_STREAMS = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")
 MORE_STREAMS = ("physics-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl", "dblp-cl")
 _ALL = (*PAPER_STREAMS, *MORE_STREAMS)

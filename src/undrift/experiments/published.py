@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-__all__ = ["Published", "Table", "published", "published_rows"]
-
 Table = Literal["table1", "ablation"]
 
 _STREAMS = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")

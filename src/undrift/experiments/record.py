@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
-__all__ = ["Record", "read_record", "tuples", "validation_message", "write_record"]
-
 
 class Record(BaseModel):
     """A part of a file; by name or alias: `class` is a keyword of Python but the right word."""

@@ -18,20 +18,6 @@ from undrift.experiments.spec import RunSpec
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
-__all__ = [
-    "FORMAT",
-    "Cost",
-    "Graded",
-    "Metrics",
-    "Result",
-    "embedding_path",
-    "graded_metrics",
-    "load_result",
-    "result_path",
-    "save_result",
-    "split_path",
-]
-
 FORMAT = 3
 """The format of `result.json` that is written.
 
@@ -100,6 +86,16 @@ class Cost(Record):
     state_mb: float
     threads: int
     state_bytes: list[int] = Field(default_factory=list)
+
+    @property
+    def total_seconds(self) -> float:
+        """The seconds of the whole run."""
+        return self.seconds["total"] if "total" in self.seconds else sum(self.seconds.values())
+
+    @property
+    def kept_bytes(self) -> float:
+        """The size of the state after the last task."""
+        return self.state_bytes[-1] if self.state_bytes else 1e6 * self.state_mb
 
 
 class Result(Record):

@@ -38,8 +38,6 @@ from undrift.streams.stream import TaskStream
 from undrift.streams.summary import imbalance_of
 from undrift.typing import Progress, silent
 
-__all__ = ["PreparedRun", "execute", "prepare"]
-
 _SHOWN = 1000  # points of a picture: more cannot be told apart
 
 
@@ -154,8 +152,7 @@ def execute(
 
 def _picture(stream: TaskStream, evaluation: Evaluation) -> bytes:
     first, last = evaluation.embeddings
-    assert stream.graph.labels is not None  # noqa: S101  # a stream has labels
-    labels = stream.graph.labels[stream.nodes([0])].cpu()
+    labels = stream.graph.labelled()[stream.nodes([0])].cpu()
     step = -(-first.shape[0] // _SHOWN)
     before, after = (
         x.numpy().astype(np.float32) for x in principal_plane(first[::step], last[::step])

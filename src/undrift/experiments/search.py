@@ -17,8 +17,6 @@ from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import make_learner
 from undrift.typing import Progress, silent
 
-__all__ = ["check_grid", "search", "settings_of"]
-
 
 def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Every setting of a grid, the last parameter fastest; an empty grid has one, the empty.

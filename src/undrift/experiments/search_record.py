@@ -16,17 +16,6 @@ from undrift.experiments.result import Graded, Metrics
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS
 
-__all__ = [
-    "Search",
-    "SearchSpec",
-    "Trial",
-    "load_search",
-    "save_search",
-    "search_path",
-    "search_rule",
-]
-
-
 Settings = Annotated[dict[str, Any], AfterValidator(tuples)]
 
 

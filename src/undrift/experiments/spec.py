@@ -24,8 +24,6 @@ from undrift.experiments.record import validation_message
 from undrift.learners.registry import DEFAULT
 from undrift.streams.file import is_stream_file, read_stream_file
 
-__all__ = ["RunSpec", "pinned"]
-
 
 class RunSpec(BaseModel):
     """A run: which stream, which method with which hyperparameters, which seed, graded how.

@@ -22,8 +22,6 @@ from undrift.experiments.result import Result
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import STREAMS
 
-__all__ = ["finished_rows", "in_order", "standing"]
-
 FIRST_PLANS = ("paper-table1", "paper-ablation")
 
 Standing = dict[str, dict[str, list[Result]]]

@@ -16,8 +16,6 @@ from undrift.experiments.result import Metrics, Result, load_result
 from undrift.experiments.search_record import Search, load_search, search_rule
 from undrift.typing import Progress, silent
 
-__all__ = ["Records", "check_folder", "load_records", "read_run", "run_files", "with_rules"]
-
 
 @dataclass(frozen=True)
 class Records:

@@ -23,8 +23,6 @@ from undrift.experiments.store import check_folder, read_run, run_files
 from undrift.storage.files import write_atomically
 from undrift.typing import Progress, silent
 
-__all__ = ["ResultTable", "load_table"]
-
 _FILTER = re.compile(r"\s*([\w.]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 _LARGEST = 2**63

@@ -21,8 +21,6 @@ from undrift.storage.lock import BusyError, exclusive
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
 
-__all__ = ["BUSY", "DONE", "FAILED", "STEP", "Settings", "perform", "work"]
-
 STEP, DONE, FAILED, BUSY = "step", "done", "failed", "busy"
 """A worker says (STEP, what it is at, share done), (DONE,), (FAILED, error, trace) or (BUSY,)."""
 

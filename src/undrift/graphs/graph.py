@@ -16,8 +16,6 @@ from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, 
 from undrift.graphs.normalise import Operators
 from undrift.sparse import Csr, row_index
 
-__all__ = ["UNLABELLED", "Graph"]
-
 UNLABELLED = -1
 _MASKS = ("train", "val", "test")  # the names that PyG knows, without its `_mask`
 
@@ -209,7 +207,7 @@ class Graph:
         return self.adjacency.device
 
     def __repr__(self) -> str:
-        kind = "sparse" if isinstance(self.features, Csr) else "dense"
+        kind = "dense" if self.features.layout == torch.strided else "sparse"
         known = self.labels[self.labels >= 0] if self.labels is not None else None
         classes = "no labels" if known is None else f"{known.unique().numel()} classes"
         return (

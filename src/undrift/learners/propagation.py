@@ -253,7 +253,7 @@ class Propagation(Learner):
             return names
         if self.homophily is None and homophily < _HETEROPHILY_UNDER:
             names += ["separate"] if label_association(task) >= INFORMATIVE_FROM else []
-        dense = isinstance(graph.features, Tensor) and graph.num_features <= _NARROW
+        dense = graph.features.layout == torch.strided and graph.num_features <= _NARROW
         return [*names, "hops"] if dense and self.gamma is None else names
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from undrift.storage.state import State
 
-__all__ = ["load_state", "make_folder", "save_state", "write_atomically"]
-
 FORMAT = "undrift-state"
 VERSION = 1
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from undrift.errors import InputError
 
-__all__ = ["BusyError", "exclusive"]
-
 
 class BusyError(InputError):
     """Another process holds the lock."""

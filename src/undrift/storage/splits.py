@@ -16,8 +16,6 @@ import numpy as np
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
-__all__ = ["SavedSplit", "labels_digest", "load_split", "save_split"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 VERSION = 1
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)

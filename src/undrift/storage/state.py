@@ -18,8 +18,6 @@ from torch import Tensor
 
 from undrift.errors import InputError
 
-__all__ = ["State", "pack", "unpack"]
-
 # A field of one of these types may hold a value of those. An int is a float as typing has it.
 _PLAIN: dict[Any, tuple[type, ...]] = {
     None: (NoneType,),  # as it stands within `tuple[int, None]`

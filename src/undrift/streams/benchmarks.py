@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from undrift.graphs import Graph
     from undrift.streams.stream import TaskStream
 
-__all__ = ["STREAMS", "StreamInfo", "load_stream", "stream_info"]
-
 
 @dataclass(frozen=True)
 class StreamInfo:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from undrift.graphs import Graph
     from undrift.streams.stream import TaskStream
 
-__all__ = ["StreamFile", "is_stream_file", "load_stream_file", "read_stream_file"]
-
 
 @dataclass(frozen=True)
 class StreamFile:

@@ -13,8 +13,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs.inputs import as_numbers
 
-__all__ = ["Periods", "classes_by_period"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

@@ -12,8 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from undrift.errors import InputError, unknown_name
 from undrift.streams.benchmarks import STREAMS
 
-__all__ = ["GraphSection", "Settings", "SplitSection", "TasksSection", "parse_settings"]
-
 
 def parse_settings(text: str, where: str) -> Settings:
     """The checked settings in the text of a `stream.toml`; `where` names the file in errors.

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from undrift.errors import InputError
 
-__all__ = ["SMALLEST_CLASS", "Split", "split_counts", "split_nodes"]
-
 SMALLEST_CLASS = 5
 """Fewer nodes cannot be split 6:2:2 into whole numbers."""
 

@@ -21,9 +21,6 @@ from undrift.streams.task import Task
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
-__all__ = ["TaskStream", "TaskSummary"]
-
-
 Order = Literal["label", "random"] | Sequence[int]
 
 

@@ -12,8 +12,6 @@ from undrift.graphs import Graph
 if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
 
-__all__ = ["TaskSummary", "imbalance_of", "summarise"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 _EDGES_AT_ONCE = 1 << 22
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-__all__ = ["Task"]
-
 
 @dataclass(frozen=True, init=False)
 class Task:

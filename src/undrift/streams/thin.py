@@ -15,8 +15,6 @@ from undrift.graphs import Graph
 if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
 
-__all__ = ["ARXIV_EXTREMES", "thin", "thinned_sizes"]
-
 ARXIV_EXTREMES = (17.7, 51.5, 61.9)
 """The skew rho of Arxiv-CL's tasks T3, T5 and T8, on which the paper's ADR falls behind."""
 
@@ -60,8 +58,7 @@ def thin(
             "skew must be one or more ratios of at least 1 (the largest class over the smallest), "
             f"not {list(skew)}"
         )
-    labels, train = stream.graph.labels, stream.train.clone()
-    assert labels is not None  # noqa: S101  # a stream has labels
+    labels, train = stream.graph.labelled(), stream.train.clone()
     for t, classes in enumerate(stream.classes):
         if t == 0 or len(classes) < 2:
             continue

@@ -16,8 +16,6 @@ from undrift.datasets.synthetic import draw_pairs
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 
-__all__ = ["make", "read_labels"]
-
 HOMOPHILY = 0.655  # a target, not checked against the real graph
 PAIRS = 1_157_799
 """Linked pairs. Published are the 1,166,243 citations; that 8,444 of them are answered, which

@@ -13,8 +13,6 @@ from undrift.datasets.cache import kept
 from undrift.datasets.folder import cache_folder
 from undrift.errors import InputError
 
-__all__ = ["cached_matrix"]
-
 VERSION = 1
 """Raise it when a generator changes: matrices of other versions are not read."""
 

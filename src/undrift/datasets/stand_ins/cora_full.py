@@ -13,8 +13,6 @@ from undrift.datasets.stand_ins.cache import cached_matrix
 from undrift.datasets.synthetic import draw_words, word_chances
 from undrift.graphs import Graph
 
-__all__ = ["make"]
-
 WORDS_PER_NODE = 66.0
 """Words drawn; about 60 of them are different. A choice: the real features are not at hand."""
 

@@ -8,8 +8,6 @@ from torch import Tensor
 
 from undrift.datasets.arrays import Array
 
-__all__ = ["attainable", "features_of", "generator"]
-
 _PARTS = ("labels", "links", "features")
 _ROWS = 1 << 14
 

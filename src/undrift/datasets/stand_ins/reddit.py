@@ -15,8 +15,6 @@ from undrift.datasets.synthetic import draw_pairs
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 
-__all__ = ["make"]
-
 HOMOPHILY = 0.76  # a target, not checked against the real graph
 HUBS = 0.95
 """Sigma of the log-normal propensity: at full size the largest degree is some 40 times the mean."""

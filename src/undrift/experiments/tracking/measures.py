@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
-__all__ = ["final", "of_task", "run_name", "settings"]
-
 
 def run_name(spec: RunSpec) -> str:
     """A name that says what a run is and that no other run has.

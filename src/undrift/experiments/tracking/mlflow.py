@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
-__all__ = ["EXPERIMENT", "MlflowTracker"]
-
 EXPERIMENT = "undrift"
 _ID = "undrift.id"
 _PATIENCE_S = 60.0

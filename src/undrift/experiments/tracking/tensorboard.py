@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
-__all__ = ["TensorBoardTracker"]
-
 
 class TensorBoardTracker:
     """Writes a run's measures per task as scalars, and at its end its settings and outcome.

@@ -169,13 +169,9 @@ def _published_row(row: str, result: Result) -> tuple[Table, str] | None:
 def _costs(group: Group) -> dict[str, float]:
     """Means over seeds; what no run measured is left out."""
     costs = [result.cost for _, result in group.values()]
-    seconds = [
-        cost.seconds["total"] if "total" in cost.seconds else sum(cost.seconds.values())
-        for cost in costs
-    ]
     memory = [cost.peak_memory_mb for cost in costs if cost.peak_memory_mb is not None]
-    kept = [cost.state_bytes[-1] if cost.state_bytes else 1e6 * cost.state_mb for cost in costs]
-    means = {"seconds": fmean(seconds), "kept_bytes": fmean(kept)}
+    seconds = fmean(cost.total_seconds for cost in costs)
+    means = {"seconds": seconds, "kept_bytes": fmean(cost.kept_bytes for cost in costs)}
     return means | ({"memory_mb": fmean(memory)} if memory else {})
 
 
