@@ -17,7 +17,7 @@ from undrift.reporting.names import check_metric, metric_value, row_label
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry, Spread, spread_of
 from undrift.reporting.tables.notes import notes_of
 from undrift.reporting.tables.significance import holm, paired_t_test
-from undrift.streams.benchmarks import stream_info
+from undrift.streams.benchmarks import listed_stream
 
 if TYPE_CHECKING:
     from undrift.experiments.manifest import Manifest
@@ -176,12 +176,11 @@ def _costs(group: Group) -> dict[str, float]:
 
 
 def _stand_in(stream: str, groups: Mapping[tuple[str, str], Group]) -> bool:
-    try:
-        named = stream_info(stream).stand_in
-    except InputError:  # a stream file
-        named = False
+    info = listed_stream(stream)
     ran = (group for (_, name), group in groups.items() if name == stream)
-    return named or any(result.stand_in for group in ran for _, result in group.values())
+    return (info is not None and info.stand_in) or any(
+        result.stand_in for group in ran for _, result in group.values()
+    )
 
 
 def _is_bound(method: str) -> bool:
