@@ -106,7 +106,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     page = Page(
         title="Report",
-        plans=[PlanTable("p", "Plan", "By validation.", tables, manifest)],
+        plans=[PlanTable(manifest, tables)],
         results=results,
         figures=figures,
         searches=searches,

@@ -13,8 +13,6 @@ from undrift.analytic.solve import effective_ridge, solve_with
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.typing import Once, Rows, unshared
 
-__all__ = ["RidgeBank", "Solver"]
-
 Solver = Literal["direct", "auto"]
 
 

@@ -12,8 +12,6 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-__all__ = ["Border"]
-
 
 @dataclass(frozen=True, eq=False)
 class Border:

@@ -13,8 +13,6 @@ from torch import Tensor
 from undrift.errors import InputError, unknown_name
 from undrift.typing import Once, unshared
 
-__all__ = ["Activation", "Expansion"]
-
 Activation = Literal["relu", "tanh", "identity"]
 # in place: what they are given is a product that nobody else has
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -10,8 +10,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-__all__ = ["Factor", "factorise", "update_is_cheaper"]
-
 _BLOCK = 128  # columns per step of an update
 _UPDATE_PENALTY = 1.6  # an update runs at about 1/1.6 of the rate of a factorisation
 

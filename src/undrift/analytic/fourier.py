@@ -11,8 +11,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-__all__ = ["Fourier"]
-
 
 @dataclass(frozen=True)
 class Fourier:

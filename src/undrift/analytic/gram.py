@@ -8,8 +8,6 @@ from torch import Tensor
 
 from undrift.typing import Rows
 
-__all__ = ["BUDGET_MB", "add_gram_", "add_product_", "chunks", "pieces", "scaled"]
-
 BUDGET_MB = 256
 """The largest dense copy that accumulating rows may make, in MB."""
 

@@ -15,15 +15,6 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-__all__ = [
-    "FIRST_GAMMA",
-    "GAMMAS",
-    "Chosen",
-    "choose_by_leave_one_out",
-    "choose_by_validation",
-    "leave_one_out",
-]
-
 GAMMAS: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 5))
 """The ridges tried, relative to the mean diagonal: 0.001 to 100, two per decade."""
 

@@ -8,8 +8,6 @@ from undrift.analytic.factor import Factor, factorise
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
 
-__all__ = ["effective_ridge", "solve", "solve_with"]
-
 
 def solve(
     statistics: RidgeStatistics,

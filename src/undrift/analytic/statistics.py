@@ -11,8 +11,6 @@ from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, sc
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-__all__ = ["RidgeStatistics", "one_hot"]
-
 
 @dataclass(frozen=True, eq=False)
 class RidgeStatistics:

@@ -9,8 +9,6 @@ from undrift.errors import InputError, unknown_name
 from undrift.graphs import NORMALISATIONS, Graph, Normalisation
 from undrift.sparse import Csr
 
-__all__ = ["KINDS", "Architecture", "Kind", "Layer"]
-
 Kind = Literal["gcn", "sage", "gin", "sgc"]
 KINDS: tuple[str, ...] = get_args(Kind)
 

@@ -14,8 +14,6 @@ from undrift.graphs import Graph, Hop, receptive_field
 from undrift.sparse import Csr, beside
 from undrift.typing import Rows
 
-__all__ = ["Batch", "Encoder", "batch_of", "relu_dropout", "whole_graph"]
-
 
 @dataclass(frozen=True)
 class Batch:

@@ -15,8 +15,6 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.typing import Progress, silent
 
-__all__ = ["Loss", "Step", "Training", "balancing", "cross_entropy", "fit"]
-
 
 @dataclass(frozen=True)
 class Training:

@@ -87,6 +87,16 @@ class Cost(Record):
     threads: int
     state_bytes: list[int] = Field(default_factory=list)
 
+    @property
+    def total_seconds(self) -> float:
+        """The seconds of the whole run."""
+        return self.seconds["total"] if "total" in self.seconds else sum(self.seconds.values())
+
+    @property
+    def kept_bytes(self) -> float:
+        """The size of the state after the last task."""
+        return self.state_bytes[-1] if self.state_bytes else 1e6 * self.state_mb
+
 
 class Result(Record):
     """A finished run.

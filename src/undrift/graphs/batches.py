@@ -10,8 +10,6 @@ from torch import Tensor
 
 from undrift.sparse import Csr, row_index
 
-__all__ = ["Hop", "receptive_field"]
-
 
 @dataclass(frozen=True, eq=False)
 class Hop:

@@ -16,8 +16,6 @@ from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, 
 from undrift.graphs.normalise import Operators
 from undrift.sparse import Csr, row_index
 
-__all__ = ["UNLABELLED", "Graph"]
-
 UNLABELLED = -1
 _MASKS = ("train", "val", "test")  # the names that PyG knows, without its `_mask`
 

@@ -16,8 +16,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
-__all__ = ["as_edges", "as_features", "as_labels", "as_numbers", "as_tensor"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

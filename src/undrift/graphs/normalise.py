@@ -10,8 +10,6 @@ import scipy.sparse as sp
 from undrift.errors import unknown_name
 from undrift.sparse import Csr
 
-__all__ = ["NORMALISATIONS", "Normalisation", "Operators", "normalise"]
-
 Normalisation = Literal["symmetric", "row", "sum"]
 NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
 

@@ -10,8 +10,6 @@ from undrift.errors import InputError
 from undrift.graphs.graph import UNLABELLED, Graph
 from undrift.sparse import Csr, stacked
 
-__all__ = ["disjoint_union"]
-
 
 def disjoint_union(first: Graph, second: Graph) -> Graph:
     """Both graphs side by side, without an edge between them; nodes of the first come first.

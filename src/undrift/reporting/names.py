@@ -7,11 +7,11 @@ from itertools import pairwise
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from undrift.errors import InputError, unknown_name
+from undrift.errors import unknown_name
 from undrift.evaluation.metrics import METRICS
 from undrift.learners.registry import METHODS
 from undrift.merging import RULES
-from undrift.streams.benchmarks import stream_info
+from undrift.streams.benchmarks import listed_stream
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Metrics
@@ -58,7 +58,7 @@ def method_title(name: str) -> str:
 def stream_title(stream: str, *, stand_in: bool = False) -> str:
     """How a table names a stream; a stand-in always says so.
 
-    A stream file goes by the end of its path.
+    A stream file goes by the end of its path, `module:NAME` by its name: it is not imported.
 
     >>> stream_title("cs-cl"), stream_title("arxiv-cl-stand-in", stand_in=True)
     ('CS-CL', 'Arxiv-CL stand-in')
@@ -67,11 +67,9 @@ def stream_title(stream: str, *, stand_in: bool = False) -> str:
     >>> stream_title("data/papers/stream.toml", stand_in=True)
     'papers/stream.toml (stand-in)'
     """
-    try:
-        _, at, option = stream.partition("@")
-        title = stream_info(stream).title + at + option
-    except InputError:
-        title = "/".join(stream.split("/")[-2:])
+    info, (_, at, option) = listed_stream(stream), stream.partition("@")
+    end = "/".join(stream.rpartition(":")[2].split("/")[-2:])
+    title = end if info is None else info.title + at + option
     return f"{title} (stand-in)" if stand_in and "stand-in" not in title.lower() else title
 
 

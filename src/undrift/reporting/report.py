@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest
 from undrift.experiments.plans import PLANS
+from undrift.experiments.store import Records
 from undrift.reporting.figures import plasticity
+from undrift.reporting.figures.sheet import write_figure
+from undrift.reporting.html.parts import Page, PageFigure, PlanTable
 from undrift.reporting.tables.compare import Grading, compare
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison
 from undrift.reporting.tables.latex import latex_document
@@ -22,10 +25,7 @@ from undrift.reporting.tables.tidy_csv import csv_table
 from undrift.storage.files import make_folder, write_atomically
 from undrift.typing import Progress, silent
 
-if TYPE_CHECKING:
-    from undrift.experiments.result import Result
-    from undrift.experiments.store import Records
-    from undrift.reporting.html.parts import Page, PageFigure, PlanTable
+T = TypeVar("T")
 
 __all__ = ["Report", "write_report"]
 
@@ -48,12 +48,7 @@ class Report:
     left_out: list[str]
 
 
-def write_report(
-    records: Records,
-    out: str | Path,
-    *,
-    progress: Progress = silent,
-) -> Report:
+def write_report(records: Records, out: str | Path, *, progress: Progress = silent) -> Report:
     """Write `out`/index.html with everything inside, and the same as files beside it.
 
     `out`/tables has every plan's table as Markdown, LaTeX and CSV, by class and by node;
@@ -67,8 +62,6 @@ def write_report(
             f"undrift bench smoke --out {records.folder}"
         )
     render = _page_maker()
-    from undrift.reporting.html.parts import Page
-
     folder = make_folder(out)
     plans = _plans(records, progress)
     _write_tables(plans, folder / "tables", progress)
@@ -117,26 +110,32 @@ def _page_maker() -> Callable[..., str]:
 
 def _plans(records: Records, progress: Progress) -> list[PlanTable]:
     """A table per plan with a finished run, then one of the runs that no plan asked for."""
-    from undrift.reporting.html.parts import PlanTable
-
     planned = {cell.run for manifest in records.manifests for cell in manifest.cells}
     loose = {run: result for run, result in records.results.items() if run not in planned}
     manifests = sorted(records.manifests, key=_place)
     if loose:
-        manifests.append(_loose(loose, alone=not manifests))
+        title = "Runs that belong to no plan" if manifests else "Runs"
+        manifests.append(manifest_of_runs(loose, plan="other-runs", title=title))
     made = []
-    progress("tables", 0, len(manifests))
-    for done, manifest in enumerate(manifests, start=1):
+    for plan in _told(manifests, "tables", progress):
+        metrics = list(
+            dict.fromkeys([FIRST[plan.plan], *METRICS] if plan.plan in FIRST else METRICS)
+        )
         tables = {
-            grading: compare(
-                records.results, manifest, metrics=_metrics(manifest.plan), grading=grading
-            )
+            grading: compare(records.results, plan, metrics=metrics, grading=grading)
             for grading in GRADINGS
         }
         if tables["class"].rows and tables["class"].streams:
-            made.append(PlanTable(manifest, tables))
-        progress("tables", done, len(manifests))
+            made.append(PlanTable(plan, tables))
     return made
+
+
+def _told(items: Sequence[T], phase: str, progress: Progress) -> Iterator[T]:
+    """The items one by one, told as they are done."""
+    progress(phase, 0, len(items))
+    for done, item in enumerate(items, start=1):
+        yield item
+        progress(phase, done, len(items))
 
 
 def _place(manifest: Manifest) -> int:
@@ -145,31 +144,18 @@ def _place(manifest: Manifest) -> int:
     return names.index(manifest.plan) if manifest.plan in names else len(names)
 
 
-def _loose(results: Mapping[str, Result], *, alone: bool) -> Manifest:
-    title = "Runs" if alone else "Runs that belong to no plan"
-    return manifest_of_runs(results, plan="other-runs", title=title)
-
-
-def _metrics(plan: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([FIRST[plan], *METRICS] if plan in FIRST else METRICS))
-
-
 def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> None:
     files = [(plan, grading) for plan in plans for grading in GRADINGS]
-    progress("table files", 0, len(files))
-    for done, (plan, grading) in enumerate(files, start=1):
+    for plan, grading in _told(files, "table files", progress):
         table = plan.tables[grading]
-        plan_name = plan.manifest.plan
-        name = plan_name if grading == "class" else f"{plan_name}-{grading}"
         short = _shortened(table)
-        texts = {
-            "md": markdown_table(short),
-            "tex": latex_document(short),
-            "csv": csv_table(table),
-        }
-        for suffix, text in texts.items():
+        name = plan.manifest.plan + ("" if grading == "class" else f"-{grading}")
+        for suffix, text in (
+            ("md", markdown_table(short)),
+            ("tex", latex_document(short)),
+            ("csv", csv_table(table)),
+        ):
             write_atomically(folder / f"{name}.{suffix}", text.encode())
-        progress("table files", done, len(files))
 
 
 def _shortened(table: Comparison) -> Comparison:
@@ -182,15 +168,12 @@ def _shortened(table: Comparison) -> Comparison:
 def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[PageFigure], list[str]]:
     """Write every figure that can be drawn; those that cannot are told with the reason."""
     from undrift.reporting.figures.figure_set import all_figures
-    from undrift.reporting.figures.sheet import write_figure
-    from undrift.reporting.html.parts import PageFigure
 
     every = all_figures(records)
     left_out = [f"{figure.name}: {figure.left_out}" for figure in every if figure.left_out]
     drawable = [figure for figure in every if not figure.left_out]
     drawn = []
-    progress("figures", 0, len(drawable))
-    for done, each in enumerate(drawable, start=1):
+    for each in _told(drawable, "figures", progress):
         try:
             figure = each.draw(records)
             if figure is None:
@@ -201,15 +184,11 @@ def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[Page
             drawn.append(PageFigure(each.name, each.title, each.caption, svg))
         except InputError as error:
             left_out.append(f"{each.name}: {error}")
-        progress("figures", done, len(drawable))
     return drawn, left_out
 
 
 def _newest(records: Records) -> str | None:
     """The day, in UTC, on which the newest result was written."""
-    times = []
-    for run in records.results:
-        path = records.folder / run / "result.json"
-        if path.is_file():
-            times.append(path.stat().st_mtime)
+    paths = (records.folder / run / "result.json" for run in records.results)
+    times = [path.stat().st_mtime for path in paths if path.is_file()]
     return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%d") if times else None

@@ -94,20 +94,12 @@ def trade_off_figure(
 def _points(found: Mapping[str, Sequence[Result]], against: str) -> list[_Point]:
     points = []
     for method, runs in found.items():
-        costs = [_bytes(run) if against == "bytes" else _seconds(run) for run in runs]
+        spent = [run.cost for run in runs]
+        costs = [cost.kept_bytes if against == "bytes" else cost.total_seconds for cost in spent]
         y = spread_of(metric_value(run.metrics.by_class, HEADLINE.key) for run in runs)
         x = max(fmean(costs), _LEAST[against])
         points.append(_Point(method, x, y.mean, y.deviation, style_of(method)))
     return points
-
-
-def _bytes(run: Result) -> float:
-    return run.cost.state_bytes[-1] if run.cost.state_bytes else run.cost.state_mb * 1e6
-
-
-def _seconds(run: Result) -> float:
-    parts = run.cost.seconds
-    return parts["total"] if "total" in parts else sum(parts.values())
 
 
 def _axis(against: str, found: Mapping[str, Sequence[Result]]) -> str:

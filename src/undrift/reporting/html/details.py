@@ -81,9 +81,9 @@ def _run(result: Result) -> dict[str, Any]:
         "node": _metrics(result.metrics.by_node),
         "validation": _score(result.validation),
         "cost": [
-            duration(cost.seconds.get("total", 0.0)),
+            duration(cost.total_seconds),
             "unknown" if memory is None else size(memory * 1e6),
-            size(cost.state_mb * 1e6),
+            size(cost.kept_bytes),
         ],
         "spec": result.spec.model_dump(mode="json"),
         "command": command_of(result.spec),

@@ -99,7 +99,7 @@ def _line(place: _Place, behind: Backdrop) -> dict[str, Any]:
         "seeds": len(runs),
         "metrics": [minus(f"{value:.2f}") for value in means],
         "curve": behind.sparkline(place.curve),
-        "time": duration(fmean(run.cost.seconds.get("total", 0.0) for run in runs)),
-        "kept": size(fmean(run.cost.state_mb for run in runs) * 1e6),
+        "time": duration(fmean(run.cost.total_seconds for run in runs)),
+        "kept": size(fmean(run.cost.kept_bytes for run in runs)),
         "key": place.key,
     }

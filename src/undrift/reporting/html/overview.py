@@ -20,7 +20,7 @@ def overview(page: Page) -> dict[str, Any]:
     results = page.results.values()
     streams = dict.fromkeys(s for plan in page.plans for s in plan.first.streams)
     streams |= dict.fromkeys(sorted({result.spec.stream for result in results}))
-    spent = sum(r.cost.seconds.get("total", 0.0) for r in results)
+    spent = sum(result.cost.total_seconds for result in results)
     # searches that were done together each have the seconds of all
     spent += sum(search.seconds / (1 + len(search.shared_with)) for search in page.searches)
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,11 +13,10 @@ from undrift.evaluation.metrics import METRICS
 from undrift.formatting import duration, size
 from undrift.reporting.html.parts import PlanTable
 from undrift.reporting.html.words import family_of, metric_head, metric_tip, minus, stream_title
-from undrift.reporting.tables.compare import Grading
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry
 from undrift.reporting.tables.layout import legend
 
-__all__ = ["Cell", "Column", "Group", "Row", "Table", "table_view"]
+__all__ = ["table_view"]
 
 COSTS = {
     "seconds": ("time", "seconds of a whole run, mean over seeds"),
@@ -41,22 +41,12 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Columns under one heading: a stream, or the mean costs."""
-
-    title: str
-    stand_in: bool
-    tip: str
-    columns: Sequence[Column]
-
-
-@dataclass(frozen=True)
 class Cell:
     """What stands in a cell. `key` names its details, `value` is what it is sorted by."""
 
     kind: str
     value: float | None = None
-    text: str = ""
+    text: str = NOTHING
     deviation: str = ""
     rank: int | None = None
     mark: str = ""
@@ -65,83 +55,64 @@ class Cell:
     key: str | None = None
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row: what it is called, how it is filtered, and its cells in the order of the columns."""
+def table_view(plan: PlanTable, number: int) -> dict[str, Any]:
+    """The table of a plan; `number` is the plan's place on the page, for the cells' keys.
 
-    label: str
-    method: str
-    family: str
-    keeps_examples: bool
-    cells: Sequence[Cell]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the page: the same columns over one body per grading."""
-
-    groups: Sequence[Group]
-    bodies: Mapping[Grading, Sequence[Row]]
-    families: Sequence[str]
-    kinds: Sequence[tuple[str, Markup | str]]
-    hidden: frozenset[str]
-    notes: Mapping[Grading, Sequence[str]]
-    legends: Mapping[Grading, Sequence[tuple[str, str]]]
-
-    @property
-    def width(self) -> int:
-        """How many columns are shown at first, those before the groups among them."""
-        shown = sum(c.kind not in self.hidden for group in self.groups for c in group.columns)
-        return 3 + shown
-
-
-def table_view(plan: PlanTable, number: int) -> Table:
-    """The table of a plan; `number` is the plan's place on the page, for the cells' keys."""
+    One body per grading stands under the same `groups` of columns: a group is a stream, or the
+    mean costs. `kinds` are the columns that can be hidden, `hidden` those that are at first.
+    """
     first = plan.first
-    methods = {row: plan.method_of(row) for row in first.rows}
-    everywhere = _measured_everywhere(first)
     many = len(first.streams) > MANY_STREAMS
+    # only over streams on which every row was run are means comparable
+    shared = [s for s in first.streams if all((row, s) in first.costs for row in first.rows)]
     groups = [_stream_group(first, stream) for stream in first.streams]
-    if many and everywhere:
-        groups.append(_mean_group(len(everywhere)))
-    bodies: dict[Grading, Sequence[Row]] = {}
-    for grading, table in plan.tables.items():
-        rows = []
-        for r, row in enumerate(table.rows):
-            cells = _stream_cells(table, row, f"{number}-{r}", _troubles(plan, row))
-            if many and everywhere:
-                cells += _mean_cells(table, row, everywhere)
-            method = methods[row]
-            label = table.labels.get(row, row)
-            keeps = table.keeps_examples.get(row, False)
-            rows.append(Row(label, method, family_of(method), keeps, cells))
-        bodies[grading] = rows
-    return Table(
-        groups=groups,
-        bodies=bodies,
-        families=sorted({family_of(method) for method in methods.values()}),
-        kinds=[
-            *((metric, metric_head(metric)) for metric in first.metrics),
+    if many and shared:
+        tip = f"mean over the {len(shared)} streams that every row has"
+        columns = [Column("mean", label, what, True) for label, what in COSTS.values()]
+        groups.append({"title": "Mean cost", "stand_in": False, "tip": tip, "columns": columns})
+    rows = [(f"{number}-{r}", row, plan.method_of(row)) for r, row in enumerate(first.rows)]
+    hidden = {*first.metrics[IN_PRINT:], *(["cost"] if many else [])}
+    shown = sum(c.kind not in hidden for group in groups for c in group["columns"])
+    return {
+        "groups": groups,
+        "bodies": {
+            grading: [
+                {
+                    "label": table.labels.get(row, row),
+                    "method": method,
+                    "family": family_of(method),
+                    "keeps_examples": table.keeps_examples.get(row, False),
+                    "cells": _stream_cells(table, row, key, _troubles(plan, row))
+                    + (_mean_cells(table, row, shared) if many and shared else []),
+                }
+                for key, row, method in rows
+            ]
+            for grading, table in plan.tables.items()
+        },
+        "families": sorted({family_of(method) for _, _, method in rows}),
+        "kinds": [
+            *((key, metric_head(key)) for key in first.metrics),
             ("cost", "costs per stream"),
         ],
-        hidden=frozenset([*first.metrics[IN_PRINT:], *(["cost"] if many else [])]),
-        notes={grading: tuple(table.notes) for grading, table in plan.tables.items()},
-        legends={grading: _legend(table) for grading, table in plan.tables.items()},
-    )
+        "hidden": hidden,
+        "notes": {grading: table.notes for grading, table in plan.tables.items()},
+        # examples kept have a column, not a mark
+        "legends": {
+            grading: [(mark, what) for mark, what in legend(table) if mark in (BEATEN, NOTHING)]
+            for grading, table in plan.tables.items()
+        },
+        "width": 3 + shown,
+    }
 
 
-def _stream_group(table: Comparison, stream: str) -> Group:
+def _stream_group(table: Comparison, stream: str) -> dict[str, Any]:
     metrics = [
         Column(key, metric_head(key), metric_tip(key), METRICS[key].better == "down")
         for key in table.metrics
     ]
     costs = [Column("cost", label, tip, True) for label, tip in COSTS.values()]
-    return Group(stream_title(stream), stream in table.stand_ins, stream, [*metrics, *costs])
-
-
-def _mean_group(count: int) -> Group:
-    columns = [Column("mean", label, tip, True) for label, tip in COSTS.values()]
-    return Group("Mean cost", False, f"mean over the {count} streams that every row has", columns)
+    title, stand_in = stream_title(stream), stream in table.stand_ins
+    return {"title": title, "stand_in": stand_in, "tip": stream, "columns": [*metrics, *costs]}
 
 
 def _stream_cells(table: Comparison, row: str, key: str, troubles: Mapping[str, str]) -> list[Cell]:
@@ -198,20 +169,10 @@ def _accuracy(entry: Entry, metric: str, key: str | None) -> Cell:
 
 def _cost(kind: str, name: str, value: float | None) -> Cell:
     if value is None:
-        return Cell(kind, text=NOTHING)
+        return Cell(kind)
     if name == "seconds":
         return Cell(kind, value, duration(value))
     return Cell(kind, value, size(value * 1e6 if name == "memory_mb" else value))
-
-
-def _legend(table: Comparison) -> list[tuple[str, str]]:
-    """The marks of the table with their meaning; examples kept have a column, not a mark."""
-    return [(mark, meaning) for mark, meaning in legend(table) if mark in (BEATEN, NOTHING)]
-
-
-def _measured_everywhere(table: Comparison) -> list[str]:
-    """The streams on which every row was run: only over those are means comparable."""
-    return [s for s in table.streams if all((row, s) in table.costs for row in table.rows)]
 
 
 def _troubles(plan: PlanTable, row: str) -> dict[str, str]:

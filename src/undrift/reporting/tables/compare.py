@@ -17,7 +17,7 @@ from undrift.reporting.names import check_metric, metric_value, row_label
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry, Spread, spread_of
 from undrift.reporting.tables.notes import notes_of
 from undrift.reporting.tables.significance import holm, paired_t_test
-from undrift.streams.benchmarks import stream_info
+from undrift.streams.benchmarks import listed_stream
 
 if TYPE_CHECKING:
     from undrift.experiments.manifest import Manifest
@@ -169,23 +169,18 @@ def _published_row(row: str, result: Result) -> tuple[Table, str] | None:
 def _costs(group: Group) -> dict[str, float]:
     """Means over seeds; what no run measured is left out."""
     costs = [result.cost for _, result in group.values()]
-    seconds = [
-        cost.seconds["total"] if "total" in cost.seconds else sum(cost.seconds.values())
-        for cost in costs
-    ]
     memory = [cost.peak_memory_mb for cost in costs if cost.peak_memory_mb is not None]
-    kept = [cost.state_bytes[-1] if cost.state_bytes else 1e6 * cost.state_mb for cost in costs]
-    means = {"seconds": fmean(seconds), "kept_bytes": fmean(kept)}
+    seconds = fmean(cost.total_seconds for cost in costs)
+    means = {"seconds": seconds, "kept_bytes": fmean(cost.kept_bytes for cost in costs)}
     return means | ({"memory_mb": fmean(memory)} if memory else {})
 
 
 def _stand_in(stream: str, groups: Mapping[tuple[str, str], Group]) -> bool:
-    try:
-        named = stream_info(stream).stand_in
-    except InputError:  # a stream file
-        named = False
+    info = listed_stream(stream)
     ran = (group for (_, name), group in groups.items() if name == stream)
-    return named or any(result.stand_in for group in ran for _, result in group.values())
+    return (info is not None and info.stand_in) or any(
+        result.stand_in for group in ran for _, result in group.values()
+    )
 
 
 def _is_bound(method: str) -> bool:
