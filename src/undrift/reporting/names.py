@@ -16,17 +16,6 @@ from undrift.streams.benchmarks import listed_stream
 if TYPE_CHECKING:
     from undrift.experiments.result import Metrics
 
-__all__ = [
-    "check_metric",
-    "method_facts",
-    "metric_value",
-    "number_ranges",
-    "row_label",
-    "stream_title",
-    "symbol",
-    "value_text",
-]
-
 
 def check_metric(name: str) -> None:
     """An unknown metric is an `InputError` that prints the list."""

@@ -27,8 +27,6 @@ from undrift.typing import Progress, silent
 
 T = TypeVar("T")
 
-__all__ = ["Report", "write_report"]
-
 TITLE = "Continual learning on graphs: results"
 FIRST = {"paper-plasticity": plasticity.METRIC.key}
 """Plans whose question is not the average: their metric comes first."""

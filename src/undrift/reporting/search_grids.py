@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from undrift.experiments.search_record import Search
     from undrift.experiments.spec import RunSpec
 
-__all__ = ["CHOSEN_BY", "SearchGrid", "search_grids"]
-
 CHOSEN_BY = METRICS["a_avg"]
 """What a search makes best on validation nodes, by class."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["curves_figure", "figures"]
-
 _LEAST = 42.0  # the least height of a panel, in mm
 _LINE = sheet.mm(sheet.SMALL * 1.12)  # the height of a line of small text
 _LEADER = 5.5  # from the end of the axes to a name, in mm

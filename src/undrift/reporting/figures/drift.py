@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["DriftPanel", "Embedding", "drift_figure", "figures", "load_embedding"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 METHODS_SHOWN = ("efc", "dpcr", "adr")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.experiments.store import Records
 
-__all__ = ["HEADLINE", "Figure", "Groups", "Shown", "ready"]
-
 HEADLINE: Metric = METRICS["a_avg"]
 """The metric that a figure shows where it shows one."""
 

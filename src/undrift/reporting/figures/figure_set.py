@@ -14,8 +14,6 @@ from undrift.reporting.figures.sheet import COLUMN
 if TYPE_CHECKING:
     from undrift.experiments.store import Records
 
-__all__ = ["FIGURES", "all_figures"]
-
 FIGURES = Door(
     "figure",
     "undrift.figures",

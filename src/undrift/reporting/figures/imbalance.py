@@ -14,8 +14,6 @@ from undrift.reporting.figures.style import drawn_title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["figures", "imbalance_figure"]
-
 _HEIGHT = 26.0
 _WIDE = 10.0  # a range of rho over which bars need a log scale
 _COLOUR = "#0072B2"

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Box", "label_places"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _TURNS = 16

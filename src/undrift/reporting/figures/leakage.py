@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from undrift.evaluation.protocols import Protocol
     from undrift.experiments.leakage_study import LeakageStudy
 
-__all__ = ["leakage_figure"]
-
 METRIC = METRICS["a_f"]
 
 # Okabe and Ito's vermilion and blue: told apart with any colour vision

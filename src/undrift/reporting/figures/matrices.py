@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["figures", "matrices_figure"]
-
 METHODS_SHOWN = ("acil", "ds-al", "adr")
 """The methods of the paper's figure."""
 

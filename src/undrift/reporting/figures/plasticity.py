@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["METHODS_SHOWN", "figures", "plasticity_figure"]
-
 METHODS_SHOWN = ("adr", "acil", "ds-al", "bare")
 """The methods of the paper's figure."""
 

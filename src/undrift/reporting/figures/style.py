@@ -12,9 +12,6 @@ from undrift.reporting.names import method_facts, stream_title
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
 
-__all__ = ["display", "drawn_title", "ink", "safe_name", "seeds_of", "style_of", "title_of"]
-
-
 BOLD = ("adr",)
 """What the eye looks for first."""
 

@@ -17,8 +17,6 @@ from undrift.reporting.search_grids import CHOSEN_BY, SearchGrid, search_grids
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["figures", "surface_figure"]
-
 _GREEK = {"alpha": r"$\alpha$", "gamma": r"$\gamma$", "beta": r"$\beta$", "lambda": r"$\lambda$"}
 _CELL, _RIGHT = 5.4, 1.5  # in mm
 _FRAME = "#D55E00"

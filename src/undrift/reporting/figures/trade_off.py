@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-__all__ = ["figures", "trade_off_figure"]
-
 _HEIGHT, _RIGHT, _KEY = 44.0, 2.5, 5.0  # in mm
 _STEPS = "#B0B0B0"
 _MARK = 1.0  # half the width of a mark, in mm

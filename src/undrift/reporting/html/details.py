@@ -17,8 +17,6 @@ from undrift.reporting.html.words import setting_text, stream_title
 from undrift.reporting.names import metric_value
 from undrift.reporting.search_grids import CHOSEN_BY
 
-__all__ = ["details_data"]
-
 
 def details_data(
     plans: Sequence[PlanTable], results: Mapping[str, Result], searches: Sequence[Search]

@@ -19,8 +19,6 @@ from undrift.reporting.html.sparkline import Backdrop, mean_curve
 from undrift.reporting.html.words import minus, stream_title
 from undrift.reporting.names import method_facts, metric_value
 
-__all__ = ["method_sections"]
-
 
 @dataclass(frozen=True)
 class _Place:

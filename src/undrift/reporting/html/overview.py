@@ -12,8 +12,6 @@ from undrift.reporting.html.parts import Page, PlanTable
 from undrift.reporting.html.words import stream_title
 from undrift.reporting.names import number_ranges
 
-__all__ = ["overview"]
-
 
 def overview(page: Page) -> dict[str, Any]:
     """The head of the page: what it is made of, counted."""

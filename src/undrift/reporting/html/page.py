@@ -23,8 +23,6 @@ from undrift.reporting.html.table import table_view
 from undrift.reporting.html.words import metric_head, metric_tip
 from undrift.reporting.search_grids import CHOSEN_BY
 
-__all__ = ["render"]
-
 TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
 
 

@@ -11,8 +11,6 @@ from undrift.experiments.search_record import Search
 from undrift.reporting.tables.compare import Grading
 from undrift.reporting.tables.comparison import Comparison
 
-__all__ = ["Page", "PageFigure", "PlanTable"]
-
 
 @dataclass(frozen=True)
 class PlanTable:

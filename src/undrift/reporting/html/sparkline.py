@@ -9,8 +9,6 @@ from statistics import fmean
 
 from markupsafe import Markup
 
-__all__ = ["Backdrop", "mean_curve"]
-
 WIDTH, HEIGHT, EDGE = 168, 44, 3
 
 

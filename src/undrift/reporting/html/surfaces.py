@@ -11,8 +11,6 @@ from undrift.reporting.html.words import stream_title
 from undrift.reporting.names import method_facts, value_text
 from undrift.reporting.search_grids import SearchGrid, search_grids
 
-__all__ = ["surfaces"]
-
 
 def surfaces(searches: Sequence[Search], stand_ins: Collection[str] = ()) -> list[dict[str, Any]]:
     """One table for each method, stream and grid: the mean over seeds of every setting.

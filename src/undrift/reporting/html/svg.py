@@ -9,8 +9,6 @@ from markupsafe import Markup, escape
 
 from undrift.errors import InputError
 
-__all__ = ["inline_svg"]
-
 _LEFT_OUT = frozenset({"script", "style", "metadata", "foreignObject", "a", "title", "desc"})
 _REFERENCE = re.compile(r"url\(\s*#([^)\s]+)\s*\)")
 _DECIMALS = re.compile(r"-?\d+\.\d{4,}")

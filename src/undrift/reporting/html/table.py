@@ -17,8 +17,6 @@ from undrift.reporting.names import method_facts
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry
 from undrift.reporting.tables.layout import legend
 
-__all__ = ["table_view"]
-
 COSTS = {
     "seconds": ("time", "seconds of a whole run, mean over seeds"),
     "memory_mb": ("memory", "peak memory of a run, mean over seeds"),

@@ -10,8 +10,6 @@ from markupsafe import Markup
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting import names
 
-__all__ = ["metric_head", "metric_tip", "minus", "setting_text", "stream_title"]
-
 
 def metric_head(key: str) -> Markup | str:
     """The symbol of a metric.

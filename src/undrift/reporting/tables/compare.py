@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from undrift.experiments.manifest import Manifest
     from undrift.experiments.result import Result
 
-__all__ = ["Grading", "compare"]
-
 Grading = Literal["class", "node"]
 Group = dict[int, tuple[str, "Result"]]
 """The finished runs of a cell: by seed, the id of the run and its result."""

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-__all__ = ["IN_PRINT", "LEVEL", "Comparison", "Entry", "Spread", "spread_of"]
-
 IN_PRINT = 2
 """How many metrics stand in print, and are shown at first on the page; files have all."""
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from undrift.reporting.tables.comparison import Comparison
 from undrift.reporting.tables.layout import Grid, Markup, accuracy_grids, cost_grids, legend
 
-__all__ = ["escape_latex", "latex_document", "latex_table"]
-
 _DASH = "--"
 _MARKS = {"*": r"$^{\ast}$", "†": r"$^{\dagger}$", "–": _DASH}
 _ESCAPES = {

@@ -9,8 +9,6 @@ from undrift.formatting import size
 from undrift.reporting.names import stream_title, symbol
 from undrift.reporting.tables.comparison import LEVEL, Comparison, Entry
 
-__all__ = ["COSTS", "Grid", "Markup", "accuracy_grids", "cost_grids", "cost_text", "legend"]
-
 COSTS = {"seconds": "seconds", "memory_mb": "memory, MB", "kept_bytes": "kept"}
 PAPER = "paper"
 

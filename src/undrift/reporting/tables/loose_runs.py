@@ -14,8 +14,6 @@ from undrift.streams.benchmarks import STREAMS
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
 
-__all__ = ["manifest_of_runs"]
-
 # a setting that makes another method of it is named even where all runs share it
 _NAMING = ("merge", "protocol")
 _DEFAULTS = {"protocol": "global", "device": "cpu"}

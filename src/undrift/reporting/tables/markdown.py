@@ -7,8 +7,6 @@ import re
 from undrift.reporting.tables.comparison import Comparison
 from undrift.reporting.tables.layout import PAPER, Grid, Markup, accuracy_grids, cost_grids, legend
 
-__all__ = ["escape_markdown", "markdown_table"]
-
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
 
 

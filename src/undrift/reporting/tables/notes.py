@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.reporting.tables.comparison import Comparison
 
-__all__ = ["notes_of"]
-
 _FAILURES = 8  # told one by one; more are counted
 
 

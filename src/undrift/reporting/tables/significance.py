@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TypeVar
 
-__all__ = ["holm", "paired_t_test"]
-
 Key = TypeVar("Key")
 
 # differences of accuracies in percent that are closer than this differ by rounding alone

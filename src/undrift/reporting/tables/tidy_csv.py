@@ -8,8 +8,6 @@ from typing import Any
 
 from undrift.reporting.tables.comparison import Comparison, Entry, Spread
 
-__all__ = ["csv_table"]
-
 
 def csv_table(table: Comparison) -> str:
     """The table with a header line; numbers in full, seeds and run ids apart by blanks.

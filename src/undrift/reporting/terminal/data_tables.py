@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from undrift.datasets import Dataset
     from undrift.datasets.fetch import CheckedFile
 
-__all__ = ["data_table", "files_table"]
-
 _COUNTS = ("nodes", "edges")
 
 

@@ -11,8 +11,6 @@ from rich.text import Text
 
 from undrift.reporting.terminal.run_tables import plain_table
 
-__all__ = ["fitting", "query_table", "shown"]
-
 _LONGEST = 36  # of a cell: hyperparameters and hashes can be longer
 _GAP = 2
 

@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from undrift.learners.registry import Method
     from undrift.streams.benchmarks import StreamInfo
 
-__all__ = [
-    "cost_table",
-    "matrix_table",
-    "methods_table",
-    "metrics_table",
-    "plain_table",
-    "streams_table",
-]
-
 
 def matrix_table(
     matrix: AccuracyMatrix,

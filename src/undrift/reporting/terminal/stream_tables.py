@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
     from undrift.streams.summary import TaskSummary
 
-__all__ = ["class_ranges", "stream_header", "tasks_table"]
-
 _COUNTS = ("nodes", "train", "val", "test", "edges kept", "dropped")
 
 
