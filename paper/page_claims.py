@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from paper.markdown_text import grid
 from paper.page_tables import DASH
 from undrift.reporting.names import stream_title
-from undrift.reporting.tables.markdown import escape_markdown
+from undrift.reporting.tables.formats import escape_markdown
 
 if TYPE_CHECKING:
     from paper.claims import Claim

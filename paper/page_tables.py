@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from paper.markdown_text import grid
 from undrift.learners.registry import METHODS
 from undrift.reporting.names import row_label, stream_title, symbol
+from undrift.reporting.tables.formats import escape_markdown
 from undrift.reporting.tables.layout import COSTS, cost_text
-from undrift.reporting.tables.markdown import escape_markdown
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result

@@ -17,8 +17,8 @@ from undrift.learners.registry import METHODS
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
+from undrift.reporting.html.overview import Page, PageFigure, PlanTable
 from undrift.reporting.html.page import render
-from undrift.reporting.html.parts import Page, PageFigure, PlanTable
 from undrift.reporting.tables.compare import compare
 
 # without a slash, which would make it the path of a stream file

@@ -15,8 +15,7 @@ import pytest
 from undrift.experiments.manifest import load_manifest, manifest_path
 from undrift.experiments.store import load_records
 from undrift.reporting.tables.compare import compare
-from undrift.reporting.tables.markdown import markdown_table
-from undrift.reporting.tables.tidy_csv import csv_table
+from undrift.reporting.tables.formats import csv_table, markdown_table
 
 KILLS = int(os.environ.get("UNDRIFT_KILLS", "2"))
 

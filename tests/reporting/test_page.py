@@ -14,8 +14,8 @@ from undrift.experiments.result import Graded, Metrics, Result
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
+from undrift.reporting.html.overview import Page, PageFigure, PlanTable
 from undrift.reporting.html.page import render
-from undrift.reporting.html.parts import Page, PageFigure, PlanTable
 from undrift.reporting.tables.compare import compare
 
 EVIL = '<script>alert("x")</script>&\'"</script><!--'

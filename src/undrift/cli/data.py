@@ -24,7 +24,7 @@ def list_datasets() -> None:
     from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.folder import VARIABLE, data_folder
-    from undrift.reporting.terminal.data_tables import data_table
+    from undrift.reporting.terminal import data_table
 
     folder = data_folder()
     console = output()
@@ -84,7 +84,7 @@ def check(
     from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.fetch import check_dataset
-    from undrift.reporting.terminal.data_tables import files_table
+    from undrift.reporting.terminal import files_table
 
     files = check_dataset(name)
     dataset = DATASETS[name]

@@ -122,7 +122,7 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
 
 def _show(console: Console, study: LeakageStudy) -> None:
     from undrift.datasets.stand_ins import marked
-    from undrift.reporting.terminal.run_tables import plain_table
+    from undrift.reporting.terminal import plain_table
 
     stream = marked(study.stream, study.stand_in)
     console.print(f"\n{study.method} on {stream}, seed {study.seed}\n")

@@ -137,7 +137,7 @@ def _show(
 ) -> None:
     from undrift.cli.console import output
     from undrift.datasets.stand_ins import marked
-    from undrift.reporting.terminal.query_table import fitting, query_table, shown
+    from undrift.reporting.terminal import fitting, query_table, shown
 
     console = output()
     cells = [[shown(n, v) for n, v in zip(names, row, strict=True)] for row in rows]

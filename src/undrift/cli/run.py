@@ -126,7 +126,7 @@ def set_threads(threads: int | None) -> None:
 
 def _show(console: Console, result: Result, path: Path) -> None:
     from undrift.datasets.stand_ins import marked
-    from undrift.reporting.terminal.run_tables import cost_table, matrix_table, metrics_table
+    from undrift.reporting.terminal import cost_table, matrix_table, metrics_table
 
     spec = result.spec
     stream = marked(spec.stream, result.stand_in)

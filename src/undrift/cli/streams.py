@@ -27,13 +27,13 @@ def streams(
 
     console = output()
     if show is None:
-        from undrift.reporting.terminal.run_tables import streams_table
+        from undrift.reporting.terminal import streams_table
         from undrift.streams.benchmarks import STREAMS
 
         console.print(streams_table(STREAMS.values()))
         return
     from undrift.cli.console import progress_console
-    from undrift.reporting.terminal.stream_tables import stream_header, tasks_table
+    from undrift.reporting.terminal import stream_header, tasks_table
 
     with progress_console().status(f"loading {show}"):
         stream, published_edges = _load(show, seed)

@@ -66,6 +66,15 @@ def stream_title(stream: str, *, stand_in: bool = False) -> str:
     return f"{title} (stand-in)" if stand_in and "stand-in" not in title.lower() else title
 
 
+def short_title(stream: str) -> str:
+    """The title of a stream without the word stand-in, where a badge says it.
+
+    >>> short_title("reddit-cl-stand-in@0.01")
+    'Reddit-CL@0.01'
+    """
+    return stream_title(stream).replace(" stand-in", "")
+
+
 def row_label(row: str, method: str) -> str:
     """How a table names a row: a method's display name, with what the row changes about it.
 

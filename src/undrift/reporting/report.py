@@ -15,13 +15,11 @@ from undrift.experiments.plans import PLANS
 from undrift.experiments.store import Records
 from undrift.reporting.figures import plasticity
 from undrift.reporting.figures.sheet import write_figure
-from undrift.reporting.html.parts import Page, PageFigure, PlanTable
+from undrift.reporting.html.overview import Page, PageFigure, PlanTable
 from undrift.reporting.tables.compare import Grading, compare
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison
-from undrift.reporting.tables.latex import latex_document
+from undrift.reporting.tables.formats import csv_table, latex_document, markdown_table
 from undrift.reporting.tables.loose_runs import manifest_of_runs
-from undrift.reporting.tables.markdown import markdown_table
-from undrift.reporting.tables.tidy_csv import csv_table
 from undrift.storage.files import make_folder, write_atomically
 from undrift.typing import Progress, silent
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.reporting.tables.comparison import Comparison, Entry, Spread
-from undrift.reporting.tables.latex import escape_latex, latex_document, latex_table
+from undrift.reporting.tables.formats import escape_latex, latex_document, latex_table
 
 STREAMS = ["cs-cl", "arxiv-cl", "dblp-cl", "photo-cl", "coraml-cl", "citeseer-cl", "physics-cl"]
 NASTY = [

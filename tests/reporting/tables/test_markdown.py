@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.reporting.tables.comparison import Comparison, Entry, Spread
-from undrift.reporting.tables.markdown import escape_markdown, markdown_table
+from undrift.reporting.tables.formats import escape_markdown, markdown_table
 
 PAPER: dict[str, Any] = {"published": Spread(90.71, 0.22), "difference": -0.71}
 

@@ -4,7 +4,7 @@ import csv
 import io
 
 from undrift.reporting.tables.comparison import Comparison, Entry, Spread
-from undrift.reporting.tables.tidy_csv import csv_table
+from undrift.reporting.tables.formats import csv_table
 
 BEST = Entry(
     ours=Spread(91.123456789, 0.5),

@@ -10,7 +10,7 @@ from rich.table import Table
 from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.fetch import CheckedFile
-from undrift.reporting.terminal.data_tables import data_table, files_table
+from undrift.reporting.terminal import data_table, files_table
 
 
 def shown(table: Table) -> list[str]:

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from undrift.reporting.terminal.query_table import fitting, query_table, shown
+from undrift.reporting.terminal import fitting, query_table, shown
 
 
 @pytest.mark.parametrize(

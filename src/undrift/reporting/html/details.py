@@ -12,9 +12,8 @@ from undrift.experiments.search_record import Search
 from undrift.experiments.spec import command_of
 from undrift.experiments.standing import finished_rows
 from undrift.formatting import duration, size
-from undrift.reporting.html.parts import PlanTable
-from undrift.reporting.html.words import setting_text, stream_title
-from undrift.reporting.names import metric_value
+from undrift.reporting.html.overview import PlanTable
+from undrift.reporting.names import metric_value, short_title, value_text
 from undrift.reporting.search_grids import CHOSEN_BY
 
 
@@ -58,7 +57,7 @@ def _cells(
             chosen = dict.fromkeys(cell.search for cell in planned if cell.search in searches)
             failed = [[cell.seed, cell.failed] for cell in planned if cell.failed is not None]
             cells[f"{number}-{r}-{s}"] = {
-                "title": f"{table.labels.get(row, row)} on {stream_title(stream)}{stand_in}",
+                "title": f"{table.labels.get(row, row)} on {short_title(stream)}{stand_in}",
                 "plan": table.title,
                 "runs": runs,
                 "failed": failed,
@@ -93,25 +92,20 @@ def _metrics(metrics: Metrics) -> list[float | None]:
     return [round(value, 2) if isfinite(value) else None for value in values]
 
 
-def _score(validation: Graded[Metrics] | None) -> float | None:
-    return (
-        None if validation is None else round(metric_value(validation.by_class, CHOSEN_BY.key), 2)
-    )
+def _score(graded: Graded[Metrics] | None) -> float | None:
+    return None if graded is None else round(metric_value(graded.by_class, CHOSEN_BY.key), 2)
+
+
+def _setting(params: Mapping[str, Any]) -> str:
+    parts = [f"{name} {value_text(value)}" for name, value in params.items()]
+    return ", ".join(parts) or "defaults"
 
 
 def _search(search: Search) -> dict[str, Any]:
-    trials = [
-        [
-            setting_text(trial.params),
-            _score(trial.validation),
-            trial.failed,
-        ]
-        for trial in search.trials
-    ]
     return {
         "seed": search.spec.base.seed,
-        "trials": trials,
-        "chosen": setting_text(search.chosen),
+        "trials": [[_setting(t.params), _score(t.validation), t.failed] for t in search.trials],
+        "chosen": _setting(search.chosen),
         "seconds": duration(search.seconds),
         "shared": list(search.shared_with),
     }

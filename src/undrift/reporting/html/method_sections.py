@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -14,10 +15,51 @@ from undrift.experiments.result import Result
 from undrift.experiments.standing import finished_rows, in_order
 from undrift.formatting import duration, size
 from undrift.learners.registry import DOOR, METHODS
-from undrift.reporting.html.parts import PlanTable
-from undrift.reporting.html.sparkline import Backdrop, mean_curve
-from undrift.reporting.html.words import minus, stream_title
-from undrift.reporting.names import method_facts, metric_value
+from undrift.reporting.html.overview import PlanTable
+from undrift.reporting.html.table import minus
+from undrift.reporting.names import method_facts, metric_value, short_title
+
+WIDTH, HEIGHT, EDGE = 168, 44, 3  # of a curve the size of a word
+
+
+@dataclass(frozen=True)
+class Backdrop:
+    """The faint curves of every row on a stream: drawn once, to one scale, behind each line."""
+
+    name: str
+    curves: Sequence[tuple[float, ...]]
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest value."""
+        values = [value for curve in self.curves for value in curve]
+        return min(values), max(values)
+
+    def drawn(self) -> Markup:
+        """The curves as a group with an id."""
+        paths = [Markup('<path d="{}"/>').format(self._path(c)) for c in dict.fromkeys(self.curves)]
+        return Markup('<g id="{}" class="others">{}</g>').format(self.name, Markup("").join(paths))
+
+    def sparkline(self, curve: Sequence[float]) -> Markup:
+        """A_t in percent from the first task to the last, before all others."""
+        label = f"A_t from {curve[0]:.1f} to {curve[-1]:.1f} percent over {len(curve)} tasks"
+        x, y = self._point(len(curve) - 1, curve[-1], len(curve))
+        return Markup(
+            '<svg class="spark" viewBox="0 0 {w} {h}" role="img" aria-label="{label}">'
+            '<title>{label}</title><use href="#{name}"/><path class="own" d="{path}"/>'
+            '<circle cx="{x}" cy="{y}" r="2.4"/></svg>'
+        ).format(w=WIDTH, h=HEIGHT, label=label, name=self.name, path=self._path(curve), x=x, y=y)
+
+    def _path(self, curve: Sequence[float]) -> str:
+        points = (self._point(t, value, len(curve)) for t, value in enumerate(curve))
+        return "M" + "L".join(f"{x} {y}" for x, y in points)
+
+    def _point(self, t: int, value: float, steps: int) -> tuple[str, str]:
+        low, high = self.scale
+        height = (value - low) / (high - low) if high > low else 0.5
+        x = EDGE + (WIDTH - 2 * EDGE) * t / max(steps - 1, 1)
+        y = EDGE + (HEIGHT - 2 * EDGE) * (1 - height)
+        return f"{x:.4g}", f"{y:.4g}"
 
 
 @dataclass(frozen=True)
@@ -32,8 +74,9 @@ class _Place:
 
     @property
     def curve(self) -> tuple[float, ...]:
-        """A_t, the mean over seeds."""
-        return mean_curve([run.by_class.a_t for run in self.runs])
+        """A_t, the mean over seeds, as far as all of them go."""
+        curves = (run.by_class.a_t for run in self.runs)
+        return tuple(fmean(column) for column in zip(*curves, strict=False))
 
 
 def method_sections(plans: Sequence[PlanTable], results: Mapping[str, Result]) -> dict[str, Any]:
@@ -90,7 +133,7 @@ def _line(place: _Place, behind: Backdrop) -> dict[str, Any]:
     table, runs = place.plan.first, place.runs
     means = [fmean(metric_value(run.metrics.by_class, name) for run in runs) for name in METRICS]
     return {
-        "stream": stream_title(place.stream),
+        "stream": short_title(place.stream),
         "stand_in": place.stream in table.stand_ins,
         "row": table.labels.get(place.row, place.row),
         "plan": table.title,

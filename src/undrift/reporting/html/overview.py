@@ -1,16 +1,66 @@
-"""What was run: plans, streams, seeds, versions; and what was not."""
+"""What a page is made of, and its head: plans, streams, seeds, versions, counted."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from undrift.experiments.manifest import Manifest
 from undrift.experiments.result import Result
+from undrift.experiments.search_record import Search
 from undrift.formatting import duration
-from undrift.reporting.html.parts import Page, PlanTable
-from undrift.reporting.html.words import stream_title
-from undrift.reporting.names import number_ranges
+from undrift.reporting.names import number_ranges, short_title
+from undrift.reporting.tables.compare import Grading
+from undrift.reporting.tables.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """One plan of the page: what it asked for, and its tables, of the same rows and streams."""
+
+    manifest: Manifest
+    tables: Mapping[Grading, Comparison]
+
+    @property
+    def first(self) -> Comparison:
+        """The table that is shown first."""
+        return next(iter(self.tables.values()))
+
+    def method_of(self, row: str) -> str:
+        """The method behind a row."""
+        return self.manifest.row_methods.get(row, row)
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure as the text of an SVG file; `name` is that of its file, without the suffix."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything the report shows. `newest` is the day of the newest result, as yyyy-mm-dd."""
+
+    title: str
+    plans: Sequence[PlanTable]
+    results: Mapping[str, Result]
+    figures: Sequence[PageFigure] = ()
+    searches: Sequence[Search] = ()
+    damaged: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    newest: str | None = None
+
+    @property
+    def stand_ins(self) -> frozenset[str]:
+        """The streams whose data only imitates a benchmark."""
+        ran = (result.spec.stream for result in self.results.values() if result.stand_in)
+        return frozenset(ran).union(*(plan.first.stand_ins for plan in self.plans))
 
 
 def overview(page: Page) -> dict[str, Any]:
@@ -18,6 +68,13 @@ def overview(page: Page) -> dict[str, Any]:
     results = page.results.values()
     streams = dict.fromkeys(s for plan in page.plans for s in plan.first.streams)
     streams |= dict.fromkeys(sorted({result.spec.stream for result in results}))
+    versions: dict[str, Counter[str]] = defaultdict(Counter)
+    machines: Counter[str] = Counter()
+    for result in results:
+        for package, version in result.versions.items():
+            versions[package][version] += 1
+        many = result.cost.threads
+        machines[f"{result.spec.device}, {many} thread{'s' if many != 1 else ''}"] += 1
     spent = sum(result.cost.total_seconds for result in results)
     # searches that were done together each have the seconds of all
     spent += sum(search.seconds / (1 + len(search.shared_with)) for search in page.searches)
@@ -28,15 +85,14 @@ def overview(page: Page) -> dict[str, Any]:
         "streams": _named(streams, page.stand_ins),
         "time": duration(spent),
         "newest": page.newest,
-        "versions": _versions(page.results),
-        "machines": _machines(page.results),
+        "versions": [f"{package} {_counted(found, ', ')}" for package, found in versions.items()],
+        "machines": _counted(machines, "; "),
         "plans": [_facts(plan) for plan in page.plans],
     }
 
 
 def _named(streams: Iterable[str], stand_ins: Collection[str]) -> list[tuple[str, bool]]:
-    """Streams by their titles, and whether their data only imitates the benchmark."""
-    return [(stream_title(name), name in stand_ins) for name in streams]
+    return [(short_title(name), name in stand_ins) for name in streams]
 
 
 def _facts(plan: PlanTable) -> dict[str, Any]:
@@ -53,27 +109,11 @@ def _facts(plan: PlanTable) -> dict[str, Any]:
         "done": len(done),
         "failed": sum(cell.failed is not None for cell in manifest.cells),
         "missing": sum(c.failed is None and c.run not in done for c in manifest.cells),
-        "skipped": [(stream_title(each.stream), each.why) for each in manifest.skipped],
+        "skipped": [(short_title(each.stream), each.why) for each in manifest.skipped],
     }
 
 
-def _versions(results: Mapping[str, Result]) -> list[str]:
-    """Every version of every package, with how many runs had it where they differ."""
-    counts: dict[str, Counter[str]] = {}
-    for result in results.values():
-        for package, version in result.versions.items():
-            counts.setdefault(package, Counter())[version] += 1
-    return [f"{package} {_counted(found, ', ')}" for package, found in counts.items()]
-
-
-def _machines(results: Mapping[str, Result]) -> str:
-    kinds: Counter[str] = Counter()
-    for result in results.values():
-        many = result.cost.threads
-        kinds[f"{result.spec.device}, {many} thread{'s' if many != 1 else ''}"] += 1
-    return _counted(kinds, "; ")
-
-
 def _counted(found: Counter[str], between: str) -> str:
+    """Every name, with how many runs had it where they differ."""
     each = (f"{name} ({n} runs)" if len(found) > 1 else name for name, n in sorted(found.items()))
     return between.join(each)

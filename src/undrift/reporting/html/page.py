@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -15,23 +14,18 @@ from markupsafe import Markup
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.html.details import details_data
 from undrift.reporting.html.method_sections import method_sections
-from undrift.reporting.html.overview import overview
-from undrift.reporting.html.parts import Page, PageFigure
-from undrift.reporting.html.surfaces import surfaces
+from undrift.reporting.html.overview import Page, overview
 from undrift.reporting.html.svg import inline_svg
-from undrift.reporting.html.table import table_view
-from undrift.reporting.html.words import metric_head, metric_tip
-from undrift.reporting.search_grids import CHOSEN_BY
+from undrift.reporting.html.table import metric_head, metric_tip, table_view
+from undrift.reporting.search_grids import CHOSEN_BY, surfaces
 
 TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
 
 
 def render(page: Page) -> str:
-    """The HTML of a report: style, script, figures and data are all inside.
+    """The HTML of a report with everything inside; the same page gives the same bytes.
 
-    Names from the results are escaped wherever they stand, and the page forbids itself any
-    request and any script but its own, so a stream called `<script>` stays a name. The same
-    page gives the same text, byte for byte.
+    Names are escaped, and the page forbids itself any request and any script but its own.
     """
     environment = Environment(
         loader=FunctionLoader(_asset),
@@ -48,7 +42,10 @@ def render(page: Page) -> str:
         script=Markup(script),  # noqa: S704
         about=overview(page),
         plans=[(plan, table_view(plan, i)) for i, plan in enumerate(page.plans)],
-        figures=_figures(page.figures),
+        figures=[
+            (figure, inline_svg(figure.svg, prefix=f"f{i}-", label=figure.title))
+            for i, figure in enumerate(page.figures)
+        ],
         methods=method_sections(page.plans, page.results),
         surfaces=surfaces(page.searches, page.stand_ins),
         damaged=page.damaged,
@@ -61,13 +58,6 @@ def render(page: Page) -> str:
 
 def _asset(name: str) -> str:
     return files("undrift.reporting.html").joinpath(name).read_text(encoding="utf-8")
-
-
-def _figures(figures: Sequence[PageFigure]) -> list[tuple[PageFigure, Markup]]:
-    return [
-        (figure, inline_svg(figure.svg, prefix=f"f{i}-", label=figure.title))
-        for i, figure in enumerate(figures)
-    ]
 
 
 def _policy(script: str) -> str:

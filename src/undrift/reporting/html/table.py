@@ -11,9 +11,8 @@ from markupsafe import Markup
 
 from undrift.evaluation.metrics import METRICS
 from undrift.formatting import duration, size
-from undrift.reporting.html.parts import PlanTable
-from undrift.reporting.html.words import metric_head, metric_tip, minus, stream_title
-from undrift.reporting.names import method_facts
+from undrift.reporting.html.overview import PlanTable
+from undrift.reporting.names import method_facts, short_title, symbol
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry
 from undrift.reporting.tables.layout import legend
 
@@ -52,6 +51,22 @@ class Cell:
     paper: str = ""
     tip: str = ""
     key: str | None = None
+
+
+def metric_head(key: str) -> Markup | str:
+    """The symbol of a metric, for a head or a legend."""
+    return symbol(key, Markup("%s<sub>%s</sub>"))
+
+
+def metric_tip(key: str) -> str:
+    """What a metric is, in a few words."""
+    metric = METRICS[key]
+    return f"{metric.title}; {'high' if metric.better == 'up' else 'low'} is good"
+
+
+def minus(text: str) -> str:
+    """A number with a real minus sign."""
+    return text.replace("-", "−")
 
 
 def table_view(plan: PlanTable, number: int) -> dict[str, Any]:
@@ -110,7 +125,7 @@ def _stream_group(table: Comparison, stream: str) -> dict[str, Any]:
         for key in table.metrics
     ]
     costs = [Column("cost", label, tip, True) for label, tip in COSTS.values()]
-    title, stand_in = stream_title(stream), stream in table.stand_ins
+    title, stand_in = short_title(stream), stream in table.stand_ins
     return {"title": title, "stand_in": stand_in, "tip": stream, "columns": [*metrics, *costs]}
 
 

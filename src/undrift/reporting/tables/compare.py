@@ -36,15 +36,11 @@ def compare(
     metrics: Sequence[str] = tuple(METRICS)[:IN_PRINT],
     grading: Grading = "class",
 ) -> Comparison:
-    """The table of a plan: every cell over its finished seeds.
+    """The table of a plan, every cell over its finished seeds; `results` go by the id of a run.
 
-    `results` maps the id of a run to its result, and may hold more than the plan asks for. Mean
-    and sample deviation are over the seeds that finished; the best and the second are of a
-    column, without the bounds Joint and Bare, and with the rows that keep examples. The best is
-    tested against each other row by a paired t-test over the seeds they share, two-sided,
-    Holm-corrected over the rows of the column (see `significance`). The paper's number stands
-    beside ours where the setting is the paper's: accuracy by class, global testing, the real
-    data, a row of its tables. Cells without a finished run have no entry, and a note.
+    Ranks are of a column, without the bounds. The best is tested against each other row over
+    the seeds they share (see `significance`). The paper's number stands beside ours where the
+    setting is the paper's: by class, global testing, the real data, a row of its tables.
     """
     for metric in metrics:
         check_metric(metric)
@@ -64,10 +60,9 @@ def compare(
         for metric in metrics:
             column = _column(mine, metric, grading, bounds)
             for row, entry in column.items():
-                paper = None
-                if grading == "class" and stream not in stand_ins:
-                    paper = _paper(row, stream, metric, mine[row])
-                entries[row, stream, metric] = _beside(entry, paper)
+                real = grading == "class" and stream not in stand_ins
+                beside = _beside_paper(entry, row, stream, metric, mine[row]) if real else entry
+                entries[row, stream, metric] = beside
     table = Comparison(
         title=manifest.title,
         rows=list(manifest.rows),
@@ -141,17 +136,15 @@ def _score(result: Result, metric: str, grading: Grading) -> float:
     return metric_value(graded, metric)
 
 
-def _beside(entry: Entry, paper: Spread | None) -> Entry:
-    difference = None if paper is None else entry.ours.mean - paper.mean
-    return replace(entry, published=paper, difference=difference)
-
-
-def _paper(row: str, stream: str, metric: str, group: Group) -> Spread | None:
-    """The paper's number for what these runs did, where it did the same."""
+def _beside_paper(entry: Entry, row: str, stream: str, metric: str, group: Group) -> Entry:
+    """The entry with the paper's number for what these runs did, where it did the same."""
     places = {_published_row(row, result) for _, result in group.values()}
     place = places.pop() if len(places) == 1 else None
     number = None if place is None else published(*place, stream, metric)
-    return None if number is None else Spread(number.mean, number.deviation)
+    if number is None:
+        return entry
+    paper = Spread(number.mean, number.deviation)
+    return replace(entry, published=paper, difference=entry.ours.mean - paper.mean)
 
 
 def _published_row(row: str, result: Result) -> tuple[Table, str] | None:

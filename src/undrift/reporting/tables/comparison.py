@@ -33,13 +33,11 @@ def spread_of(values: Iterable[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell: a row on a stream under one metric, in percent.
+    """One cell: a row on a stream under one metric, in percent. `seeds` and `runs` go together.
 
-    `rank` is 1 for the best of its column, 2 for the second, and so on; rows that print the same
-    number share a rank, and bounds such as Joint have None. `published` is the paper's number
-    and `difference` ours minus it, None where there is none. `significance` is the p-value of
-    the stated paired test of the best row against this one, None for the best itself, for
-    bounds, and where it cannot be computed. `seeds` and `runs` go together.
+    `rank` is 1 for the best of its column, shared by rows that print the same number, None for
+    bounds. `published` is the paper's number and `difference` ours minus it. `significance` is
+    the p-value of the best row against this one, None for the best and where there is none.
     """
 
     ours: Spread
@@ -58,14 +56,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table: `entries[row, stream, metric]`, and what each row costs per stream.
+    """A table: `entries[row, stream, metric]` of finished runs, and what each row costs.
 
-    `metrics` are keys of `METRICS`; `labels` gives the name to print for a row; `costs[row,
-    stream]` maps `seconds`, `memory_mb`, `kept_bytes` to their means; `keeps_examples[row]`;
-    `stand_ins` are the streams whose data only imitates a benchmark; `notes` are sentences that
-    must stand under the table (the test, the search rule, skipped streams, stand-ins). A cell
-    without a finished run has no entry. `bounds` are the rows that are not ranked, and `grading`
-    says whose mean an accuracy is: of classes or of nodes.
+    `metrics` are keys of `METRICS`; `costs[row, stream]` maps `seconds`, `memory_mb` and
+    `kept_bytes` to their means; `notes` must stand under the table; `bounds` are not ranked;
+    `grading` says whose mean an accuracy is: of classes or of nodes.
     """
 
     title: str

@@ -33,10 +33,7 @@ class Markup:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table on a page: streams over their columns, names of columns, lines; all escaped.
-
-    `first` are the names of the columns that stand before those of the streams.
-    """
+    """A table on a page: streams over their columns, the `first` before them; all escaped."""
 
     first: Sequence[str]
     streams: Sequence[tuple[str, int]]
@@ -45,10 +42,7 @@ class Grid:
 
 
 def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Grid]:
-    """Accuracies in grids of at most `width` columns, whole streams each.
-
-    The paper's numbers get a column beside ours where the stream has any of that metric.
-    """
+    """Accuracies and the paper's, where there are any, whole streams in `width` columns each."""
     paper = {(stream, metric) for (_, stream, metric), e in table.entries.items() if e.published}
 
     def column(stream: str, metric: str, write: Callable[[Entry | None, Markup], str]) -> _Column:
@@ -105,9 +99,9 @@ def _grids(
     for streams in packed:
         columns = [column for stream in streams for column in groups[stream]]
         writes = [*first.values(), *(write for _, write in columns)]
-        titles = [stream_title(s, stand_in=s in table.stand_ins) for s in streams]
         spans = [
-            (markup.escape(title), len(groups[s])) for s, title in zip(streams, titles, strict=True)
+            (markup.escape(stream_title(s, stand_in=s in table.stand_ins)), len(groups[s]))
+            for s in streams
         ]
         lines = [[write(row) for write in writes] for row in table.rows]
         grids.append(Grid(list(first), spans, [name for name, _ in columns], lines))

@@ -20,18 +20,13 @@ _DEFAULTS = {"protocol": "global", "device": "cpu"}
 
 
 def manifest_of_runs(
-    results: Mapping[str, Result],
-    *,
-    plan: str = "runs",
-    title: str = "Runs",
+    results: Mapping[str, Result], *, plan: str = "runs", title: str = "Runs"
 ) -> Manifest:
     """The table of some results: a row per method and setting, a column per stream.
 
-    A method run with one setting is one row under its name; run with several, every setting is
-    a row that names what differs (`adr`, `adr gamma=0.1`), testing protocol and device among
-    it. `rule` names the settings that rows leave unsaid. Methods and streams stand in the order
-    of their lists, outside methods after them. A stream file that changed between runs is a column
-    per content.
+    A row names what differs between the settings of its method (`adr gamma=0.1`), protocol and
+    device among it; `rule` names what rows leave unsaid. A stream file that changed between runs
+    is a column per content.
     """
     settings = {run: _setting(result) for run, result in results.items()}
     methods = in_order({result.spec.method for result in results.values()}, METHODS)
@@ -96,12 +91,12 @@ def _columns(results: Mapping[str, Result]) -> dict[str, str]:
     contents: dict[str, set[str | None]] = {}
     for result in results.values():
         contents.setdefault(result.spec.stream, set()).add(result.spec.stream_sha256)
-    return {
-        run: f"{spec.stream}#{spec.stream_sha256[:8]}"
-        if spec.stream_sha256 is not None and len(contents[spec.stream]) > 1
-        else spec.stream
-        for run, spec in ((run, result.spec) for run, result in results.items())
-    }
+    columns = {}
+    for run, result in results.items():
+        stream, content = result.spec.stream, result.spec.stream_sha256
+        several = content is not None and len(contents[stream]) > 1
+        columns[run] = f"{stream}#{content[:8]}" if content and several else stream
+    return columns
 
 
 def _written(setting: Mapping[str, Any]) -> list[str]:

@@ -48,13 +48,11 @@ def _how_made(table: Comparison) -> str:
     seeds = {entry.seeds for entry in table.entries.values()}
     if not seeds:
         return "No run of this table is finished."
+    most = max(map(len, seeds))
+    over = f"seed{'s' * (most > 1)} {number_ranges(next(iter(seeds)))}"
     if len(seeds) > 1:
-        most = max(map(len, seeds))
         over = f"the seeds that finished, at most {most}"
-    else:
-        over = f"seed {number_ranges(next(iter(seeds)))}"
-        over = over if len(next(iter(seeds))) == 1 else over.replace("seed", "seeds", 1)
-    spread = ", mean ± sample deviation over " if max(map(len, seeds)) > 1 else ", "
+    spread = ", mean ± sample deviation over " if most > 1 else ", "
     return f"Test accuracy in percent by {by}{spread}{over}."
 
 
@@ -80,9 +78,7 @@ def _tested(table: Comparison) -> list[str]:
     why = (
         f"; an exact sign-flip test over {seeds} seeds has no p-value under {least:.4g}, so it "
         "could show nothing at 0.05"
-        if least >= 0.05
-        else ""
-    )
+    ) * (least >= 0.05)
     return [
         "The best of a column is tested against each other ranked row: paired t-test over the "
         f"seeds they share, two-sided, Holm-corrected over the column, level 0.05{why}. The "
@@ -103,9 +99,7 @@ def _paper(table: Comparison) -> list[str]:
 def _unfinished(table: Comparison, manifest: Manifest) -> list[Cell]:
     """The cells without a number; a run that failed once and was repeated has one."""
     done = {
-        (row, stream, seed)
-        for (row, stream, _), entry in table.entries.items()
-        for seed in entry.seeds
+        (row, stream, seed) for (row, stream, _), e in table.entries.items() for seed in e.seeds
     }
     return [c for c in manifest.cells if (c.row, c.stream, c.seed) not in done]
 
@@ -114,7 +108,8 @@ def _failed(cells: Iterable[Cell]) -> list[str]:
     seeds: dict[tuple[str, str], list[int]] = {}
     for cell in cells:
         if cell.failed is not None:
-            seeds.setdefault((_name(cell), _first_line(cell.failed)), []).append(cell.seed)
+            name = f"{row_label(cell.row, cell.method)} on {stream_title(cell.stream)}"
+            seeds.setdefault((name, _first_line(cell.failed)), []).append(cell.seed)
     notes = [
         f"Failed: {name} (seed {number_ranges(gone)}): {why}" for (name, why), gone in seeds.items()
     ]
@@ -139,10 +134,6 @@ def _missing(table: Comparison, cells: Iterable[Cell]) -> list[str]:
             title = stream_title(stream, stand_in=stream in table.stand_ins)
             notes.append(f"No finished run on {title}: {', '.join(rows)}.")
     return notes
-
-
-def _name(cell: Cell) -> str:
-    return f"{row_label(cell.row, cell.method)} on {stream_title(cell.stream)}"
 
 
 def _first_line(text: str, width: int = 160) -> str:

@@ -1,10 +1,9 @@
 """Is the best row better than another, or luck of the seeds? A paired t-test, Holm-corrected.
 
-Every row of a table is run on the same seeds, so on the same splits: seed by seed differences
-drop what a lucky split gives to all rows, which is most of the deviation in a cell. Why a
-t-test and not one that assumes less: with n seeds an exact sign-flip (or Wilcoxon) test has no
-two-sided p-value under 2 / 2^n, which for the usual 5 seeds is 0.0625, so it could not show any
-difference at 0.05, however large. The price is the assumption that differences are about normal.
+Rows share seeds, so splits: differences by seed drop what a lucky split gives to all rows, most
+of a cell's deviation. An exact sign-flip (or Wilcoxon) test of n seeds has no two-sided p-value
+under 2 / 2^n, 0.0625 for the usual 5: it could show nothing at 0.05. The price of the t-test is
+the assumption that differences are about normal.
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ _ROUNDING = 1e-9
 def paired_t_test(differences: Sequence[float]) -> float | None:
     """The two-sided p-value of the hypothesis that the mean of these differences is 0.
 
-    With d the mean and s the sample deviation of n differences, t = d / (s / sqrt(n)) has n - 1
-    degrees of freedom. None with fewer than two differences, and where all are the same but not
-    0: a deviation of 0 says nothing about how far the next seed would fall. All 0 gives 1.
+    t = d / (s / sqrt(n)) with n - 1 degrees of freedom, d the mean and s the sample deviation.
+    All 0 gives 1. None under two differences, and where all are the same but not 0: a deviation
+    of 0 says nothing about how far the next seed would fall.
 
-    >>> round(paired_t_test([1.0, 2.0, 3.0]), 4)
-    0.0742
-    >>> paired_t_test([0.0, 0.0]), paired_t_test([5.0])
-    (1.0, None)
+    >>> round(paired_t_test([1.0, 2.0, 3.0]), 4), paired_t_test([0.0, 0.0]), paired_t_test([5.0])
+    (0.0742, 1.0, None)
     """
     n = len(differences)
     if n < 2:
@@ -54,10 +51,9 @@ def holm(values: Mapping[Key, float]) -> dict[Key, float]:
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'b': 0.06, 'c': 0.06}
     """
-    order = sorted(values, key=lambda key: values[key])
     corrected: dict[Key, float] = {}
     largest = 0.0
-    for place, key in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - place) * values[key]))
+    for place, key in enumerate(sorted(values, key=lambda key: values[key])):
+        largest = max(largest, min(1.0, (len(values) - place) * values[key]))
         corrected[key] = largest
     return {key: corrected[key] for key in values}

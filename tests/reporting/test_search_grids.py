@@ -7,7 +7,7 @@ import pytest
 from undrift.experiments.result import Graded, Metrics
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec
-from undrift.reporting.html.surfaces import surfaces
+from undrift.reporting.search_grids import surfaces
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2, 4)}
 
