@@ -23,8 +23,8 @@ from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
 from undrift.formatting import duration
 from undrift.reporting.figures.curves import curves_figure
-from undrift.reporting.figures.drift import METHODS_SHOWN, DriftPanel, drift_figure, load_embedding
-from undrift.reporting.figures.figure_set import all_figures
+from undrift.reporting.figures.drift import METHODS_SHOWN, drift_figure, load_embedding
+from undrift.reporting.figures.figure import all_figures
 from undrift.reporting.figures.leakage import leakage_figure
 from undrift.reporting.figures.sheet import write_figure
 
@@ -72,7 +72,7 @@ def _drift(records: Records, runs: Path, out: Path) -> None:
         if not path.exists():
             _say(f"running {spec.method} on {spec.stream}, seed {spec.seed}")
             execute(prepare(spec), runs)
-        panels.append(DriftPanel(result, load_embedding(path)))
+        panels.append((result, load_embedding(path)))
     write_figure(drift_figure(panels), out)
 
 

@@ -217,7 +217,7 @@ def _figures(records: Records, names: Iterable[str]) -> list[str]:
     there = set(names)
     if not there:
         return []
-    from undrift.reporting.figures.figure_set import all_figures
+    from undrift.reporting.figures.figure import all_figures
 
     # the picture of drift needs embeddings, which are not in the tables: it has no caption here
     drift = sorted(name for name in there if name == "drift" or name.startswith("drift-"))

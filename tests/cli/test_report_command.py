@@ -10,7 +10,7 @@ import pytest
 from undrift.cli.app import start
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.result import Graded, Metrics, Result, save_result
-from undrift.reporting.figures import figure_set
+from undrift.reporting.figures import figure as module
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
@@ -37,7 +37,7 @@ def result(seed: int) -> Result:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder of the test, and without the time that figures take."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(figure_set, "all_figures", lambda *_, **__: [])
+    monkeypatch.setattr(module, "all_figures", lambda *_, **__: [])
 
 
 def test_it_ends_by_naming_the_file(tmp_path: Path, capsys: Captured) -> None:

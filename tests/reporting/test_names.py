@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from undrift.errors import InputError
-from undrift.reporting.names import check_metric, row_label, stream_title
+from undrift.reporting.names import row_label, stream_title
 from undrift.streams.benchmarks import STREAMS
 
 
@@ -19,11 +18,6 @@ def test_a_real_name_on_imitated_data_is_marked() -> None:
 
 def test_an_option_stays_in_the_title() -> None:
     assert stream_title("arxiv-cl@directed") == "Arxiv-CL@directed"
-
-
-def test_an_unknown_metric_prints_the_list() -> None:
-    with pytest.raises(InputError, match="a_avg, a_f, a_l, forgetting"):
-        check_metric("a_x")
 
 
 def test_rows_of_methods_that_are_not_registered_keep_their_name() -> None:

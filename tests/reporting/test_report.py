@@ -14,7 +14,7 @@ from undrift.experiments.manifest import Manifest, save_manifest
 from undrift.experiments.result import Result, save_result
 from undrift.experiments.store import Records, load_records
 from undrift.reporting import report
-from undrift.reporting.figures import figure_set
+from undrift.reporting.figures import figure as module
 from undrift.reporting.figures.figure import Figure, missing
 from undrift.reporting.figures.sheet import blank
 from undrift.reporting.report import write_report
@@ -60,7 +60,7 @@ def one_figure(*_: Any, **__: Any) -> list[Figure]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """One small figure instead of all."""
-    monkeypatch.setattr(figure_set, "all_figures", one_figure)
+    monkeypatch.setattr(module, "all_figures", one_figure)
 
 
 @pytest.mark.usefixtures("quick")

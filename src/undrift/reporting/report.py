@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Manifest
 from undrift.experiments.plans import PLANS
 from undrift.experiments.store import Records
 from undrift.reporting.figures import plasticity
@@ -45,12 +44,10 @@ class Report:
 
 
 def write_report(records: Records, out: str | Path, *, progress: Progress = silent) -> Report:
-    """Write `out`/index.html with everything inside, and the same as files beside it.
+    """Write `out`/index.html with everything inside, and its tables and figures beside it.
 
-    `out`/tables has every plan's table as Markdown, LaTeX and CSV, by class and by node;
-    `out`/figures every figure as SVG and PDF. Runs that no plan asked for get a table of their
-    own. The same records give the same bytes: no clock is read, only the time at which the newest
-    result was written. Every file is whole or not there; the page is written last.
+    Runs that no plan asked for get a table of their own. The same records give the same bytes:
+    no clock is read. Every file is whole or not there; the page is written last.
     """
     if not records.results:
         raise InputError(
@@ -108,15 +105,14 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
     """A table per plan with a finished run, then one of the runs that no plan asked for."""
     planned = {cell.run for manifest in records.manifests for cell in manifest.cells}
     loose = {run: result for run, result in records.results.items() if run not in planned}
-    manifests = sorted(records.manifests, key=_place)
+    places = {name: place for place, name in enumerate(PLANS)}  # then those of the reader
+    manifests = sorted(records.manifests, key=lambda each: places.get(each.plan, len(places)))
     if loose:
         title = "Runs that belong to no plan" if manifests else "Runs"
         manifests.append(manifest_of_runs(loose, plan="other-runs", title=title))
     made = []
     for plan in _told(manifests, "tables", progress):
-        metrics = list(
-            dict.fromkeys([FIRST[plan.plan], *METRICS] if plan.plan in FIRST else METRICS)
-        )
+        metrics = sorted(METRICS, key=lambda key: key != FIRST.get(plan.plan))
         tables = {
             grading: compare(records.results, plan, metrics=metrics, grading=grading)
             for grading in GRADINGS
@@ -132,12 +128,6 @@ def _told(items: Sequence[T], phase: str, progress: Progress) -> Iterator[T]:
     for done, item in enumerate(items, start=1):
         yield item
         progress(phase, done, len(items))
-
-
-def _place(manifest: Manifest) -> int:
-    """The paper's plans in its order, then those of the reader."""
-    names = list(PLANS)
-    return names.index(manifest.plan) if manifest.plan in names else len(names)
 
 
 def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> None:
@@ -163,7 +153,7 @@ def _shortened(table: Comparison) -> Comparison:
 
 def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[PageFigure], list[str]]:
     """Write every figure that can be drawn; those that cannot are told with the reason."""
-    from undrift.reporting.figures.figure_set import all_figures
+    from undrift.reporting.figures.figure import all_figures
 
     every = all_figures(records)
     left_out = [f"{figure.name}: {figure.left_out}" for figure in every if figure.left_out]

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from undrift.experiments.search_record import Search
     from undrift.experiments.spec import RunSpec
 
-CHOSEN_BY = METRICS["a_avg"]
-"""What a search makes best on validation nodes, by class."""
-
-Setting = tuple[str, ...]
-"""The values of a setting as text, in the order of `SearchGrid.values`."""
+CHOSEN_BY = METRICS["a_avg"]  # what a search makes best on validation nodes, by class
+Setting = tuple[str, ...]  # its values as text, in the order of `SearchGrid.values`
 
 
 @dataclass(frozen=True)
@@ -82,10 +79,7 @@ class SearchGrid:
 
 
 def search_grids(searches: Iterable[Search]) -> list[SearchGrid]:
-    """Searches put together over seeds, in the order of our methods and streams.
-
-    Those that vary different parameters stay apart.
-    """
+    """Searches of the same parameters together over seeds, in our order of methods and streams."""
     alike: dict[tuple[str, ...], list[Search]] = defaultdict(list)
     for search in searches:
         if search.spec.grid:

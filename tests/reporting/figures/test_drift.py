@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from undrift.errors import InputError
-from undrift.reporting.figures.drift import DriftPanel, Embedding, drift_figure, load_embedding
+from undrift.reporting.figures.drift import Embedding, drift_figure, load_embedding
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
 
-def panels(fakes: Any, classes: int = 5) -> list[DriftPanel]:
+def panels(fakes: Any, classes: int = 5) -> list[Any]:
     return [
-        DriftPanel(run, Embedding(**fakes.points(run.drift[-1], classes)))
+        (run, Embedding(**fakes.points(run.drift[-1], classes)))
         for stream in ("cs-cl", "corafull-cl")
         for run in (fakes.result(stream, method) for method in ("efc", "dpcr", "adr"))
     ]
@@ -89,7 +89,7 @@ def test_streams_are_rows_and_methods_columns_with_their_drift(fakes: Any) -> No
 )
 def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) -> None:
     run = fakes.result().model_copy(update={"drift": drift})
-    panel = DriftPanel(run, Embedding(**fakes.points(0.1)))
+    panel = (run, Embedding(**fakes.points(0.1)))
     assert drift_figure([panel]).axes[0].get_title() == f"ADR: {words}"
 
 
@@ -130,7 +130,7 @@ def test_a_run_that_is_not_there_says_so(fakes: Any) -> None:
 
 def test_points_in_one_place_are_drawn(fakes: Any, in_print: Any) -> None:
     still = Embedding(np.ones((2, 2)), np.ones((2, 2)), np.array([0, 1]))
-    in_print.check(drift_figure([DriftPanel(fakes.result(), still)]))
+    in_print.check(drift_figure([(fakes.result(), still)]))
 
 
 @pytest.mark.parametrize("width", [85.0, 178.0])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from undrift.reporting.tables.significance import holm, paired_t_test
+from undrift.reporting.tables.compare import holm, paired_t_test
 
 NUMBERS = st.lists(st.floats(-50, 50).map(lambda x: round(x, 4)), min_size=2, max_size=8)
 P_VALUES = st.dictionaries(st.text(max_size=3), st.floats(0, 1), max_size=8)

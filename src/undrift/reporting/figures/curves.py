@@ -17,7 +17,7 @@ from undrift.reporting.figures.figure import (
     pages,
     ready,
 )
-from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
+from undrift.reporting.figures.style import BOLD, display, name_style, seeds_of, style_of, title_of
 from undrift.reporting.tables.comparison import spread_of
 
 if TYPE_CHECKING:
@@ -46,11 +46,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
 
 @sheet.house_style
 def curves_figure(groups: Groups, *, width: float = sheet.COLUMN) -> Any:
-    """A_t by class after each task: the mean over seeds, and a band of one deviation.
-
-    Every line is named at its end beside its marker, with names moved apart where lines end
-    close together, so that nothing must be looked up in a legend.
-    """
+    """A_t by class after each task: the mean over seeds, a band of one deviation, named lines."""
     if not groups or not all(any(found.values()) for found in groups.values()):
         raise InputError("learning curves need at least one result per stream; run some first")
     methods = {method for found in groups.values() for method in found}
@@ -97,9 +93,7 @@ def _draw(axes: Axes, found: Mapping[str, Sequence[Result]], size: tuple[float, 
     _name_ends(axes, ends, size)
 
 
-def _name_ends(
-    axes: Axes, ends: Mapping[str, tuple[float, float]], size: tuple[float, float]
-) -> None:
+def _name_ends(axes: Axes, ends: dict[str, tuple[float, float]], size: tuple[float, float]) -> None:
     """A leader, a marker and a name for every line, right of the axes."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     unit = (right - left) / size[0]  # of x, per mm
@@ -116,12 +110,5 @@ def _name_ends(
         mark = {key: style[key] for key in ("color", "marker", "markerfacecolor")}
         place = right + unit * _LEADER
         axes.plot(place, height, **mark, markersize=3.2, markeredgewidth=0.7, clip_on=False)
-        axes.text(
-            right + unit * (_LEADER + 1.3),
-            height,
-            display(name),
-            va="center_baseline",
-            fontsize=sheet.SMALL,
-            color=ink(style["color"]),
-            weight="bold" if name in BOLD else "normal",
-        )
+        words = right + unit * (_LEADER + 1.3)
+        axes.text(words, height, **name_style(name), va="center_baseline")

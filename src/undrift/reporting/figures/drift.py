@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-METHODS_SHOWN = ("efc", "dpcr", "adr")
-"""The methods of the paper's figure."""
+METHODS_SHOWN = ("efc", "dpcr", "adr")  # of the paper's figure
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError)
 _NODES = 200  # drawn per panel: more is a blot at this size, and a file of megabytes
@@ -40,7 +39,7 @@ _HUES = ("#0072B2", "#D55E00", "#009E73", "#B3478C", "#A87400", "#332288", "#5F5
 def figures(shown: Shown) -> Iterator[Figure]:
     """Four streams at a time, one run of each method; those without a picture are told."""
     groups = shown.only(METHODS_SHOWN)
-    panels: dict[str, list[DriftPanel]] = defaultdict(list)
+    panels: dict[str, list[tuple[Result, Embedding]]] = defaultdict(list)
     absent = []
     for stream, found in groups.items():
         for run, *_ in found.values():
@@ -48,7 +47,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
             path = shown.records.folder / run.spec.id / "embedding.npz"
             try:
                 if path.exists():
-                    panels[stream].append(DriftPanel(run, load_embedding(path)))
+                    panels[stream].append((run, load_embedding(path)))
                 else:
                     absent.append(what)
             except InputError as error:
@@ -58,7 +57,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
         yield missing("drift", why if groups else no_run_of(METHODS_SHOWN))
     for name, streams in pages("drift", list(panels)):
         here = [panel for stream in streams for panel in panels[stream]]
-        titles = dict.fromkeys(title_of(panel.result) for panel in here)
+        titles = dict.fromkeys(title_of(run) for run, _ in here)
         caption = (
             "Principal components of the base task's embeddings under the first encoder (light "
             "circles) and the last (dark triangles), coloured by class, a line from the old mean "
@@ -88,14 +87,6 @@ class Embedding:
             raise InputError("an embedding holds points that are not finite numbers")
 
 
-@dataclass(frozen=True, eq=False)
-class DriftPanel:
-    """A run and where its encoders put the base task."""
-
-    result: Result
-    embedding: Embedding
-
-
 def load_embedding(path: str | Path) -> Embedding:
     """Read an `embedding.npz`; a missing, damaged or foreign file is an `InputError`."""
     try:
@@ -117,22 +108,19 @@ def load_embedding(path: str | Path) -> Embedding:
 
 
 @sheet.house_style
-def drift_figure(panels: Sequence[DriftPanel], *, width: float = COLUMN) -> Any:
-    """A row per stream and a column per method, in the order of the paper.
+def drift_figure(panels: Sequence[tuple[Result, Embedding]], *, width: float = COLUMN) -> Any:
+    """Runs and where their encoders put the base task: a row per stream, a column per method.
 
-    Light circles are nodes of the base task under the first encoder, dark triangles the same
-    nodes under the last, in the colour of their class; with up to 12 classes a line joins the two
-    means of each.
-    Where nothing drifts every triangle lies in its circle. The title has the measured relative
-    drift of all embeddings in their full width, ||last - first|| / ||first||.
-    At most 200 nodes are drawn, evenly spaced in the order of the file.
+    Light circles are nodes under the first encoder, dark triangles the same under the last, at
+    most 200; with up to 12 classes a line joins the two means of each. The title has the drift of
+    all embeddings in their full width, ||last - first|| / ||first||.
     """
     if not panels:
         raise InputError("drift needs at least one run with its embedding.npz")
-    found = dict.fromkeys(p.result.spec.method for p in panels)
+    found = dict.fromkeys(run.spec.method for run, _ in panels)
     methods = list(dict.fromkeys([*(m for m in METHODS_SHOWN if m in found), *found]))
-    streams = {p.result.spec.stream: title_of(p.result) for p in panels}
-    placed = {(p.result.spec.stream, p.result.spec.method): p for p in panels}
+    streams = {run.spec.stream: title_of(run) for run, _ in panels}
+    placed = {(run.spec.stream, run.spec.method): (run, at) for run, at in panels}
     size = min((width - _LEFT - _EDGE + _GAP) / len(methods) - _GAP, 58.0)
     figure = sheet.blank(width, _TOP + len(streams) * (size + _HEAD) + _EDGE)
     for row, (stream, title) in enumerate(streams.items()):
@@ -147,13 +135,19 @@ def drift_figure(panels: Sequence[DriftPanel], *, width: float = COLUMN) -> Any:
             if shown is None:
                 axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes)
             else:
-                _points(axes, shown.embedding, size)
-                name += f": {_drift(shown.result)}"
+                _points(axes, shown[1], size)
+                name += f": {_drift(shown[0])}"
             axes.set_title(name, fontsize=PLAIN, pad=2.5)
             if column == 0:
                 axes.set_ylabel(title, fontsize=LARGE, weight="bold", labelpad=3)
-    means = any(np.unique(p.embedding.labels).size <= _MEANS for p in panels)
-    _legend(figure, width, means=means)
+    none = {"linestyle": "none"}
+    key: list[tuple[Any, str]] = [
+        (none | {"marker": "o", "color": "#A8C8DE", "markersize": 4.5}, "first encoder"),
+        (none | {"marker": "^", "color": "#004B76", "markersize": 3.5}, "last encoder"),
+    ]
+    if any(np.unique(embedding.labels).size <= _MEANS for _, embedding in panels):
+        key.append(({"color": "black", "linewidth": 0.8}, "a class's mean moved"))
+    sheet.legend_above(figure, key, (_LEFT + width - _EDGE) / 2)
     return figure
 
 
@@ -175,12 +169,9 @@ def _points(axes: Axes, embedding: Embedding, size: float) -> None:
     of = np.searchsorted(classes, labels)
     light = 1 - 0.38 * (1 - dark)
     area = 5.0 * (size / 26) ** 1.2
-    axes.scatter(
-        first[:, 0], first[:, 1], s=area * 1.9, c=light[of], marker="o", linewidths=0, zorder=2
-    )
-    axes.scatter(
-        last[:, 0], last[:, 1], s=area * 0.55, c=dark[of] * 0.8, marker="^", linewidths=0, zorder=3
-    )
+    (x, y), (u, v) = first.T, last.T
+    axes.scatter(x, y, s=area * 1.9, c=light[of], marker="o", linewidths=0, zorder=2)
+    axes.scatter(u, v, s=area * 0.55, c=dark[of] * 0.8, marker="^", linewidths=0, zorder=3)
     for c in classes if classes.size <= _MEANS else ():
         mine = embedding.labels == c
         ends = np.stack([embedding.first[mine].mean(0), embedding.last[mine].mean(0)])
@@ -191,18 +182,3 @@ def _points(axes: Axes, embedding: Embedding, size: float) -> None:
     half = max(float((every.max(0) - every.min(0)).max()) / 2, 1e-12) * 1.08
     axes.set_xlim(middle[0] - half, middle[0] + half)  # one scale both ways: lengths are real
     axes.set_ylim(middle[1] - half, middle[1] + half)
-
-
-def _legend(figure: Any, width: float, *, means: bool) -> None:
-    from matplotlib.lines import Line2D
-
-    def mark(**style: Any) -> Line2D:
-        return Line2D([], [], **style)
-
-    entries = [
-        (mark(linestyle="none", marker="o", color="#A8C8DE", markersize=4.5), "first encoder"),
-        (mark(linestyle="none", marker="^", color="#004B76", markersize=3.5), "last encoder"),
-    ]
-    if means:
-        entries.append((mark(color="black", linewidth=0.8), "a class's mean moved"))
-    sheet.legend_above(figure, entries, (_LEFT + width - _EDGE) / 2)

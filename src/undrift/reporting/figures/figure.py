@@ -1,12 +1,14 @@
-"""`Figure`: one figure of the report, ours or another package's."""
+"""`Figure`: one figure of the report, and all of them, ours and those of other packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from undrift.doors import Door
+from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS, Metric
 from undrift.experiments.standing import standing
 from undrift.reporting.figures.sheet import COLUMN
@@ -30,8 +32,7 @@ class Figure:
     """A figure: its file's name, what stands under it, and what draws it.
 
     `draw` gets the records of a folder of runs (`undrift.experiments.store.Records`) and returns a
-    matplotlib figure, or None where there is nothing to draw. `left_out` is set for one that
-    cannot be drawn, and says why.
+    matplotlib figure, or None where there is nothing to draw. `left_out` says why it cannot.
     """
 
     name: str
@@ -91,3 +92,62 @@ def named(groups: Groups) -> str:
 def no_run_of(methods: Sequence[str] = ()) -> str:
     """Why a figure has nothing to show."""
     return f"there is no finished run of {', '.join(map(display, methods)) or 'any method'}"
+
+
+FIGURES = Door(
+    "figure",
+    "undrift.figures",
+    {
+        "plasticity": "undrift.reporting.figures.plasticity:figures",
+        "drift": "undrift.reporting.figures.drift:figures",
+        "surface": "undrift.reporting.figures.surface:figures",
+        "learning-curves": "undrift.reporting.figures.curves:figures",
+        "matrices": "undrift.reporting.figures.matrices:figures",
+        "imbalance": "undrift.reporting.figures.imbalance:figures",
+        "accuracy-cost": "undrift.reporting.figures.trade_off:figures",
+    },
+)
+"""Every figure of the report, in order: a `Figure`, or a function of `Shown` that gives some."""
+
+
+def all_figures(records: Records, *, width: float = COLUMN) -> list[Figure]:
+    """Every figure, those that cannot be drawn with the reason; nothing is drawn yet.
+
+    Names stay the same when runs are added. With `width=PAGE` panels stand side by side.
+    """
+    shown = Shown(records, width)
+    return [figure for name in FIGURES.names() for figure in _figures(name, shown)]
+
+
+def _figures(name: str, shown: Shown) -> list[Figure]:
+    try:
+        found: Figure | Callable[[Shown], Iterable[Figure]] | Any = FIGURES.load(name)
+        if not isinstance(found, Figure) and not callable(found):
+            where = FIGURES.where(name)
+            return [missing(name, f"{where} is no Figure, nor a function that gives some")]
+        figures = [found] if isinstance(found, Figure) else list(found(shown))
+    except InputError as error:
+        return [missing(name, str(error))]
+    except Exception as error:
+        if name in FIGURES.own:
+            raise
+        return [missing(name, _told(name, error))]
+    if name in FIGURES.own:
+        return figures
+    return [replace(figure, draw=_guarded(name, figure.draw)) for figure in figures]
+
+
+def _guarded(name: str, draw: Callable[[Records], Any]) -> Callable[[Records], Any]:
+    """Another package's code may fail in any way: the rest of the report is made all the same."""
+
+    def drawn(records: Records) -> Any:
+        try:
+            return draw(records)
+        except Exception as error:
+            raise InputError(_told(name, error)) from error
+
+    return drawn
+
+
+def _told(name: str, error: Exception) -> str:
+    return f"the package {FIGURES.origin(name)} failed ({type(error).__name__}: {error})"

@@ -43,11 +43,9 @@ def imbalance_figure(
     stand_ins: frozenset[str] = frozenset(),
     width: float = sheet.COLUMN,
 ) -> Any:
-    """rho_t, the nodes of the largest class of task t over those of its smallest, as bars.
+    """rho_t, the nodes of a task's largest class over its smallest, as bars from 1, by stream.
 
-    `imbalance` maps a stream to rho by task. Bars start at 1, a balanced task. A panel has a log
-    scale when its largest rho is ten times its smallest. A task with an empty class, whose rho is
-    infinite, has a hatched bar of the full height.
+    The scale is a log one where rho varies tenfold; an infinite rho (an empty class) is hatched.
     """
     if not imbalance or not all(imbalance.values()):
         raise InputError("imbalance needs rho_t of at least one task per stream")

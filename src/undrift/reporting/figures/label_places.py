@@ -33,10 +33,8 @@ def label_places(
 ) -> list[Box]:
     """A box of the given size for the name of every point, near it and inside the room.
 
-    `mark` is half the width of a point's mark; all are in the same unit. Names start right of
-    their points and are then moved in turn to the cheapest of a hundred places around them,
-    where covering costs most and distance little, until none wants to move. The same points
-    give the same places. Cost: 800 n comparisons for each of n names, in every sweep.
+    `mark` is half the width of a point's mark. Names are moved in turn to the cheapest of a
+    hundred places around their points, until none wants to move. Cost: 800 n^2 per sweep.
 
     >>> a, b = label_places([(5, 5), (5.5, 5)], [(3, 1), (3, 1)], Box(0, 0, 20, 10), mark=0.3)
     >>> a.right <= b.left or a.high <= b.low or b.high <= a.low or b.right <= a.left
@@ -87,9 +85,8 @@ class _Places:
 
     def cost_among(self, others: Array) -> Array:
         """What each place costs because of the other names."""
-        covered = _shared(self.boxes, others).sum(1) / self.area
-        cost: Array = _COVERS * covered + self._crossed(others)
-        return cost
+        covered: Array = _shared(self.boxes, others).sum(1) / self.area
+        return _COVERS * covered + self._crossed(others)
 
     def _crossed(self, others: Array) -> Array:
         """How much of the line from the point to each place runs over other boxes."""

@@ -38,10 +38,7 @@ _WIDTH, _ROW, _TOP, _BOTTOM = 188.0, 10.5, 7.0, 23.0  # in mm
 @sheet.house_style
 def leakage_figure(studies: Sequence[LeakageStudy], path: str | Path) -> None:
     """Left: the task-id accuracy of both attackers under both protocols, per stream, and chance.
-    Right: what a task id is worth to each method, from no task id to the true one.
-
-    Values are those after the last task, the mean over the seeds among the studies. Streams and
-    methods stand in the order in which they first come.
+    Right: what a task id is worth to each method. Means over seeds, after the last task.
     """
     sheet.check_suffix(path)
     if not studies:
@@ -63,13 +60,8 @@ def leakage_figure(studies: Sequence[LeakageStudy], path: str | Path) -> None:
         handles, labels = axes.get_legend_handles_labels()
         found = sorted(zip(labels, handles, strict=True), key=lambda pair: pair[0])
         place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -9 / height)}
-        axes.legend(
-            *([handle for _, handle in found], [label for label, _ in found]),
-            **place,
-            ncols=2,
-            fontsize=sheet.SMALL,
-            frameon=False,
-        )
+        place |= {"ncols": 2, "fontsize": sheet.SMALL, "frameon": False}
+        axes.legend([handle for _, handle in found], [label for label, _ in found], **place)
     sheet.write_figure(figure, path)
 
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-METHODS_SHOWN = ("acil", "ds-al", "adr")
-"""The methods of the paper's figure."""
+METHODS_SHOWN = ("acil", "ds-al", "adr")  # of the paper's figure
 
 _LEFT, _TOP, _HEAD, _BOTTOM, _GAP, _BAR = 8.5, 5.5, 7.5, 8.0, 2.0, 10.5  # in mm
 _WIDEST = f"{HEADLINE.symbol.replace('_', '')} 100.0"  # as wide as what stands under a name
@@ -46,7 +45,6 @@ def matrices_figure(found: Mapping[str, Sequence[Result]], *, width: float = she
     """M[t, i] by class of several methods on one stream, each the mean over its seeds.
 
     Colours run from 0 to 100 percent whatever the values, so that figures can be compared.
-    Numbers are written into cells that are large enough for them.
     """
     found = {method: runs for method, runs in found.items() if runs}
     streams = sorted({run.spec.stream for runs in found.values() for run in runs})
@@ -118,14 +116,9 @@ def _matrix(axes: Axes, method: str, runs: Sequence[Result], size: float, *, ins
     axes.tick_params(length=1.5, pad=1)
     average = fmean(metric_value(run.metrics.by_class, HEADLINE.key) for run in runs)
     name = f"{display(method)}\n{symbol(HEADLINE.key, sheet.MATHS)} {average:.1f}"
-    axes.annotate(
-        name,
-        (1, 1) if inside else (0, 1),
-        (-1, -2) if inside else (0, 2),
-        "axes fraction",
-        "offset points",
-        ha="right" if inside else "left",
-        va="top" if inside else "bottom",
-        fontsize=PLAIN,
-        linespacing=1.25,
+    corner, offset, across, up = (
+        ((1, 1), (-1, -2), "right", "top") if inside else ((0, 1), (0, 2), "left", "bottom")
     )
+    units = "axes fraction", "offset points"
+    side: dict[str, Any] = {"ha": across, "va": up, "fontsize": PLAIN, "linespacing": 1.25}
+    axes.annotate(name, corner, offset, *units, **side)

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
     from undrift.experiments.result import Result
 
-METHODS_SHOWN = ("adr", "acil", "ds-al", "bare")
-"""The methods of the paper's figure."""
+METHODS_SHOWN = ("adr", "acil", "ds-al", "bare")  # of the paper's figure
 
 METRIC = METRICS["a_l"]
 _NEWEST = "bare"  # fits the newest task and nothing else
 
 _HEIGHT, _TOP, _BOTTOM, _LEFT, _RIGHT = 40.0, 7.0, 9.0, 10.0, 1.5
 _BAR, _GAP = 3.0, 3.0  # the least width of a bar and of the space between streams, in mm
+
+
+_UPRIGHT: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": sheet.SMALL}
+_WHISKER: dict[str, Any] = {"elinewidth": 0.7, "capsize": 1.6, "capthick": 0.7, "ecolor": "black"}
 
 
 def figures(shown: Shown) -> Iterator[Figure]:
@@ -39,9 +42,8 @@ def figures(shown: Shown) -> Iterator[Figure]:
         f"{METRIC.title.capitalize()} {METRIC.symbol}, each task just after it was learned, on "
         f"{named(groups)}; mean over seeds, whiskers one standard deviation.{_bound(groups)}"
     )
-    yield Figure(
-        "plasticity", "Plasticity", caption, ready(plasticity_figure, groups, width=shown.width)
-    )
+    draw = ready(plasticity_figure, groups, width=shown.width)
+    yield Figure("plasticity", "Plasticity", caption, draw)
 
 
 def _bound(groups: Groups) -> str:
@@ -62,20 +64,18 @@ def _spread(runs: Sequence[Result]) -> Spread:
 
 
 @sheet.house_style
-def plasticity_figure(
-    groups: Groups, methods: Sequence[str] = METHODS_SHOWN, *, width: float = sheet.COLUMN
-) -> Any:
-    """A_l (eq. 13) by class of a few methods: a group of bars per stream, the mean over seeds.
+def plasticity_figure(groups: Groups, *, width: float = sheet.COLUMN) -> Any:
+    """A_l (eq. 13) by class of `METHODS_SHOWN`: a group of bars per stream, the mean over seeds.
 
-    The whiskers are one standard deviation to either side. The mean is written in the bar, read
-    from below. Streams go to a next row when their bars would be narrower than 3 mm.
+    Streams go to a next row when their bars would be narrower than 3 mm.
     """
     from matplotlib.patches import Patch
 
-    streams = [stream for stream, found in groups.items() if any(m in found for m in methods)]
+    streams = [stream for stream, found in groups.items() if any(m in found for m in METHODS_SHOWN)]
     if not streams:
-        raise InputError(f"plasticity needs runs of {', '.join(methods)}; run one of them first")
-    shown = [method for method in methods if any(method in groups[s] for s in streams)]
+        needed = ", ".join(METHODS_SHOWN)
+        raise InputError(f"plasticity needs runs of {needed}; run one of them first")
+    shown = [method for method in METHODS_SHOWN if any(method in groups[s] for s in streams)]
     inner = width - _LEFT - _RIGHT
     most = max(int(inner / (len(shown) * _BAR + _GAP)), 1)
     rows = ceil(len(streams) / most)
@@ -89,20 +89,6 @@ def plasticity_figure(
     key = [(Patch(color=style_of(method)["color"]), display(method)) for method in shown]
     sheet.legend_above(figure, key, (_LEFT + width - _RIGHT) / 2)
     return figure
-
-
-_UPRIGHT: dict[str, Any] = {
-    "rotation": 90,
-    "ha": "center",
-    "va": "bottom",
-    "fontsize": sheet.SMALL,
-}
-_WHISKER: dict[str, Any] = {
-    "elinewidth": 0.7,
-    "capsize": 1.6,
-    "capthick": 0.7,
-    "ecolor": "black",
-}
 
 
 def _bars(axes: Axes, groups: Groups, streams: Sequence[str], methods: Sequence[str]) -> None:
@@ -122,13 +108,9 @@ def _bars(axes: Axes, groups: Groups, streams: Sequence[str], methods: Sequence[
                 axes.errorbar(place, mean, min(spread, mean), fmt="none", **_WHISKER)
             inside = mean - (spread or 0) > 22  # there is room for the number under the whisker
             dark = ink(colour) == colour.upper()
-            axes.text(
-                place,
-                2 if inside else mean + (spread or 0) + 2,
-                f"{mean:.1f}",
-                **_UPRIGHT,
-                color="white" if inside and dark else "black",
-            )
+            foot = 2 if inside else mean + (spread or 0) + 2
+            shade = "white" if inside and dark else "black"
+            axes.text(place, foot, f"{mean:.1f}", **_UPRIGHT, color=shade)
     titles = [title_of(next(runs[0] for runs in groups[s].values() if runs)) for s in streams]
     axes.set_xticks(range(len(streams)), [_broken(title) for title in titles])
     axes.set_ylim(0, 100)

@@ -1,8 +1,7 @@
 """The sheet a figure is drawn on: its size in print, its fonts, and panels placed in mm.
 
-Sizes are those of print: a figure is put into a paper without scaling, so that its smallest
-letters are `SMALL` points there. Panels are placed by hand rather than by an automatic layout:
-labels are moved apart by how large a panel is, which must be known while drawing.
+A figure is put into a paper without scaling. Panels are placed by hand: labels are moved apart by
+how large a panel is, which must be known while drawing.
 """
 
 from __future__ import annotations
@@ -23,21 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN, PAGE = 85.0, 178.0
-"""The width of one column and of a page with two, in mm."""
-
-SMALL, PLAIN, LARGE = 6.5, 7.0, 7.5
-"""The sizes of letters, in points."""
-
-TOP, BOTTOM = 5.5, 8.5
-"""What a panel needs over it for its heading, and under it for its axis, in mm."""
-
-MATHS = r"$%s_{\mathrm{%s}}$"
-"""How a figure writes the symbol of a metric."""
-
+COLUMN, PAGE = 85.0, 178.0  # the width of one column and of a page with two, in mm
+SMALL, PLAIN, LARGE = 6.5, 7.0, 7.5  # the sizes of letters, in points
+TOP, BOTTOM = 5.5, 8.5  # over a panel for its heading, and under it for its axis, in mm
+MATHS = r"$%s_{\mathrm{%s}}$"  # how a figure writes the symbol of a metric
 _INCH = 25.4
 _POINT = _INCH / 72
-
 SUFFIXES = (".pdf", ".png", ".svg")
 
 _P = ParamSpec("_P")
@@ -81,23 +71,17 @@ def blank(width: float, height: float) -> Figure:
 
 
 def panels(
-    count: int,
-    width: float,
-    height: float,
-    *,
-    left: float = 10.0,
-    right: float,
-    head: float = 0.0,
+    count: int, width: float, height: float, *, right: float, head: float = 0.0
 ) -> tuple[Figure, list[Axes], float]:
     """A figure of equal panels, as many beside each other as the width has columns.
 
-    `left`, `right` and `head` are kept free beside each panel and over all of them; between
-    panels there is room for a heading and the name of the axis. The last value is how wide each
-    panel is.
+    `right` and `head` are kept free beside each panel and over all of them. The last value is
+    how wide each panel is.
     """
     columns = max(min(int(width / COLUMN), count), 1)
     across, down = width / columns, height + TOP + BOTTOM
     figure = blank(width, head + ceil(count / columns) * down)
+    left = 10.0  # for the name of the axis
     inner = across - left - right
     axes = []
     for k in range(count):
@@ -132,22 +116,25 @@ def label(axes: Axes, across: str, up: str) -> None:
 
 def heading(axes: Axes, title: str, rest: str = "", *, lift: float = 0.0) -> None:
     """A bold title over the left end of the axes, and plain words after it, `lift` mm higher up."""
-    place: dict[str, Any] = {
-        "xy": (0, 1),
-        "xycoords": "axes fraction",
-        "textcoords": "offset points",
-        "annotation_clip": False,
-    }
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    place |= {"xy": (0, 1), "annotation_clip": False}
     up = 4 + lift / _POINT
     axes.annotate(title, xytext=(0, up), fontsize=LARGE, weight="bold", **place)
     after = text_width(title, LARGE, "bold") / _POINT + 6
     axes.annotate(rest, xytext=(after, up), fontsize=PLAIN, color="#444444", **place)
 
 
-def legend_above(figure: Figure, entries: Sequence[tuple[Artist, str]], middle: float) -> None:
-    """A legend in one line at the top of the figure, around the given place across, in mm."""
+def legend_above(
+    figure: Figure, entries: Sequence[tuple[Artist | dict[str, Any], str]], middle: float
+) -> None:
+    """A legend in one line at the top of the figure, around the given place across, in mm.
+
+    A mark is an artist, or the style of a line.
+    """
+    from matplotlib.lines import Line2D
+
     figure.legend(
-        [mark for mark, _ in entries],
+        [Line2D([], [], **mark) if isinstance(mark, dict) else mark for mark, _ in entries],
         [words for _, words in entries],
         loc="upper center",
         bbox_to_anchor=(middle / _INCH / float(figure.get_size_inches()[0]), 1.0),
@@ -162,11 +149,7 @@ def legend_above(figure: Figure, entries: Sequence[tuple[Artist, str]], middle: 
 
 
 def mm(points: float) -> float:
-    """Points in mm.
-
-    >>> mm(72)
-    25.4
-    """
+    """Points in mm."""
     return points * _POINT
 
 
@@ -190,8 +173,7 @@ def limits(low: float, high: float) -> tuple[float, float]:
 def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Ascending places moved as little as possible to lie `gap` apart, from low to high.
 
-    Place k minus k gaps must not decrease: a monotone regression, solved by pooling neighbours
-    that are out of order. Where all of them do not fit, they start at `low`.
+    Place k minus k gaps must not decrease: a monotone regression, by pooling neighbours.
 
     >>> spread_apart([1.0, 1.0, 5.0], gap=1.0, low=0.0, high=5.0)
     [0.5, 1.5, 5.0]
@@ -215,7 +197,7 @@ def check_suffix(path: str | Path) -> str:
     return suffix
 
 
-def write_figure(figure: Figure, path: str | Path, *, dpi: int = 160) -> None:
+def write_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure in the form of the path's suffix, whole or not at all."""
     from matplotlib import rc_context, rcdefaults, rcParams
 
@@ -226,5 +208,5 @@ def write_figure(figure: Figure, path: str | Path, *, dpi: int = 160) -> None:
     with rc_context():
         rcdefaults()  # not the user's: the same file on every machine
         rcParams.update({"svg.hashsalt": "undrift", "svg.fonttype": "path", "pdf.fonttype": 42})
-        figure.savefig(image, format=kind, dpi=dpi, metadata=dated[kind])
+        figure.savefig(image, format=kind, dpi=160, metadata=dated[kind])
     write_atomically(path, image.getvalue())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from undrift.reporting.figures.sheet import SMALL
 from undrift.reporting.names import method_facts, stream_title
 
 if TYPE_CHECKING:
@@ -16,43 +17,34 @@ BOLD = ("adr",)
 """What the eye looks for first."""
 
 
-class _Look(NamedTuple):
-    colour: str
-    dash: Any
-    marker: str
-
-
 # Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is too
 # faint for a line on white; then four dark colours after Tol's that differ from it in lightness.
 # A colour is used twice at most, once as a full line and once dashed. No two methods share a
 # marker (a hollow square is not a full one), and lines of the same dash differ in colour for
 # everyone: the test computes it.
-_VERMILION, _ORANGE, _PINK, _BLUE, _SKY, _GREEN = (
-    *("#D55E00", "#E69F00", "#CC79A7"),
-    *("#0072B2", "#56B4E9", "#009E73"),
-)
-_BLACK, _GREY, _INDIGO, _WINE, _OLIVE, _FOREST = (
-    *("#000000", "#8C8C8C", "#332288"),
-    *("#882255", "#8F8F2E", "#117733"),
-)
-_LOOKS = {
-    "bare": _Look(_GREY, ":", "X"),
-    "joint": _Look(_BLACK, "-", "8"),
-    "lwf": _Look(_ORANGE, "-", "<"),
-    "ewc": _Look(_WINE, "--", ">"),
-    "mas": _Look(_FOREST, "--", "d"),
-    "twp": _Look(_INDIGO, "--", "p"),
-    "er-gnn": _Look(_ORANGE, "--", "s"),
-    "cat": _Look(_OLIVE, "-.", "h"),
-    "polo": _Look(_PINK, "--", "H"),
-    "efc": _Look(_PINK, "-", "v"),
-    "acil": _Look(_BLUE, "-", "s"),
-    "ds-al": _Look(_SKY, "-", "D"),
-    "dpcr": _Look(_GREEN, "-", "^"),
-    "adr": _Look(_VERMILION, "-", "o"),
-    "propagation": _Look(_INDIGO, "-", "*"),
-    "adr-plus": _Look(_VERMILION, "--", "P"),
-    "hybrid": _Look(_BLUE, "--", "$H$"),
+_VERMILION, _ORANGE, _PINK = "#D55E00", "#E69F00", "#CC79A7"
+_BLUE, _SKY, _GREEN = "#0072B2", "#56B4E9", "#009E73"
+_BLACK, _GREY, _INDIGO = "#000000", "#8C8C8C", "#332288"
+_WINE, _OLIVE, _FOREST = "#882255", "#8F8F2E", "#117733"
+_Look = tuple[str, Any, str]
+_LOOKS: dict[str, _Look] = {  # colour, dash, marker
+    "bare": (_GREY, ":", "X"),
+    "joint": (_BLACK, "-", "8"),
+    "lwf": (_ORANGE, "-", "<"),
+    "ewc": (_WINE, "--", ">"),
+    "mas": (_FOREST, "--", "d"),
+    "twp": (_INDIGO, "--", "p"),
+    "er-gnn": (_ORANGE, "--", "s"),
+    "cat": (_OLIVE, "-.", "h"),
+    "polo": (_PINK, "--", "H"),
+    "efc": (_PINK, "-", "v"),
+    "acil": (_BLUE, "-", "s"),
+    "ds-al": (_SKY, "-", "D"),
+    "dpcr": (_GREEN, "-", "^"),
+    "adr": (_VERMILION, "-", "o"),
+    "propagation": (_INDIGO, "-", "*"),
+    "adr-plus": (_VERMILION, "--", "P"),
+    "hybrid": (_BLUE, "--", "$H$"),
 }
 # for methods of other packages: none of these pairs of dash and colour is one of ours
 _SPARE_COLOURS = (_GREEN, _WINE, _INDIGO, _SKY, _ORANGE, _PINK, _FOREST)
@@ -61,22 +53,16 @@ _SPARE_MARKERS = tuple(f"${letter}$" for letter in "ABCDEFGKLMNPQRSTUVWXYZ")
 
 
 def style_of(method: str) -> dict[str, Any]:
-    """The colour, dash and marker of a method: the same in every figure, whoever else is in it.
+    """The colour, dash and marker of a method, hollow where it keeps examples.
 
-    The marker of a method that keeps examples is hollow. A method that is not ours gets its look
-    from a hash of its name, and the first letter of it as its marker.
+    A method that is not ours gets its look from a hash of its name, its first letter as marker.
 
     >>> style_of("adr")["color"], style_of("my-method")["marker"]
     ('#D55E00', '$M$')
     """
-    look = _LOOKS.get(method) or _look_by_name(method)
-    hollow = method_facts(method).keeps_examples
-    return {
-        "color": look.colour,
-        "linestyle": look.dash,
-        "marker": look.marker,
-        "markerfacecolor": "white" if hollow else look.colour,
-    }
+    colour, dash, marker = _LOOKS.get(method) or _look_by_name(method)
+    face = "white" if method_facts(method).keeps_examples else colour
+    return {"color": colour, "linestyle": dash, "marker": marker, "markerfacecolor": face}
 
 
 def _look_by_name(method: str) -> _Look:
@@ -84,11 +70,15 @@ def _look_by_name(method: str) -> _Look:
     number, colour = divmod(number, len(_SPARE_COLOURS))
     number, dash = divmod(number, len(_SPARE_DASHES))
     letter = f"${display(method)[:1].upper()}$"
-    return _Look(
-        _SPARE_COLOURS[colour],
-        _SPARE_DASHES[dash],
-        letter if letter in _SPARE_MARKERS else _SPARE_MARKERS[number % len(_SPARE_MARKERS)],
-    )
+    if letter not in _SPARE_MARKERS:
+        letter = _SPARE_MARKERS[number % len(_SPARE_MARKERS)]
+    return _SPARE_COLOURS[colour], _SPARE_DASHES[dash], letter
+
+
+def name_style(method: str) -> dict[str, Any]:
+    """How a method's name is written beside its line or point."""
+    colour, weight = ink(style_of(method)["color"]), "bold" if method in BOLD else "normal"
+    return {"s": display(method), "color": colour, "weight": weight, "fontsize": SMALL}
 
 
 def ink(colour: str) -> str:
@@ -104,10 +94,8 @@ def ink(colour: str) -> str:
 
 
 def _luminance(parts: list[int]) -> float:
-    linear = [
-        part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4
-        for part in parts
-    ]
+    shares = [part / 255 for part in parts]
+    linear = [p / 12.92 if p < 0.04 else ((p + 0.055) / 1.055) ** 2.4 for p in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -140,14 +128,8 @@ def safe_name(text: str) -> str:
 
 
 def seeds_of(groups: Iterable[Sequence[Result]]) -> str:
-    """How many seeds were run, in words.
-
-    >>> seeds_of([[], []])
-    'no seed'
-    """
+    """How many seeds were run, in words."""
     counts = sorted({len(group) for group in groups} - {0})
-    if not counts:
-        return "no seed"
-    if counts == [1]:
-        return "one seed"
+    if counts in ([], [1]):
+        return "one seed" if counts else "no seed"
     return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from undrift.errors import InputError
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Shown, missing, pages, ready
+from undrift.reporting.figures.sheet import COLUMN
 from undrift.reporting.figures.style import display, drawn_title, safe_name
 from undrift.reporting.names import symbol, value_text
 from undrift.reporting.search_grids import CHOSEN_BY, SearchGrid, search_grids
@@ -56,16 +57,12 @@ def figures(shown: Shown) -> Iterator[Figure]:
 
 @sheet.house_style
 def surface_figure(
-    grids: Sequence[SearchGrid],
-    *,
-    stand_ins: frozenset[str] = frozenset(),
-    width: float = sheet.COLUMN,
+    grids: Sequence[SearchGrid], *, stand_ins: frozenset[str] = frozenset(), width: float = COLUMN
 ) -> Any:
     """Validation scores over a grid of two hyperparameters, a heat map per stream and method.
 
-    What was chosen is framed, once per setting that any seed chose. A setting that failed or was
-    not tried is hatched. Colours run over the values of a map, at least over 5 points, so that
-    noise does not look like a trend; the numbers are in the cells.
+    What any seed chose is framed, what failed or was not tried hatched. Colours run over at
+    least 5 points, so that noise does not look like a trend.
     """
     for grid in grids:
         if len(grid.varied) != 2:
@@ -76,7 +73,7 @@ def surface_figure(
             )
     if not grids:
         raise InputError("a surface needs at least one search; run undrift bench first")
-    columns = max(min(int(width / sheet.COLUMN), len(grids)), 1)
+    columns = max(min(int(width / COLUMN), len(grids)), 1)
     rows = [grids[k : k + columns] for k in range(0, len(grids), columns)]
     downs = {id(grid): [value_text(v) for v in grid.values[grid.varied[1]]] for grid in grids}
     heights = [max(len(downs[id(grid)]) for grid in row) * _CELL for row in rows]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import log10
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from undrift.errors import InputError
 from undrift.formatting import size
@@ -23,7 +22,7 @@ from undrift.reporting.figures.figure import (
     ready,
 )
 from undrift.reporting.figures.label_places import Box, label_places
-from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
+from undrift.reporting.figures.style import display, name_style, seeds_of, style_of, title_of
 from undrift.reporting.names import method_facts, metric_value, symbol
 from undrift.reporting.tables.comparison import spread_of
 
@@ -51,18 +50,15 @@ def figures(shown: Shown) -> Iterator[Figure]:
                 f"On {named(here)}; mean over seeds. Hollow marks keep examples; grey steps join "
                 "the methods that no other beats in both, bounds left out."
             )
-            yield Figure(
-                name, title, caption, ready(trade_off_figure, here, against, width=shown.width)
-            )
+            draw = ready(trade_off_figure, here, against, width=shown.width)
+            yield Figure(name, title, caption, draw)
 
 
-@dataclass(frozen=True)
-class _Point:
+class _Point(NamedTuple):
     method: str
     x: float
     y: float
     spread: float | None
-    style: Mapping[str, Any]
 
 
 @sheet.house_style
@@ -71,8 +67,7 @@ def trade_off_figure(
 ) -> Any:
     """A_avg by class against what is kept after the last task, or against the run's seconds.
 
-    A panel per stream with a log scale across; every point is the mean over seeds, with one
-    deviation of A_avg to either side, and is named. Hollow marks keep examples. The grey steps
+    A panel per stream, a log scale across; points are means over seeds with one deviation. Steps
     join the methods that no other beats in both, bounds left out.
     """
     groups = {stream: {m: r for m, r in found.items() if r} for stream, found in groups.items()}
@@ -84,7 +79,13 @@ def trade_off_figure(
         axes.set_xlabel(_axis(against, found), fontsize=sheet.PLAIN, labelpad=1)
         _ticks(axes, against)
         sheet.heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
-    _legend(figure, width)
+    dot = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 4}
+    key = [
+        (dot, "keeps no examples"),
+        (dot | {"markerfacecolor": "white"}, "keeps examples"),
+        ({"color": _STEPS, "linewidth": 0.8}, "best at its cost"),
+    ]
+    sheet.legend_above(figure, key, width / 2)
     return figure
 
 
@@ -95,7 +96,7 @@ def _points(found: Mapping[str, Sequence[Result]], against: str) -> list[_Point]
         costs = [cost.kept_bytes if against == "bytes" else cost.total_seconds for cost in spent]
         y = spread_of(metric_value(run.metrics.by_class, HEADLINE.key) for run in runs)
         x = max(fmean(costs), _LEAST[against])
-        points.append(_Point(method, x, y.mean, y.deviation, style_of(method)))
+        points.append(_Point(method, x, y.mean, y.deviation))
     return points
 
 
@@ -121,16 +122,8 @@ def _draw(axes: Axes, points: Sequence[_Point], width: float) -> None:
     sheet.dress(axes, "both")
     _front(axes, points)
     for point in points:
-        style = {key: value for key, value in point.style.items() if key != "linestyle"}
-        axes.errorbar(
-            *(point.x, point.y, point.spread),
-            linestyle="none",
-            elinewidth=0.6,
-            markersize=4.2,
-            markeredgewidth=0.9,
-            zorder=3,
-            **style,
-        )
+        style = style_of(point.method) | {"linestyle": "none", "elinewidth": 0.6, "zorder": 3}
+        axes.errorbar(*point[1:], markersize=4.2, markeredgewidth=0.9, **style)
     _name(axes, points, width)
 
 
@@ -160,28 +153,18 @@ def _name(axes: Axes, points: Sequence[_Point], width: float) -> None:
     boxes = label_places(places, sizes, Box(0.5, 0.5, width + 1.5, _HEIGHT), mark=_MARK)
     for point, (x, y), box in zip(points, places, boxes, strict=True):
         middle = (box.left + box.right) / 2, (box.low + box.high) / 2
-        colour = ink(point.style["color"])
-        axes.text(
-            left * 10 ** (middle[0] / across),
-            low + middle[1] / up,
-            display(point.method),
-            ha="center",
-            va="center",
-            fontsize=sheet.SMALL,
-            color=colour,
-            weight="bold" if point.method in BOLD else "normal",
-            zorder=5,
-            path_effects=[withStroke(linewidth=1.6, foreground="white")],  # over lines
-        )
+        name = name_style(point.method)
+        over_lines: dict[str, Any] = {
+            "zorder": 5,
+            "path_effects": [withStroke(linewidth=1.6, foreground="white")],
+        }
+        at, height = left * 10 ** (middle[0] / across), low + middle[1] / up
+        axes.text(at, height, **name, ha="center", va="center", **over_lines)
         near = min(max(x, box.left), box.right), min(max(y, box.low), box.high)
         if abs(near[0] - x) + abs(near[1] - y) > 2.6 * _MARK:
-            axes.plot(
-                [point.x, left * 10 ** (near[0] / across)],
-                [point.y, low + near[1] / up],
-                color=colour,
-                linewidth=0.4,
-                zorder=2,
-            )
+            xs = [point.x, left * 10 ** (near[0] / across)]
+            ys = [point.y, low + near[1] / up]
+            axes.plot(xs, ys, color=name["color"], linewidth=0.4, zorder=2)
 
 
 def _ticks(axes: Axes, against: str) -> None:
@@ -195,17 +178,3 @@ def _ticks(axes: Axes, against: str) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
     say = size if against == "bytes" else "{:,.6g}".format
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: say(value).replace(".0 ", " ")))
-
-
-def _legend(figure: Any, width: float) -> None:
-    from matplotlib.lines import Line2D
-
-    def mark(**style: Any) -> Line2D:
-        return Line2D([], [], color="black", linestyle="none", marker="o", markersize=4, **style)
-
-    entries = [
-        (mark(), "keeps no examples"),
-        (mark(markerfacecolor="white"), "keeps examples"),
-        (Line2D([], [], color=_STEPS, linewidth=0.8), "best at its cost"),
-    ]
-    sheet.legend_above(figure, entries, width / 2)

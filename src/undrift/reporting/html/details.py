@@ -20,10 +20,7 @@ from undrift.reporting.search_grids import CHOSEN_BY
 def details_data(
     plans: Sequence[PlanTable], results: Mapping[str, Result], searches: Sequence[Search]
 ) -> dict[str, Any]:
-    """Every cell with the ids of its runs and searches, and those runs and searches once each.
-
-    Cost: about 600 bytes of JSON for a run.
-    """
+    """Every cell with the ids of its runs and searches, and those once each, 600 bytes a run."""
     by_id = {search.spec.id: search for search in searches}
     cells: dict[str, Any] = {}
     for p, plan in enumerate(plans):
@@ -61,9 +58,7 @@ def _cells(
                 "plan": table.title,
                 "runs": runs,
                 "failed": failed,
-                "missing": [
-                    cell.seed for cell in planned if cell.failed is None and cell.run not in runs
-                ],
+                "missing": [c.seed for c in planned if c.failed is None and c.run not in runs],
                 "searches": list(chosen),
             }
     return cells

@@ -82,7 +82,7 @@ class _Place:
 def method_sections(plans: Sequence[PlanTable], results: Mapping[str, Result]) -> dict[str, Any]:
     """Sections for every method with a run, in our order, and the lines behind their curves.
 
-    The same runs may stand in several plans; they are told once, under the first.
+    Runs that stand in several plans are told once, under the first.
     """
     curves: dict[str, list[tuple[float, ...]]] = {}
     found: dict[str, list[_Place]] = {}

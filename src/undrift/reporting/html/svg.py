@@ -16,12 +16,11 @@ _COORDINATES = frozenset({"d", "points", "x", "y"})  # not transforms: glyphs ar
 
 
 def inline_svg(text: str, *, prefix: str, label: str) -> Markup:
-    """An SVG file as an element of an HTML page.
+    """An SVG file as an element of an HTML page; `label` is what a screen reader says.
 
-    Every id, and every reference to one, starts with `prefix`, so several figures do not
-    take each other's clip paths and glyphs. What could act or reach outside is dropped: scripts,
-    styles (they would hold for the whole page), handlers, links that leave the file. Coordinates
-    keep three decimals, a thousandth of a point. `label` is what a screen reader says.
+    Every id, and every reference to one, starts with `prefix`. What could act or reach outside
+    is dropped: scripts, styles, handlers, links that leave the file. Coordinates keep three
+    decimals, a thousandth of a point.
 
     >>> inline_svg('<svg viewBox="0 0 1 1"><g id="a" onclick="x()"/></svg>', prefix="f-", label="F")
     Markup('<svg viewBox="0 0 1 1" role="img" aria-label="F"><g id="f-a" /></svg>')
@@ -60,8 +59,7 @@ def _attributes(element: ElementTree.Element, prefix: str) -> list[tuple[str, st
         if name.startswith("on") or name in ("base", "space"):
             continue
         if name == "href":
-            inside = value.startswith("#")
-            if inside:
+            if value.startswith("#"):
                 kept.append((name, f"#{prefix}{value[1:]}"))
             elif value.startswith("data:image/png;"):
                 kept.append((name, value))

@@ -72,8 +72,7 @@ def minus(text: str) -> str:
 def table_view(plan: PlanTable, number: int) -> dict[str, Any]:
     """The table of a plan; `number` is the plan's place on the page, for the cells' keys.
 
-    One body per grading stands under the same `groups` of columns: a group is a stream, or the
-    mean costs. `kinds` are the columns that can be hidden, `hidden` those that are at first.
+    One body per grading stands under the same `groups` of columns: a stream, or the mean costs.
     """
     first = plan.first
     many = len(first.streams) > MANY_STREAMS
@@ -136,11 +135,8 @@ def _stream_cells(table: Comparison, row: str, key: str, troubles: Mapping[str, 
             entry = table.entries.get((row, stream, metric))
             trouble = troubles.get(stream, "")
             asked = f"{key}-{s}" if entry or trouble else None
-            cells.append(
-                _accuracy(entry, metric, asked)
-                if entry
-                else Cell(metric, text=trouble or NOTHING, key=asked)
-            )
+            empty = Cell(metric, text=trouble or NOTHING, key=asked)
+            cells.append(_accuracy(entry, metric, asked) if entry else empty)
         costs = table.costs.get((row, stream), {})
         cells += [_cost("cost", name, costs.get(name)) for name in COSTS]
     return cells
@@ -158,10 +154,9 @@ def _mean_cells(table: Comparison, row: str, streams: Sequence[str]) -> list[Cel
 def _accuracy(entry: Entry, metric: str, key: str | None) -> Cell:
     ours, published = entry.ours, entry.published
     seeds = f"{len(entry.seeds)} seed{'s' if len(entry.seeds) != 1 else ''}"
-    tip = [seeds]
+    tip, paper = [seeds], ""
     if entry.significance is not None:
         tip.append(f"p = {entry.significance:.2g} against the best")
-    paper = ""
     if published is not None:
         paper = f"{published.mean:.2f}"
         if published.deviation is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from undrift.doors import Door
 from undrift.experiments.store import Records
-from undrift.reporting.figures import figure_set
+from undrift.reporting.figures import figure as module
 from undrift.reporting.figures.figure import Figure
 from undrift.reporting.figures.sheet import write_figure
 
@@ -38,7 +38,7 @@ class Found:
         self, results: dict[str, Any], manifests: list[Any], searches: list[Any], folder: Path
     ) -> None:
         records = Records(results, manifests, searches, [], folder)
-        every = figure_set.all_figures(records)
+        every = module.all_figures(records)
         self.makers = {f.name: partial(f.draw, records) for f in every if not f.left_out}
         self.figures = {f.name: f for f in every if not f.left_out}
         self.left_out = [(f.name, f.left_out) for f in every if f.left_out]
@@ -203,7 +203,7 @@ def test_another_packages_figure_that_is_broken_is_told_and_the_rest_drawn(
         "gone": "undrift.reporting.figures:GONE",
         "odd": "undrift.reporting.figures:__name__",
     }
-    monkeypatch.setattr(figure_set, "FIGURES", Door("figure", "none", own))
+    monkeypatch.setattr(module, "FIGURES", Door("figure", "none", own))
     found = Found({}, [], [], tmp_path)
     assert found.figures == {"mine": mine}
     assert [name for name, _ in found.left_out] == ["gone", "odd"]
