@@ -18,8 +18,6 @@ from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Acil", "AcilLearned"]
-
 
 @dataclass(frozen=True, eq=False)
 class AcilLearned:

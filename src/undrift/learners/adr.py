@@ -30,8 +30,6 @@ from undrift.sharing import drawn_once
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Adr", "AdrLearned"]
-
 
 @dataclass(frozen=True, eq=False)
 class AdrLearned:

@@ -39,8 +39,6 @@ from undrift.merging.merger import Adapted, Settings
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
 
-__all__ = ["AdrPlus", "AdrPlusLearned"]
-
 Prior = Literal["zero", "previous"]
 Compensation = Literal["none", "map", "anchored", "exact"]
 Balance = Literal["none", "classifier", "both"]

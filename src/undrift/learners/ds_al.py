@@ -19,8 +19,6 @@ from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["DsAl", "DsAlLearned"]
-
 
 @dataclass(frozen=True, eq=False)
 class DsAlLearned:

@@ -15,19 +15,6 @@ if TYPE_CHECKING:
 
     from undrift.learners.base import Learner
 
-__all__ = [
-    "DEFAULT",
-    "DOOR",
-    "METHODS",
-    "Method",
-    "default_learner",
-    "known_method",
-    "load",
-    "make_learner",
-    "method_class",
-    "recorded_name",
-]
-
 _OURS = {
     "bare": "bare:Bare",
     "joint": "joint:Joint",

@@ -16,20 +16,6 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.typing import Once, Rows, unshared
 
-__all__ = [
-    "Adapted",
-    "Merger",
-    "Origin",
-    "Settings",
-    "check_alike",
-    "check_layers",
-    "check_models",
-    "named",
-    "nothing_added",
-    "plus",
-]
-
-
 Origin = Literal["base", "initial"]
 
 

@@ -14,8 +14,6 @@ from undrift.sharing import drawn_once
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress
 
-__all__ = ["Logits", "Start", "adapt", "next_start"]
-
 Start = Literal["previous", "merged", "base", "scratch"]
 """Where theta_t begins: the previous theta, the merged encoder, the base encoder, or anew."""
 

@@ -11,8 +11,6 @@ from undrift.analytic.bank import RidgeBank
 from undrift.streams.task import Task
 from undrift.typing import Once, unshared
 
-__all__ = ["Nodes", "balanced_rows", "class_share", "nodes_that_count"]
-
 Nodes = Literal["train", "all"]
 
 

@@ -11,8 +11,6 @@ from undrift.learners.parts.training.model_learner import TaskTraining, Trains
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress, unshared
 
-__all__ = ["base_encoder", "embedded", "targets_of"]
-
 
 def base_encoder(learner: Trains, task: Task, progress: Progress) -> Encoder:
     """The encoder after training on the base task; its head is thrown away."""

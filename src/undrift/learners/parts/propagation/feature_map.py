@@ -20,8 +20,6 @@ from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
-__all__ = ["STRUCTURE", "FeatureMap", "Sample", "check_widths", "samples_of", "structural_columns"]
-
 _NARROW = 1024  # columns up to which random Fourier features are added on their own
 
 

@@ -14,8 +14,6 @@ from undrift.graphs import Graph
 from undrift.sparse import Csr, beside, plus
 from undrift.typing import Rows
 
-__all__ = ["Mix", "Propagated", "effective_feature_count", "row_normalised"]
-
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense
 _LEAST = 1e-3  # a hop that weighs less at a node is left out there

@@ -17,8 +17,6 @@ from undrift.graphs import Graph, Normalisation
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Backbone", "Model", "columns_of", "generator_for"]
-
 
 def generator_for(seed: int, t: int) -> torch.Generator:
     """The generator of task t: the same after a restart, so no generator is ever saved."""
