@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.expansion import Expansion
+from undrift.analytic.random_maps import Expansion
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive

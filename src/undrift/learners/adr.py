@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
-from undrift.analytic.expansion import Expansion
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.analytic.random_maps import Expansion
+from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import unknown_name
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive

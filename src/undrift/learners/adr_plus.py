@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
-from undrift.analytic.expansion import Expansion
+from undrift.analytic.random_maps import Expansion
 from undrift.analytic.solve import solve
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive

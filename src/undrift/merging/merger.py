@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import Solver
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.typing import Once, Rows, unshared

@@ -6,8 +6,7 @@ from typing import Literal, Protocol
 
 import torch
 
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.model_learner import base_training
 from undrift.sharing import drawn_once

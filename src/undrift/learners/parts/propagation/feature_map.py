@@ -9,9 +9,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.analytic.fourier import Fourier
 from undrift.analytic.gram import chunks
-from undrift.analytic.sketch import Sketch
+from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from undrift.analytic.sketch import Sketch
+from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.sparse import Csr, beside, plus

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.parts.training.backbone import Model
 

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from undrift.checks import check_fields
 from undrift.encoders.architecture import Architecture, Kind
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Training, cross_entropy, fit
 from undrift.graphs import Graph, Normalisation
 from undrift.streams.task import Task
