@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from undrift.datasets import columns
-from undrift.datasets.columns import column_names, floats, read_pieces, texts, values
+from undrift.datasets.columns import column_names, floats, read_pieces, texts
 from undrift.errors import InputError
 
 
@@ -44,7 +44,7 @@ def test_pieces_are_bounded_and_count_their_rows(
     path = write(tmp_path / "t.csv", "a,b\n" + "".join(f"{i},{i}\n" for i in range(5)))
     pieces = list(read_pieces(path, ["b"]))
     assert [piece.first for piece in pieces] == [1, 3, 5]
-    assert [values(piece, "b") for piece in pieces] == [["0", "1"], ["2", "3"], ["4"]]
+    assert [piece.columns["b"] for piece in pieces] == [["0", "1"], ["2", "3"], ["4"]]
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,8 @@ def test_a_missing_file_and_a_strange_one_are_named(tmp_path: Path) -> None:
 
 
 def parquet(path: Path, **named: Any) -> Path:
-    reason = "needs pyarrow: pip install 'undrift[tables]'"
-    arrow = pytest.importorskip("pyarrow", reason=reason)
-    pytest.importorskip("pyarrow.parquet", reason=reason).write_table(arrow.table(named), path)
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table(named), path)
     return path
 
 
@@ -120,7 +119,7 @@ def test_parquet_gives_what_csv_gives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["list", "fixed", "whole"])
 def test_lists_in_parquet_are_a_matrix(kind: str, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'undrift[tables]'")
+    arrow = pytest.importorskip("pyarrow")
     type_of = {
         "list": arrow.list_(arrow.float64()),
         "fixed": arrow.list_(arrow.float32(), 2),
@@ -151,6 +150,22 @@ def test_a_bad_cell_in_parquet_is_named(column: list[Any], what: str, tmp_path: 
         numbers(path, "x")
 
 
+def test_two_equal_columns_in_parquet_are_named(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "t.parquet"
+    table = arrow.table([[1], [2]], names=["x", "x"])
+    pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    with pytest.raises(InputError, match=r"t.parquet has two columns 'x'"):
+        column_names(path)
+
+
+def test_a_time_with_a_zone_is_read_in_utc(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    moments = arrow.array([0, 3600], arrow.timestamp("s", tz="Europe/Berlin"))
+    path = parquet(tmp_path / "t.parquet", when=moments)
+    assert gather(path, "when") == ["1970-01-01 00:00:00", "1970-01-01 01:00:00"]
+
+
 def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     path = parquet(tmp_path / "t.parquet", x=list(range(1000)))
     whole = path.read_bytes()
@@ -161,15 +176,3 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(whole[:8] + bytes(200) + whole[208:])
     with pytest.raises(InputError, match=r"t.parquet is damaged"):
         numbers(path, "x")
-
-
-def test_without_pyarrow_the_error_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    monkeypatch.setattr(columns, "import_module", missing)
-    (tmp_path / "t.parquet").write_bytes(b"")
-    with pytest.raises(InputError, match=r"needs pyarrow; install it with: pip install 'undrift\["):
-        column_names(tmp_path / "t.parquet")

@@ -157,7 +157,7 @@ def test_many_columns_are_not_all_listed(tmp_path: Path) -> None:
 
 
 def test_parquet_and_csv_may_be_mixed(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'undrift[tables]'")
+    arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = {"id": [5, 6, 7], "label": [1, None, 0], "x": [[1.0, 2.0]] * 3, "w": [0, 1, 2]}
     parquet.write_table(arrow.table(columns), tmp_path / "nodes.parquet")
@@ -171,7 +171,7 @@ def test_parquet_and_csv_may_be_mixed(tmp_path: Path) -> None:
 
 
 def test_dates_in_parquet_are_times(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'undrift[tables]'")
+    arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     moments = arrow.array([1_000_000_001, 86_400_000_000_000], arrow.timestamp("ns"))
     columns = {"id": ["a", "b"], "label": ["p", "q"], "x": [1, 2], "when": moments}

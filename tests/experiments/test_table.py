@@ -288,7 +288,7 @@ def test_a_query_reaches_no_file_and_no_variable(tmp_path: Path) -> None:
 
 
 def test_the_table_as_parquet(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install undrift[tables]")
+    parquet = pytest.importorskip("pyarrow.parquet")
     save(tmp_path, params={"gamma": 0.1})
     save(tmp_path, seed=1, params={"gamma": 1})
     path = tmp_path / "it's.parquet"

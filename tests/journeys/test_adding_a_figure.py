@@ -1,8 +1,9 @@
-"""A figure of another package joins the report: one file, and an entry point that names it."""
+"""A figure of another package joins the report: the one file and the entry point of the docs."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,31 +17,13 @@ from undrift.experiments.result import Graded, Metrics, Result, save_result
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[report]'")
 
-FILE = """
-from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure
-
-
-@sheet.house_style
-def draw(records):
-    methods = sorted({result.spec.method for result in records.results.values()})
-    if not methods:
-        return None
-    figure = sheet.blank(sheet.COLUMN, 40)
-    axes = sheet.panel(figure, 10, 8, 70, 22)
-    counts = [sum(r.spec.method == m for r in records.results.values()) for m in methods]
-    axes.bar(methods, counts)
-    sheet.heading(axes, "Runs per method")
-    return figure
-
-
-FIGURE = Figure("runs-per-method", "Runs per method", "How many runs there are.", draw)
-
-
+PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+(FILE,) = re.findall(r"```python\n(from undrift.reporting.*?)```", PAGE.read_text(), re.DOTALL)
+(ENTRY,) = re.findall(r'undrift.figures"\]\n(.*?) = "(.*?)"', PAGE.read_text())
+BROKEN = """
 def broken(shown):
     raise ZeroDivisionError("by mistake")
 """
-ENTRIES = "[undrift.figures]\nruns-per-method = my_figure:FIGURE\nbroken = my_figure:broken\n"
 
 
 def save_runs(folder: Path) -> None:
@@ -65,8 +48,9 @@ def install(folder: Path) -> None:
     info = folder / "my_figure-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-figure\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRIES)
-    (folder / "my_figure.py").write_text(FILE)
+    entries = f"{ENTRY[0]} = {ENTRY[1]}\nbroken = my_figure:broken\n"
+    (info / "entry_points.txt").write_text(f"[undrift.figures]\n{entries}")
+    (folder / "my_figure.py").write_text(FILE + BROKEN)
 
 
 def test_a_figure_of_another_package_stands_in_the_report(tmp_path: Path) -> None:

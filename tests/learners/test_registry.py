@@ -48,8 +48,10 @@ def test_a_broken_package_is_listed_with_the_reason(bring: Callable[..., None]) 
 
 def test_a_method_spelled_out() -> None:
     here = f"{Bare.__module__}:Bare"
+    assert here not in METHODS  # so far nobody has asked for it, and it is not imported
     assert method_class(ADR) is Adr
     assert ADR in METHODS
+    assert known_method(here) == "bare"
     assert METHODS[here].display == "Bare"
     assert here not in list(METHODS)
     for wrong in ("no.such:Thing", "math:pi"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ CELLS = 1_000_000
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
-_DAMAGE = (ValueError, OSError, NotImplementedError)  # all that pyarrow raises is one of these
 
 
 @dataclass(frozen=True)
@@ -29,24 +27,30 @@ class Piece:
 
     path: Path
     first: int
-    columns: Mapping[str, Sequence[Any] | Array]
+    columns: Mapping[str, Sequence[Any]]
 
 
 def column_names(path: str | Path) -> list[str]:
     """The names of a table's columns, in the file's order."""
     path = Path(path)
-    names = _parquet(path).schema_arrow.names if _is_parquet(path) else _csv_header(path)
-    twice = sorted({name for name in names if names.count(name) > 1})
+    if _is_parquet(path):
+        names = [column[0] for column in _parquet(path).description]
+        told = _parquet(path, "name", "parquet_schema").fetchall()
+        # DuckDB calls the second of two equal names NAME_1
+        twice = [name.rpartition("_")[0] for name in names if (name,) not in told]
+    else:
+        names = _csv_header(path)
+        twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{path} has two columns {twice[0]!r}; give every column its own name")
-    return list(names)
+    return names
 
 
 def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
     """These columns of a `.csv`, `.tsv` or `.parquet` file, in pieces of bounded size.
 
-    CSV cells are text, as the file has them; Parquet columns of numbers are arrays, all others
-    Python values. Cost: that of Python's csv module, and memory for `CELLS` cells.
+    CSV cells are text, as the file has them, those of Parquet Python values. Cost: that of
+    Python's csv module, or a Python object per number, and memory for `CELLS` cells.
     """
     path = Path(path)
     yield from (_parquet_pieces if _is_parquet(path) else _csv_pieces)(path, names)
@@ -55,35 +59,26 @@ def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
 # cells -----------------------------------------------------------------------------------
 
 
-def values(piece: Piece, name: str) -> list[Any]:
-    """A column as Python values."""
-    column = piece.columns[name]
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
-
-
 def texts(piece: Piece, name: str) -> list[str]:
     """A column as text without blanks around it; a missing value is the empty text."""
-    return [as_text(value) for value in values(piece, name)]
+    return [as_text(value) for value in piece.columns[name]]
 
 
 def floats(piece: Piece, name: str) -> Array:
     """A column of finite numbers as float32; a list in each row makes a matrix `[rows, width]`."""
-    column = piece.columns[name]
     try:
-        if not isinstance(column, np.ndarray):
-            column = np.fromiter(map(float, column), np.float64, len(column))
         with np.errstate(over="ignore"):  # too large for float32: reported as not finite
-            array: Array = column.astype(np.float32)
+            array: Array = np.array(piece.columns[name], np.float64).astype(np.float32)
     except (TypeError, ValueError):
         raise _not_numbers(piece, name) from None
-    if not np.isfinite(array).all():
+    if array.ndim > 2 or not np.isfinite(array).all():
         raise _not_numbers(piece, name)
     return array
 
 
 def _not_numbers(piece: Piece, name: str) -> InputError:
     """The error for the first cell of a column that is not a finite number."""
-    cells = values(piece, name)
+    cells = piece.columns[name]
     width = len(cells[0]) if isinstance(cells[0], list) else None
     for row, value in enumerate(cells, start=piece.first):
         parts = value if isinstance(value, list) else [value]
@@ -172,49 +167,38 @@ def _is_parquet(path: Path) -> bool:
     return suffix in _PARQUET
 
 
-def _parquet(path: Path) -> Any:
+def _parquet(path: Path, columns: str = "*", read: str = "read_parquet") -> Any:
+    """A DuckDB connection that has run a query for these columns of a file."""
+    import duckdb
+
     if not path.is_file():
         raise InputError(f"there is no file {path}; check the path")
     try:
-        parquet = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise InputError(
-            f"reading {path} needs pyarrow; install it with: pip install 'undrift[tables]'"
-        ) from error
-    try:
-        return parquet.ParquetFile(path)
-    except _DAMAGE as error:
+        query = f"SELECT {columns} FROM {read}(?)"  # noqa: S608
+        return duckdb.connect().execute(query, [str(path)])
+    except duckdb.Error as error:
         raise InputError(
             f"{path} is damaged, empty or not a Parquet file; write it again"
         ) from error
 
 
 def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
-    file, first = _parquet(path), 1
+    import duckdb
+
+    kinds = {name: str(kind) for name, kind, *_ in _parquet(path).description}
+    asked = []
+    for name in names:
+        quoted = '"' + name.replace('"', '""') + '"'
+        zoned = (
+            kinds[name] == "TIMESTAMP WITH TIME ZONE"
+        )  # which Python could not have without pytz
+        asked.append(f"make_timestamp(epoch_us({quoted}))" if zoned else quoted)
+    found, first = _parquet(path, ", ".join(asked)), 1
     # a cell may be a list: fewer rows than of CSV
-    rows = max(1, min(CELLS // len(names), 65_536))
+    size = max(1, min(CELLS // len(names), 16_384))
     try:
-        for batch in file.iter_batches(batch_size=rows, columns=list(names)):
-            columns = {name: _parquet_values(batch.column(name)) for name in names}
-            yield Piece(path, first, columns)
-            first += batch.num_rows
-    except _DAMAGE as error:
+        while rows := found.fetchmany(size):
+            yield Piece(path, first, dict(zip(names, zip(*rows, strict=True), strict=True)))
+            first += len(rows)
+    except duckdb.Error as error:
         raise InputError(f"{path} is damaged (after row {first - 1}); write it again") from error
-
-
-def _parquet_values(column: Any) -> list[Any] | Array:
-    arrow = import_module("pyarrow")
-    types, kind = arrow.types, column.type
-    if types.is_floating(kind) or (types.is_integer(kind) and not column.null_count):
-        array: Array = column.to_numpy(zero_copy_only=False)
-        return array
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        width, rest = divmod(len(column.flatten()), len(column))
-        same = not rest and all(n == width for n in column.value_lengths().to_pylist())
-        inner = kind.value_type
-        if same and width and (types.is_floating(inner) or types.is_integer(inner)):
-            flat: Array = column.flatten().to_numpy(zero_copy_only=False)
-            return flat.reshape(len(column), width)
-    if types.is_timestamp(kind):  # Python's datetime knows no nanoseconds
-        column = column.cast(arrow.timestamp("us", tz=kind.tz), safe=False)
-    return list(column.to_pylist())

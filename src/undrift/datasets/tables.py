@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from undrift.datasets.cells import as_class_ids, as_times
-from undrift.datasets.columns import column_names, floats, read_pieces, texts, values
+from undrift.datasets.columns import column_names, floats, read_pieces, texts
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
@@ -62,7 +62,7 @@ def read_tables(
     time: str | None = None,
     undirected: bool = True,
 ) -> TableGraph:
-    """The graph in two tables, each `.csv`, `.tsv` or (extra `undrift[tables]`) `.parquet`.
+    """The graph in two tables, each `.csv`, `.tsv` or `.parquet`.
 
     A row of `nodes` is a node, numbered from 0 in the file's order. `label` holds class ids or
     names (see `as_class_ids`), nothing where it is unknown; None reads no labels. `features` are
@@ -103,7 +103,7 @@ def _read_nodes(
     for piece in read_pieces(path, list(dict.fromkeys([*special, *features]))):
         ids += texts(piece, id)
         labels += texts(piece, label) if label is not None else []
-        moments += values(piece, time) if time is not None else []
+        moments += piece.columns[time] if time is not None else []
         blocks.append(np.column_stack([floats(piece, name) for name in features]))
         if blocks[-1].shape[1] != blocks[0].shape[1]:
             raise InputError(

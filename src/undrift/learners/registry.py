@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from undrift.doors import Door
@@ -64,7 +63,8 @@ _FACTS = tuple(f.name for f in fields(Method))
 class _Methods(Mapping[str, Method]):
     """Every method by name, in order, read from its class when asked for.
 
-    A method spelled out as `module:Class` is not listed, but is known if it can be loaded.
+    A method spelled out as `module:Class` is not listed, but is known once `method_class` has
+    loaded it: a result that names one imports nothing.
     """
 
     def __iter__(self) -> Iterator[str]:
@@ -74,7 +74,7 @@ class _Methods(Mapping[str, Method]):
         return len(DOOR.names())
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name in DOOR or (":" in name and _loads(name)))
+        return isinstance(name, str) and (name in DOOR or name in _SPELLED_OUT)
 
     def __getitem__(self, name: str) -> Method:
         if name not in self:
@@ -88,6 +88,7 @@ class _Methods(Mapping[str, Method]):
 
 
 METHODS: Mapping[str, Method] = _Methods()
+_SPELLED_OUT: set[str] = set()
 
 
 def method_class(name: str) -> type[Learner]:
@@ -108,15 +109,9 @@ def method_class(name: str) -> type[Learner]:
             f"method {name!r} of the package {DOOR.origin(name)} is called {found.name!r} by its "
             "class; give the entry point the name of the class"
         )
+    if ":" in name:
+        _SPELLED_OUT.add(name)
     return found
-
-
-@lru_cache(maxsize=64)
-def _loads(name: str) -> bool:
-    try:
-        return bool(method_class(name))
-    except InputError:
-        return False
 
 
 def known_method(name: str) -> str:

@@ -7,18 +7,18 @@ from itertools import pairwise
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from undrift.errors import InputError, unknown_name
+from undrift.errors import unknown_name
 from undrift.evaluation.metrics import METRICS
-from undrift.learners.registry import METHODS
+from undrift.learners.registry import METHODS, Method
 from undrift.merging import RULES
-from undrift.streams.benchmarks import stream_info
+from undrift.streams.benchmarks import listed_stream
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Metrics
 
 __all__ = [
     "check_metric",
-    "method_title",
+    "method_facts",
     "metric_value",
     "number_ranges",
     "row_label",
@@ -50,15 +50,19 @@ def symbol(key: str, subscript: str = "%s_%s") -> str:
     return subscript % (head, below) if below else head
 
 
-def method_title(name: str) -> str:
-    """The display name of a method; one that is not known keeps its own."""
-    return METHODS[name].display if name in METHODS else name
+def method_facts(name: str) -> Method:
+    """What is known of a method; one that is not installed here goes by its name.
+
+    >>> method_facts("adr").display, method_facts("gone").display, method_facts("gone").family
+    ('ADR', 'gone', 'other')
+    """
+    return METHODS[name] if name in METHODS else Method(name, name)
 
 
 def stream_title(stream: str, *, stand_in: bool = False) -> str:
     """How a table names a stream; a stand-in always says so.
 
-    A stream file goes by the end of its path.
+    A stream file goes by the end of its path, `module:NAME` by its name: it is not imported.
 
     >>> stream_title("cs-cl"), stream_title("arxiv-cl-stand-in", stand_in=True)
     ('CS-CL', 'Arxiv-CL stand-in')
@@ -67,11 +71,9 @@ def stream_title(stream: str, *, stand_in: bool = False) -> str:
     >>> stream_title("data/papers/stream.toml", stand_in=True)
     'papers/stream.toml (stand-in)'
     """
-    try:
-        _, at, option = stream.partition("@")
-        title = stream_info(stream).title + at + option
-    except InputError:
-        title = "/".join(stream.split("/")[-2:])
+    info, (_, at, option) = listed_stream(stream), stream.partition("@")
+    end = "/".join(stream.rpartition(":")[2].split("/")[-2:])
+    title = end if info is None else info.title + at + option
     return f"{title} (stand-in)" if stand_in and "stand-in" not in title.lower() else title
 
 
@@ -85,7 +87,7 @@ def row_label(row: str, method: str) -> str:
     >>> row_label("ties", "adr"), row_label("ham", "adr"), row_label("mine", "adr")
     ('ADR with TIES', 'ADR (HAM)', 'mine')
     """
-    title = method_title(method)
+    title = method_facts(method).display
     if row == method:
         return title
     if method == "adr" and row in ("none", *RULES.names()):

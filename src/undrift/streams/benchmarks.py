@@ -176,6 +176,17 @@ def stream_info(name: str) -> StreamInfo:
     return _with_options(info, scale=scale)
 
 
+def listed_stream(name: str) -> StreamInfo | None:
+    """What tables may say of a stream that a result names; None for a file or `module:NAME`.
+
+    Reading a folder of results must import nothing that is written in it.
+    """
+    try:
+        return None if ":" in name else stream_info(name)
+    except InputError:
+        return None
+
+
 def load_stream(
     name: str, seed: int = 0, *, scale: float | None = None, directed: bool = False
 ) -> TaskStream:
