@@ -17,7 +17,7 @@ from undrift.learners.registry import DOOR, METHODS
 from undrift.reporting.html.parts import PlanTable
 from undrift.reporting.html.sparkline import Backdrop, mean_curve
 from undrift.reporting.html.words import minus, stream_title
-from undrift.reporting.names import method_facts, metric_value
+from undrift.reporting.names import method_facts, metric_value, number_text
 
 __all__ = ["method_sections"]
 
@@ -97,7 +97,7 @@ def _line(place: _Place, behind: Backdrop) -> dict[str, Any]:
         "row": table.labels.get(place.row, place.row),
         "plan": table.title,
         "seeds": len(runs),
-        "metrics": [minus(f"{value:.2f}") for value in means],
+        "metrics": [minus(number_text(value)) for value in means],
         "curve": behind.sparkline(place.curve),
         "time": duration(fmean(run.cost.total_seconds for run in runs)),
         "kept": size(fmean(run.cost.kept_bytes for run in runs)),
