@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -75,20 +76,15 @@ def _edges(g: Any, index: Mapping[Any, int], weight: str | None) -> tuple[Array,
 
 def _features(nodes: Sequence[tuple[Any, Mapping[str, Any]]], features: str | Sequence[str]) -> Any:
     if isinstance(features, str):
-        width = np.size(nodes[0][1].get(features, 0.0))
-        values = _attribute(nodes, features, lambda value: _is_vector(value, width))
-        return values.reshape(len(nodes), -1)
+        size = np.size(nodes[0][1].get(features, 0.0))
+        return _attribute(nodes, features, size).reshape(len(nodes), -1)
     if not features:
         raise InputError("features names no node attribute; name at least one")
-    return np.column_stack(
-        [_attribute(nodes, name, lambda value: _is_vector(value, 0)) for name in features]
-    )
+    return np.column_stack([_attribute(nodes, name, 0) for name in features])
 
 
-def _attribute(
-    nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str, good: Callable[[Any], bool]
-) -> Array:
-    """One attribute of all nodes as float32; the first node where it is not good is named."""
+def _attribute(nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str, size: int) -> Array:
+    """One attribute of all nodes as float32, each a vector of this size, or a number at size 0."""
     missing = [node for node, attributes in nodes if name not in attributes]
     if missing:
         raise InputError(
@@ -96,9 +92,10 @@ def _attribute(
             f"{missing[0]!r}; set it, or name other attributes in features"
         )
     for node, attributes in nodes:
-        if not good(attributes[name]):
+        if not _is_vector(attributes[name], size):
+            shown = shorten(repr(attributes[name]), 60, placeholder="...")
             raise InputError(
-                f"attribute {name!r} of node {node!r} is {_show(attributes[name])}; a feature "
+                f"attribute {name!r} of node {node!r} is {shown}; a feature "
                 "must be a finite number, or a vector of them as long as the first node's"
             )
     return np.array([np.asarray(attributes[name], np.float32) for _, attributes in nodes])
@@ -114,8 +111,3 @@ def _is_vector(value: Any, size: int) -> bool:
         return False
     right = array.ndim == 0 if size == 0 else array.size == size
     return right and bool(np.isfinite(array).all())
-
-
-def _show(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:60]}..."

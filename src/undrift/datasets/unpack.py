@@ -73,13 +73,10 @@ def _chosen(
 ) -> dict[str, zipfile.ZipInfo]:
     for info in archive.infolist():
         _check_entry(info, path)
+    files = [info for info in archive.infolist() if not info.is_dir()]
     chosen = {}
     for name in members:
-        found = [
-            info
-            for info in archive.infolist()
-            if not info.is_dir() and PurePosixPath(info.filename).name == name
-        ]
+        found = [info for info in files if PurePosixPath(info.filename).name == name]
         if len(found) != 1:
             raise InputError(
                 f"{path} holds {len(found) or 'no'} {'files' if found else 'file'} {name}, not "
