@@ -48,30 +48,22 @@ def graph_from_networkx(
         found = [as_text(attributes.get(label)) for _, attributes in nodes]
         labels, _ = as_class_ids(found, f"node attribute {label!r}")
     index = {node: i for i, (node, _) in enumerate(nodes)}
-    source, target, weights = _edges(g, index, weight)
-    if not g.is_directed():
-        source, target = np.concatenate([source, target]), np.concatenate([target, source])
-        weights = np.tile(weights, 2)
-    if weight is None:
-        return Graph.from_arrays(matrix, np.stack([source, target]), labels)
-    shape = (len(nodes), len(nodes))
-    return Graph.from_scipy(matrix, sp.csr_matrix((weights, (target, source)), shape), labels)
-
-
-def _edges(g: Any, index: Mapping[Any, int], weight: str | None) -> tuple[Array, Array, Array]:
-    """Source, target and weight of every edge, each as NetworkX lists it."""
-    listed = list(g.edges(data=weight, default=1.0) if weight is not None else g.edges())
-    source = np.array([index[edge[0]] for edge in listed], dtype=np.int64)
-    target = np.array([index[edge[1]] for edge in listed], dtype=np.int64)
-    if weight is None:
-        return source, target, np.ones(len(listed), dtype=np.float32)
+    weighted = g.edges(data=weight, default=1.0) if weight is not None else None
+    listed = [(u, v, 1.0) for u, v in g.edges()] if weighted is None else list(weighted)
     for u, v, value in listed:
         if not _is_vector(value, 0):
             raise InputError(
                 f"the edge from {u!r} to {v!r} has {weight}={value!r}; an edge weight must be a "
                 "finite number"
             )
-    return source, target, np.array([edge[2] for edge in listed], dtype=np.float32)
+    pairs = np.array([(index[u], index[v]) for u, v, _ in listed], np.int64).reshape(-1, 2).T
+    if weight is None:
+        return Graph.from_arrays(matrix, pairs, labels, undirected=not g.is_directed())
+    weights = np.array([value for *_, value in listed], np.float32)
+    if not g.is_directed():
+        pairs, weights = np.hstack([pairs, pairs[::-1]]), np.tile(weights, 2)
+    shape = (len(nodes), len(nodes))
+    return Graph.from_scipy(matrix, sp.csr_matrix((weights, pairs[::-1]), shape), labels)
 
 
 def _features(nodes: Sequence[tuple[Any, Mapping[str, Any]]], features: str | Sequence[str]) -> Any:
