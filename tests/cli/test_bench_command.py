@@ -128,7 +128,7 @@ def test_the_live_view_shows_what_runs() -> None:
 
     from rich.console import Console
 
-    from undrift.cli.bench_progress import bench_progress
+    from undrift.cli.bench import bench_progress
     from undrift.experiments.estimate import Estimator
 
     file = StringIO()

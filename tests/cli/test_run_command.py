@@ -12,11 +12,10 @@ import pytest
 import torch
 
 from undrift.cli.app import start
-from undrift.evaluation.loop import Evaluation
 from undrift.experiments import run as experiment
 from undrift.experiments.result import Result, load_result
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.tracking import TRACKERS
+from undrift.experiments.tracking import TRACKERS, Measures
 from undrift.learners.bare import Bare
 from undrift.testing.graphs import tiny_stream
 
@@ -151,10 +150,10 @@ class Notes:
     def start(self, spec: RunSpec) -> None:
         self._note(f"start {spec.id}")
 
-    def after_task(self, t: int, evaluation: Evaluation) -> None:
-        self._note(f"task {t} of {len(evaluation.by_class)}")
+    def record(self, measures: Measures, step: int) -> None:
+        self._note(f"task {step}")
 
-    def finish(self, result: Result) -> None:
+    def finish(self, result: Result, outcome: Measures, step: int) -> None:
         self._note(f"finish {result.spec.id}")
 
     def failed(self, error: BaseException) -> None:
@@ -176,7 +175,7 @@ def test_a_run_is_tracked(tmp_path: Path, notes: type[Notes]) -> None:
     assert start(["run", *QUICK, "--out", "here", "--track", "notes"]) == 0
     (path,) = (tmp_path / "here").glob("*/result.json")
     run = path.parent.name
-    tasks = ["task 0 of 1", "task 1 of 2", "task 2 of 3"]
+    tasks = ["task 0", "task 1", "task 2"]
     assert notes.told == ["in here", f"start {run}", *tasks, f"finish {run}"]
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from undrift.cli.values import choose_readings, parse_settings, readings
+from undrift.cli.values import choose_readings, parse_settings
 from undrift.errors import InputError
+from undrift.experiments.spec import readings
 
 
 @pytest.mark.parametrize(

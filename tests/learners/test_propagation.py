@@ -26,6 +26,7 @@ from undrift.learners.propagation import (
     label_association,
 )
 from undrift.sparse import Csr
+from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS
@@ -512,3 +513,38 @@ def test_two_classes_show_no_pattern_unless_it_was_seen_before() -> None:
 def test_a_few_edges_are_no_pattern() -> None:
     ring = small_task([[0, 1, 2], [1, 2, 0]], [0, 1, 2])
     assert label_association(ring) < INFORMATIVE_FROM
+
+
+def test_scores_are_right_and_not_only_their_order() -> None:
+    stream = load_stream("synthetic")
+    learner = Propagation(fourier=0)
+    for task in stream:
+        learner.observe(task)
+    known, graph = learner.learned_, stream.graph
+    features = learner.feature_map(known.selected, known.homophily)
+    rows = features.plain(graph, torch.arange(graph.num_nodes))
+    slow = dense(rows).double() @ known.bank.weights
+    torch.testing.assert_close(learner.scores(graph), slow, rtol=1e-6, atol=1e-9)
+    assert torch.equal(learner.predict(graph), torch.tensor(known.classes)[slow.argmax(dim=1)])
+
+
+def test_probabilities_are_calibrated_on_sums_of_validation_losses() -> None:
+    stream = load_stream("synthetic")
+    learner = Propagation()
+    for task in stream:
+        learner.observe(task)
+    probabilities = learner.predict_proba(stream.graph, stream.test)
+    sure, best = probabilities.max(dim=1)
+    labels = stream.graph.labels
+    assert labels is not None
+    right = torch.tensor(learner.classes_)[best] == labels[stream.test]
+    assert abs(float(sure.mean()) - float(right.double().mean())) < 0.05
+
+
+def test_without_validation_nodes_there_are_no_probabilities() -> None:
+    task = tiny_stream().task(0)
+    blind = replace(task, train=task.train | task.val, val=torch.zeros_like(task.val))
+    learner = Propagation().observe(blind)
+    assert learner.scores(task.graph).shape[1] == 2
+    with pytest.raises(InputError, match="Propagation has scores but no probabilities here"):
+        learner.predict_proba(task.graph)

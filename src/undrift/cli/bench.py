@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from undrift.formatting import duration
 
@@ -33,11 +40,6 @@ def bench(
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Make every run of some plans that is not there yet.
-
-    A plan is a name (smoke, paper-table1, paper-ablation, paper-grid, paper-plasticity,
-    paper-drift, paper-imbalance, paper for all of the paper's, beyond, skewed) or a TOML file.
-    What is finished is kept, whatever happens: start the same command again and it goes on. Exit
-    code 1 if a run failed; the others were still made.
 
     Parameters
     ----------
@@ -95,8 +97,6 @@ def bench(
     if not found.pending and not found.waiting:
         console.print(f"nothing to do; see: undrift report {out}", soft_wrap=True)
         return
-    from undrift.cli.bench_progress import bench_progress
-
     try:
         with bench_progress(console_err, estimator, workers, chosen) as watch:
             progress = run_bench(
@@ -169,3 +169,72 @@ def _close(
         f"{progress.found} were there, {len(progress.failed)} failed; see: undrift report {out}",
         soft_wrap=True,
     )
+
+
+class _View:
+    """A line per finished job; on a terminal also a live view, gone when the bench ends."""
+
+    def __init__(
+        self, console: Console, estimator: Estimator, workers: int, plans: Sequence[Plan]
+    ) -> None:
+        self._console = console
+        self._estimator = estimator
+        self._workers = workers
+        self._plans = plans
+        self._told = 0
+        self._failed = 0
+
+    def tell(self, progress: Progress) -> None:
+        """One line per job that ended since the last call."""
+        for job, spent in progress.done[self._told :]:
+            self._told += 1
+            done = progress.found + self._told + len(progress.failed)
+            self._say(f"[{done}/{progress.total}] {job.name}: {duration(spent)}")
+        for failure in progress.failed[self._failed :]:
+            self._failed += 1
+            self._say(f"failed: {failure.job.name}: {failure.error}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def left(self, progress: Progress) -> float:
+        """Seconds until the end, by what jobs of the same kind took."""
+        estimate = self._estimator.plan(progress.pending, self._plans, progress.waiting).seconds
+        now = time.monotonic()
+        for job, _, _, since in progress.running.values():
+            estimate += max(0.0, self._estimator.seconds(job) - (now - since))
+        return estimate / self._workers
+
+    def draw(self, progress: Progress) -> Group:
+        """The live view: a bar, the counts, and a line per running job."""
+        done, total = progress.ended, progress.total
+        counts = (
+            f"{done}/{total} done, {len(progress.running)} running, {len(progress.failed)} failed, "
+            f"about {duration(self.left(progress))} left"
+        )
+        lines = Table.grid(padding=(0, 2))
+        for job, what, share, since in progress.running.values():
+            spent = duration(time.monotonic() - since)
+            lines.add_row(ProgressBar(1.0, share, width=16), job.name, what, spent)
+        head = Table.grid(expand=True)
+        head.add_row(ProgressBar(max(total, 1), done))
+        head.add_row(Text(counts))
+        return Group(head, lines)
+
+
+@contextmanager
+def bench_progress(
+    console: Console, estimator: Estimator, workers: int, plans: Sequence[Plan]
+) -> Iterator[Callable[[Progress], None]]:
+    """The callback that shows a bench."""
+    view = _View(console, estimator, workers, plans)
+    if not console.is_terminal:
+        yield view.tell
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+
+        def watch(progress: Progress) -> None:
+            view.tell(progress)
+            live.update(view.draw(progress))
+
+        yield watch

@@ -14,24 +14,6 @@ if TYPE_CHECKING:
 
     from undrift.typing import Progress
 
-_EXAMPLES = "For example:\n\n"
-_LIST = (
-    _EXAMPLES
-    + """\
-    undrift data list
-    UNDRIFT_DATA=~/graphs undrift data list
-"""
-)
-_FETCH = (
-    _EXAMPLES
-    + """\
-    undrift data fetch coauthor-cs
-    UNDRIFT_DATA=~/graphs undrift data fetch reddit
-    undrift data fetch --force ogbn-arxiv
-"""
-)
-_CHECK = _EXAMPLES + "    undrift data check coauthor-cs\n"
-
 
 def list_datasets() -> None:
     """List the datasets: graph, files, size, on disk or not, licence, source.
@@ -151,19 +133,25 @@ def _line(console: Console, said: dict[str, int], file: str, done: int, total: i
         console.print(f"{file}: {size(done)}" + (f" of {size(total)}" if total else ""))
 
 
-data = App(
-    name="data",
-    help_epilogue=_EXAMPLES
-    + """\
-    undrift data list
-    undrift data fetch coauthor-cs
-    undrift data check coauthor-cs
+def _examples(*commands: str) -> str:
+    return "For example:\n\n" + "".join(f"    {command}\n" for command in commands)
 
+
+_FOLDER = """
 Files lie in the folder named by UNDRIFT_DATA, else in the platform's cache
 folder.
-""",
-    help_format="plaintext",
+"""
+_LIST, _FETCH, _CHECK = (f"undrift data {word}" for word in ("list", "fetch", "check"))
+_OF_CS = (f"{_FETCH} coauthor-cs", f"{_CHECK} coauthor-cs")
+data = App(name="data", help_epilogue=_examples(_LIST, *_OF_CS) + _FOLDER, help_format="plaintext")
+data.command(
+    list_datasets, name="list", help_epilogue=_examples(_LIST, f"UNDRIFT_DATA=~/graphs {_LIST}")
 )
-data.command(list_datasets, name="list", help_epilogue=_LIST)
-data.command(fetch, name="fetch", help_epilogue=_FETCH)
-data.command(check, name="check", help_epilogue=_CHECK)
+data.command(
+    fetch,
+    name="fetch",
+    help_epilogue=_examples(
+        _OF_CS[0], f"UNDRIFT_DATA=~/graphs {_FETCH} reddit", f"{_FETCH} --force ogbn-arxiv"
+    ),
+)
+data.command(check, name="check", help_epilogue=_examples(_OF_CS[1]))

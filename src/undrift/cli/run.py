@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from undrift.experiments.result import Result
-    from undrift.experiments.spec import RunSpec
-    from undrift.experiments.tracking import Trackers
 
 
 def run(
@@ -35,11 +31,6 @@ def run(
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Run one method over one stream and grade it after every task.
-
-    Ends with the accuracy matrix, its metrics and what it cost, and writes all of it to
-    OUT/ID/result.json, where ID is a hash of what was run. The same run again overwrites it.
-    OUT/ID/split.npz beside it holds the classes of every task and the split of the nodes, and
-    OUT/ID/embedding.npz a picture of how far the base task's embeddings moved.
 
     Parameters
     ----------
@@ -83,7 +74,7 @@ def run(
     make_folder(out)
 
     from undrift.experiments import run as experiment
-    from undrift.experiments.tracking import each_of
+    from undrift.experiments.tracking import each_of, trackers
 
     spec = RunSpec(
         stream=stream,
@@ -96,28 +87,17 @@ def run(
     console = progress_console()
     with console.status("loading the stream"):
         prepared = experiment.prepare(spec)
-    with tracked(track, out, prepared.spec, console) as tracker:
-        with run_progress(console, len(prepared.stream)) as shown:
-            told = each_of(shown.after_task, tracker.after_task)
-            result = experiment.execute(prepared, out, progress=shown.report, after_task=told)
-        tracker.finish(result)
-    _show(output(), result, result_path(prepared.spec, out))
-
-
-@contextmanager
-def tracked(
-    names: Sequence[str], folder: Path, spec: RunSpec, console: Console
-) -> Iterator[Trackers]:
-    """The trackers of one run, told if it fails; what went wrong with them is said at the end."""
-    from undrift.experiments.tracking import trackers
-
-    tracker = trackers(names, folder)
+    told = trackers(track, out)
     try:
-        with tracker.following(spec):
-            yield tracker
+        with told.following(prepared.spec):
+            with run_progress(console, len(prepared.stream)) as shown:
+                after = each_of(shown.after_task, told.after_task)
+                result = experiment.execute(prepared, out, progress=shown.report, after_task=after)
+            told.finish(result)
     finally:
-        for failure in tracker.failures:
+        for failure in told.failures:
             console.print(failure, markup=False)
+    _show(output(), result, result_path(prepared.spec, out))
 
 
 def check_stream_name(stream: str) -> None:

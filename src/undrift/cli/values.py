@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from undrift.errors import InputError
-
-_WORDS = {"true": True, "false": False, "none": None, "null": None}
+from undrift.experiments.spec import readings
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, tuple[Any, ...]]:
@@ -31,27 +29,6 @@ def parse_settings(settings: Iterable[str]) -> dict[str, tuple[Any, ...]]:
             raise InputError(f"--set names {name!r} twice; give it one value")
         parsed[name] = readings(text)
     return parsed
-
-
-def readings(text: str) -> tuple[Any, ...]:
-    """What a text can mean, likeliest first: a value (number, true, none, tuple), then itself.
-
-    The text alone cannot decide: `none` is a value for a batch size and a name for a merge. The
-    method's types do.
-
-    >>> readings("64,64"), readings("True"), readings("none"), readings("symmetric")
-    (((64, 64), '64,64'), (True, 'True'), (None, 'none'), ('symmetric',))
-    """
-    word = text.strip()
-    if word.lower() in _WORDS:
-        return _WORDS[word.lower()], word
-    try:
-        value = ast.literal_eval(word)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return (word,)
-    if isinstance(value, list):
-        value = tuple(value)
-    return (value, word) if isinstance(value, int | float | str | tuple) else (word,)
 
 
 def choose_readings(method: str, readings: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def oracle_lift(
     marks: dict[str, list[float]] = {"plain": [], "graph": [], "node": [], "oracle": []}
     for exam in exams(stream, len(stream) - 1, protocol):
         asked = exam.masks["test"]
-        scores = learner.scores(exam.graph)[asked]
+        scores = learner.scores(exam.graph, asked)
         truth, task = exam.truth[asked], exam.task[asked]
         tasks: dict[str, Tensor] = {"plain": columns, "oracle": task.unsqueeze(1)}
         for attack in ATTACKS:

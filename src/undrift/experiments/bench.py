@@ -48,6 +48,16 @@ class Progress:
     pending: list[Job] = field(default_factory=list)
     waiting: int = 0
 
+    @property
+    def ended(self) -> int:
+        """How many jobs are over, well or not."""
+        return self.found + len(self.done) + len(self.failed)
+
+    @property
+    def total(self) -> int:
+        """How many jobs there are, and runs that will be."""
+        return self.ended + len(self.running) + len(self.pending) + self.waiting
+
 
 Watch = Callable[[Progress], None]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.experiments.record import tuples
 from undrift.learners.base import Learner
 from undrift.storage.files import load_state, save_state
 from undrift.storage.state import State
@@ -29,7 +31,7 @@ def save_checkpoint(folder: str | Path, learner: Learner, so_far: Evaluation) ->
     state = learner.state()
     tensors = {f"{_LEARNER}{name}": tensor for name, tensor in state.tensors.items()}
     tensors |= {f"{_EMBEDDING}{k}": tensor for k, tensor in enumerate(so_far.embeddings)}
-    values = {"learner": state.values, "evaluation": _plain(so_far)}
+    values = {"learner": state.values, "evaluation": asdict(replace(so_far, embeddings=()))}
     save_state(checkpoint_path(folder), State(state.method, state.params, tensors, values))
 
 
@@ -57,35 +59,14 @@ def drop_checkpoint(folder: str | Path) -> None:
         checkpoint_path(folder).unlink()
 
 
-def _plain(so_far: Evaluation) -> dict[str, Any]:
-    return {
-        "grades": {
-            split: [both.by_class.rows, both.by_node.rows] for split, both in so_far.grades.items()
-        },
-        "drift": so_far.drift,
-        "seconds": so_far.seconds,
-        "peak_memory_mb": so_far.peak_memory_mb,
-        "state_bytes": so_far.state_bytes,
-    }
-
-
 def _evaluation(plain: dict[str, Any], embeddings: dict[str, Any]) -> Evaluation:
-    return Evaluation(
-        grades={
-            split: Grades(AccuracyMatrix(by_class), AccuracyMatrix(by_node))
-            for split, (by_class, by_node) in plain["grades"].items()
-        },
-        drift=tuple(float(value) for value in plain["drift"]),
-        seconds={phase: float(value) for phase, value in plain["seconds"].items()},
-        peak_memory_mb=plain["peak_memory_mb"],
-        state_bytes=tuple(int(value) for value in plain["state_bytes"]),
-        embeddings=tuple(embeddings[str(k)] for k in range(len(embeddings))),
-    )
+    grades = {
+        split: Grades(*(AccuracyMatrix(both[by]["rows"]) for by in ("by_class", "by_node")))
+        for split, both in plain["grades"].items()
+    }
+    ordered = tuple(embeddings[str(k)] for k in range(len(embeddings)))
+    return Evaluation(**tuples(plain) | {"grades": grades, "embeddings": ordered})
 
 
 def _under(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -23,6 +25,8 @@ from undrift.errors import InputError
 from undrift.experiments.record import validation_message
 from undrift.learners.registry import DEFAULT
 from undrift.streams.file import is_stream_file, read_stream_file
+
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
 class RunSpec(BaseModel):
@@ -144,3 +148,65 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+def command_of(spec: RunSpec) -> str:
+    """The command that runs a spec again, quoted for a POSIX shell.
+
+    What the command line would choose by itself (the global protocol, the CPU) is left out.
+
+    >>> command_of(RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1, "hidden": (64, 64)}))
+    'undrift run --stream cs-cl --method adr --seed 0 --set gamma=0.1 --set hidden=64,64'
+    """
+    words = ["undrift", "run"]
+    words += _option("--stream", spec.stream)
+    words += _option("--method", spec.method)
+    words += ["--seed", str(spec.seed)]
+    if spec.protocol != "global":
+        words += ["--protocol", spec.protocol]
+    if spec.device != "cpu":
+        words += _option("--device", spec.device)
+    for name, value in spec.params.items():
+        words += ["--set", f"{name}={_text(value)}"]
+    return shlex.join(words)
+
+
+def _option(name: str, value: str) -> list[str]:
+    # a value that starts with a dash would be taken for an option
+    return [f"{name}={value}"] if value.startswith("-") else [name, value]
+
+
+def _text(value: Any) -> str:
+    """How `--set` writes a value: its first reading is the value again."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        if value and readings(value) == (value,):
+            return value
+        literal = repr(value)  # in double quotes if possible: the shell's quotes are single ones
+        swap = literal[0] == "'" and '"' not in literal
+        return f'"{literal[1:-1]}"' if swap else literal
+    if isinstance(value, tuple) and value and all(type(part) in (int, float) for part in value):
+        return ",".join(map(repr, value)) + ("," if len(value) == 1 else "")
+    return repr(value)
+
+
+def readings(text: str) -> tuple[Any, ...]:
+    """What a text can mean, likeliest first: a value (number, true, none, tuple), then itself.
+
+    The text alone cannot decide: `none` is a value for a batch size and a name for a merge. The
+    method's types do.
+
+    >>> readings("64,64"), readings("True"), readings("none"), readings("symmetric")
+    (((64, 64), '64,64'), (True, 'True'), (None, 'none'), ('symmetric',))
+    """
+    word = text.strip()
+    if word.lower() in _WORDS:
+        return _WORDS[word.lower()], word
+    try:
+        value = ast.literal_eval(word)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return (word,)
+    if isinstance(value, list):
+        value = tuple(value)
+    return (value, word) if isinstance(value, int | float | str | tuple) else (word,)

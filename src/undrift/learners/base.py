@@ -93,6 +93,16 @@ class Learner(ABC):
         scores = self._scores(learned, graph)
         return scores[nodes.to(scores.device)]
 
+    def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        """Scores up to a positive factor per node, for a method that has those for less work."""
+        if nodes is None:
+            return self._scores(learned, graph)
+        return self._scores_of(learned, graph, nodes)
+
+    def _temperature(self, learned: Any) -> float | None:
+        """What scores are divided by to be the logits of probabilities; None: there are none."""
+        return None
+
     def _kinds(self) -> Mapping[Any, type]:
         """Which class a protocol stands for in `learned_type`, such as a rule chosen by name."""
         return {}
@@ -112,16 +122,34 @@ class Learner(ABC):
         `nodes`: only these, a list or array of their numbers or a mask; many methods do less
         work for fewer nodes.
         """
-        self._check_graph(graph)
+        index = self._checked(graph, nodes)
         with torch.no_grad():
-            if nodes is None:
+            if index is None:
                 return self._scores(self.learned_, graph).cpu()
-            index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
             return self._scores_of(self.learned_, graph, index).cpu()
 
     def predict(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A class id per node, or per node of `nodes`; never one that was not observed."""
-        return torch.tensor(self.classes_)[self.scores(graph, nodes).argmax(dim=1)]
+        index = self._checked(graph, nodes)
+        with torch.no_grad():
+            ranking = self._ranking(self.learned_, graph, index).cpu()
+        return torch.tensor(self.classes_)[ranking.argmax(dim=1)]
+
+    def predict_proba(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
+        """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
+
+        T is 1 where scores are the logits of a trained head, and fitted to validation nodes in
+        `propagation` and `hybrid` (docs/methods/propagation.md says how well); without one there
+        are no probabilities.
+        """
+        scores = self.scores(graph, nodes).double()
+        temperature = self._temperature(self.learned_)
+        if temperature is None:
+            raise InputError(
+                f"{self.display} has scores but no probabilities here; use scores(graph), or a "
+                "method with probabilities, such as propagation on tasks with validation nodes"
+            )
+        return torch.softmax(scores / temperature, dim=1)
 
     def state(self) -> State:
         """Everything needed to go on, as named tensors and plain values."""
@@ -262,6 +290,10 @@ class Learner(ABC):
                 f"so far: {list(self.classes_)})"
             )
         self._check_width(task.graph)
+
+    def _checked(self, graph: Graph, nodes: Nodes | None) -> Tensor | None:
+        self._check_graph(graph)
+        return None if nodes is None else row_index(_as_tensor(nodes), graph.num_nodes, "node")
 
     def _check_graph(self, graph: Graph) -> None:
         if self.learned_ is None:

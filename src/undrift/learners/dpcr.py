@@ -179,3 +179,6 @@ class Dpcr(ModelLearner):
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         scores: Tensor = learned.model.embed(graph).double() @ learned.classifier
         return scores
+
+    def _temperature(self, learned: Any) -> float | None:
+        return None  # scores of ridge regression, not of the head

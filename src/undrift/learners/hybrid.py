@@ -17,7 +17,12 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
-from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation
+from undrift.learners.parts.propagation.bank import (
+    Bank,
+    PerturbedValidation,
+    best_temperature,
+    validation_losses,
+)
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation, PropagationLearned
@@ -55,7 +60,8 @@ class EncodedBank:
     """A bank of propagation with the encoder's columns beside: borders around its two sums.
 
     `weights` are those of all columns, the bank's first. `accuracy` is the summed per-class
-    validation accuracy with the encoder, `accuracy_without` that of the bank alone.
+    validation accuracy with the encoder, `accuracy_without` that of the bank alone; `losses` as
+    in `Bank`.
     """
 
     statistics: Border
@@ -64,6 +70,7 @@ class EncodedBank:
     weights: Tensor
     accuracy: TaskSums
     accuracy_without: TaskSums
+    losses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +182,10 @@ class Hybrid(Learner):
                 _scored(features, part, more, chosen.weights)
                 for part, more in zip(mine.perturbed, perturbed, strict=True)
             )
+            losses = old.losses if old else ()
+            if len(mine.val):
+                scores = _scored(features, mine.val.rows, columns[1], chosen.weights)
+                losses = validation_losses(losses, scores, mine.val.targets)
             so_far = before.propagation.banks[name].accuracy if before else 0
             without = known.banks[name].accuracy - so_far
             encoded[name] = EncodedBank(
@@ -183,6 +194,7 @@ class Hybrid(Learner):
                 chosen.weights,
                 accuracy=old.accuracy.plus(accuracy) if old else TaskSums(accuracy),
                 accuracy_without=old.accuracy_without.plus(without) if old else TaskSums(without),
+                losses=losses,
             )
             progress("solve", 1, 1)
         selected = self._selected(known.selected, encoded, counts)
@@ -222,6 +234,16 @@ class Hybrid(Learner):
         plain = features.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
         weights = learned.encoded[learned.selected].weights
         return _scored(features, plain, self._embedded(learned.encoder, graph), weights)
+
+    def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        if learned.selected is None:
+            return self._propagation()._ranking(learned.propagation, graph, nodes)
+        return super()._ranking(learned, graph, nodes)
+
+    def _temperature(self, learned: Any) -> float | None:
+        if learned.selected is None:
+            return best_temperature(learned.propagation.bank.losses)
+        return best_temperature(learned.encoded[learned.selected].losses)
 
 
 def _scored(features: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:

@@ -14,7 +14,9 @@ from undrift.learners.parts.propagation.bank import (
     Bank,
     PerturbedValidation,
     TaskRows,
+    best_temperature,
     updated_bank,
+    validation_losses,
 )
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
@@ -137,8 +139,9 @@ class Propagation(Learner):
     features, selected by validation accuracy (`PerturbedValidation`).
 
     Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
-    16 D^2 + 24 D C bytes per bank. Scores cost 2 nnz(X) C + 2 hops nnz(A) C, and without Fourier
-    features are right up to a positive factor per node. See docs/methods/propagation.md.
+    16 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
+    no Fourier features; scores and probabilities form the rows, n D numbers. See
+    docs/methods/propagation.md.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
@@ -205,9 +208,13 @@ class Propagation(Learner):
             accuracy = old.accuracy if old else 0.0
             perturbed = validation.rows(features) if validation else []
             if validation:
-                scores = (features.scored(part, bank.weights) for part in perturbed)
-                accuracy += validation.summed_accuracy(scores)
-            banks[name] = replace(bank, accuracy=accuracy)
+                each = (features.scored(part, bank.weights) for part in perturbed)
+                accuracy += validation.summed_accuracy(each)
+            losses, val = old.losses if old else (), samples[1]
+            if len(val):
+                scores = features.scored(val.rows, bank.weights)
+                losses = validation_losses(losses, scores, val.targets)
+            banks[name] = replace(bank, accuracy=accuracy, losses=losses)
             rows[name] = TaskRows(*samples, perturbed)
             progress("solve", 1, 1)
         learned = PropagationLearned(
@@ -250,8 +257,20 @@ class Propagation(Learner):
         return [*names, "hops"] if dense and self.gamma is None else names
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
+
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
         features = self.feature_map(learned.selected, learned.homophily)
-        return features.spread(graph.to(self.device), learned.bank.weights)
+        rows = features.plain(graph.to(self.device), nodes.to(self.device))
+        return features.scored(rows, learned.bank.weights)
+
+    def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        features = self.feature_map(learned.selected, learned.homophily)
+        scores = features.spread(graph.to(self.device), learned.bank.weights)
+        return scores if nodes is None else scores[nodes.to(scores.device)]
+
+    def _temperature(self, learned: Any) -> float | None:
+        return best_temperature(learned.bank.losses)
 
 
 def _selected(banks: dict[str, Bank], classes: int) -> str:

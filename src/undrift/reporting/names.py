@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from undrift.errors import unknown_name
 from undrift.evaluation.metrics import METRICS
-from undrift.learners.registry import METHODS
+from undrift.learners.registry import METHODS, Method
 from undrift.merging import RULES
 from undrift.streams.benchmarks import listed_stream
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_metric",
-    "method_title",
+    "method_facts",
     "metric_value",
     "number_ranges",
+    "number_text",
     "row_label",
     "stream_title",
     "symbol",
@@ -40,6 +41,15 @@ def metric_value(metrics: Metrics, key: str) -> float:
     return nan if value is None else float(value)
 
 
+def number_text(value: float) -> str:
+    """A number of a metric; a dash where there is none.
+
+    >>> number_text(84.6158), number_text(nan)
+    ('84.62', '–')
+    """
+    return "–" if isnan(value) else f"{value:.2f}"
+
+
 def symbol(key: str, subscript: str = "%s_%s") -> str:
     """The symbol of a metric, its two parts put into a pattern where it has a subscript.
 
@@ -50,9 +60,13 @@ def symbol(key: str, subscript: str = "%s_%s") -> str:
     return subscript % (head, below) if below else head
 
 
-def method_title(name: str) -> str:
-    """The display name of a method; one that is not known keeps its own."""
-    return METHODS[name].display if name in METHODS else name
+def method_facts(name: str) -> Method:
+    """What is known of a method; one that is not installed here goes by its name.
+
+    >>> method_facts("adr").display, method_facts("gone").display, method_facts("gone").family
+    ('ADR', 'gone', 'other')
+    """
+    return METHODS[name] if name in METHODS else Method(name, name)
 
 
 def stream_title(stream: str, *, stand_in: bool = False) -> str:
@@ -83,7 +97,7 @@ def row_label(row: str, method: str) -> str:
     >>> row_label("ties", "adr"), row_label("ham", "adr"), row_label("mine", "adr")
     ('ADR with TIES', 'ADR (HAM)', 'mine')
     """
-    title = method_title(method)
+    title = method_facts(method).display
     if row == method:
         return title
     if method == "adr" and row in ("none", *RULES.names()):

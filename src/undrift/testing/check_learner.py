@@ -120,7 +120,11 @@ def check_unseen_never_predicted(learner: Learner) -> None:
         assert clone.classes_ == tuple(seen), "classes_ must list the classes in arrival order"
         assert scores.shape == (stream.graph.num_nodes, len(seen)), "one column per class seen"
         assert bool(torch.isfinite(scores).all()), "scores must be finite"
-        assert set(clone.predict(stream.graph).tolist()) <= set(seen), "an unseen class predicted"
+        predicted = clone.predict(stream.graph)
+        assert set(predicted.tolist()) <= set(seen), "an unseen class predicted"
+        best = torch.tensor(seen)[scores.argmax(dim=1)]
+        assert bool((predicted == best).all()), "predict must give the class of the largest score"
+        _check_probabilities(clone, stream.graph, scores)
 
 
 def check_some_nodes(learner: Learner) -> None:
@@ -136,6 +140,19 @@ def check_some_nodes(learner: Learner) -> None:
         assert close, "a node's scores depend on which others are asked for"
     with _rejected("a node that is not there"):
         clone.predict(stream.graph, torch.tensor([60]))
+
+
+def _check_probabilities(learner: Learner, graph: Graph, scores: Tensor) -> None:
+    """Probabilities, where there are any, add up to one and rank classes as scores do."""
+    try:
+        probabilities = learner.predict_proba(graph)
+    except InputError:
+        return
+    assert probabilities.shape == scores.shape, "one probability per node and class seen"
+    sums = probabilities.sum(dim=1)
+    assert torch.allclose(sums, torch.ones_like(sums)), "probabilities of a node must sum to one"
+    same = bool((probabilities.argmax(dim=1) == scores.argmax(dim=1)).all())
+    assert same, "the likeliest class must be the one with the largest score"
 
 
 def check_node_order(learner: Learner) -> None:

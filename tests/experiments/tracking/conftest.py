@@ -39,12 +39,17 @@ class Run:
 
     spec = SPEC
 
+    def result(self) -> Result:
+        """What came of it."""
+        return result()
+
     def follow(self, tracker: Any, *, first: int = 0) -> None:
         """Let a tracker follow the run, which goes on with task `first`."""
         tracker.start(SPEC)
         for t in range(first, 2):
             tracker.after_task(t, so_far(t + 1))
         tracker.finish(result())
+        assert tracker.failures == []
 
 
 @pytest.fixture

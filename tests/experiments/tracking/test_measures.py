@@ -6,7 +6,7 @@ from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.tracking.measures import final, of_task, run_name, settings
+from undrift.experiments.tracking import final, of_task, run_name, settings
 
 TEST = Grades(AccuracyMatrix([[90.0], [70.0, 80.0]]), AccuracyMatrix([[91.0], [71.0, 81.0]]))
 

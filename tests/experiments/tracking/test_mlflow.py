@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.tracking import trackers
-from undrift.experiments.tracking.measures import run_name
+from undrift.experiments.tracking import Trackers, run_name, trackers
 from undrift.experiments.tracking.mlflow import MlflowTracker
 
 SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
@@ -94,8 +93,13 @@ def own_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
+def following(folder: Path) -> Trackers:
+    """The tracker as a run meets it, whether or not its package is installed."""
+    return Trackers([("mlflow", MlflowTracker(folder))])
+
+
 def test_mlflow_is_told_every_task(a_run: Any, flow: type[Client], tmp_path: Path) -> None:
-    a_run.follow(MlflowTracker(tmp_path))
+    a_run.follow(following(tmp_path))
     (client,) = flow.made
     assert client.tracking_uri == f"sqlite:///{tmp_path}/mlflow.db"
     assert client.params["param.gamma"] == "0.1"
@@ -117,7 +121,7 @@ def test_mlflow_is_told_every_task(a_run: Any, flow: type[Client], tmp_path: Pat
 def test_mlflow_catches_up_with_a_run_that_goes_on(
     a_run: Any, flow: type[Client], tmp_path: Path
 ) -> None:
-    a_run.follow(MlflowTracker(tmp_path), first=1)
+    a_run.follow(following(tmp_path), first=1)
     (client,) = flow.made
     assert [m[1:] for m in client.metrics if m[0] == "test.a_t"] == [(90.0, 0), (75.0, 1)]
 
@@ -127,7 +131,7 @@ def test_mlflow_goes_where_it_is_told(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:5000")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
-    MlflowTracker(tmp_path / "runs").start(SPEC)
+    following(tmp_path / "runs").start(SPEC)
     (client,) = flow.made
     assert client.tracking_uri == "http://localhost:5000"
     assert ("experiment", "mine", None) in client.told
@@ -140,9 +144,8 @@ def test_mlflow_goes_where_it_is_told(
 def test_mlflow_records_a_failure(
     flow: type[Client], tmp_path: Path, error: BaseException, status: str
 ) -> None:
-    tracker = MlflowTracker(tmp_path)
-    tracker.start(SPEC)
-    tracker.failed(error)
+    with pytest.raises(type(error)), following(tmp_path).following(SPEC):
+        raise error
     (client,) = flow.made
     assert client.told[-1] == ("end", "new", status)
     assert client.told[-2][:3] == ("tag", "new", "undrift.error")

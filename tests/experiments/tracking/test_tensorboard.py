@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.tracking import trackers
-from undrift.experiments.tracking.measures import run_name
+from undrift.experiments.tracking import Trackers, run_name, trackers
 from undrift.experiments.tracking.tensorboard import TensorBoardTracker
 
 SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
@@ -59,8 +58,13 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Writer]]:
     Writer.made.clear()
 
 
+def following(folder: Path) -> Trackers:
+    """The tracker as a run meets it, whether or not its package is installed."""
+    return Trackers([("tensorboard", TensorBoardTracker(folder))])
+
+
 def test_tensorboard_is_told_every_task(a_run: Any, board: type[Writer], tmp_path: Path) -> None:
-    a_run.follow(TensorBoardTracker(tmp_path))
+    a_run.follow(following(tmp_path))
     (writer,) = board.made
     assert writer.folder == str(tmp_path / "tensorboard" / run_name(SPEC))
     assert [s[1:] for s in writer.scalars if s[0] == "test/a_t"] == [(90.0, 0), (75.0, 1)]
@@ -74,7 +78,7 @@ def test_tensorboard_is_told_every_task(a_run: Any, board: type[Writer], tmp_pat
 def test_tensorboard_catches_up_with_a_run_that_goes_on(
     a_run: Any, board: type[Writer], tmp_path: Path
 ) -> None:
-    a_run.follow(TensorBoardTracker(tmp_path), first=1)
+    a_run.follow(following(tmp_path), first=1)
     (writer,) = board.made
     assert [s[1:] for s in writer.scalars if s[0] == "test/a_t"] == [(90.0, 0), (75.0, 1)]
 
@@ -86,14 +90,13 @@ def test_tensorboard_forgets_an_earlier_try_but_nothing_else(
     place.mkdir(parents=True)
     for name in ("events.out.tfevents.1.host", "notes.txt"):
         (place / name).write_bytes(b"")
-    TensorBoardTracker(tmp_path).start(SPEC)
+    following(tmp_path).start(SPEC)
     assert [path.name for path in place.iterdir()] == ["notes.txt"]
 
 
 def test_tensorboard_records_a_failure(board: type[Writer], tmp_path: Path) -> None:
-    tracker = TensorBoardTracker(tmp_path)
-    tracker.start(SPEC)
-    tracker.failed(RuntimeError("boom"))
+    with pytest.raises(RuntimeError), following(tmp_path).following(SPEC):
+        raise RuntimeError("boom")
     (writer,) = board.made
     assert writer.texts == [("run/failed", "RuntimeError: boom")]
     assert writer.closed

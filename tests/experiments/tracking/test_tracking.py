@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from undrift.experiments import tracking
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.tracking import (
     TRACKERS,
+    Measures,
     Trackers,
     check_trackers,
     each_of,
@@ -37,11 +39,11 @@ class Notes:
     def start(self, spec: RunSpec) -> None:
         self._note("start", spec)
 
-    def after_task(self, t: int, evaluation: Evaluation) -> None:
-        self._note("after_task", t)
+    def record(self, measures: Measures, step: int) -> None:
+        self._note("record", step)
 
-    def finish(self, result: Any) -> None:
-        self._note("finish", result)
+    def finish(self, result: Any, outcome: Measures, step: int) -> None:
+        self._note("finish", result, outcome, step)
 
     def failed(self, error: BaseException) -> None:
         self._note("failed", error)
@@ -74,11 +76,11 @@ def test_all_are_told_everything() -> None:
     pair = Notes(), Notes()
     both = Trackers([("one", pair[0]), ("two", pair[1])])
     spec, error = RunSpec(), KeyboardInterrupt()
-    both.start(spec)
-    both.after_task(0, so_far())
-    both.failed(error)
+    with suppress(KeyboardInterrupt), both.following(spec):
+        both.after_task(1, so_far())
+        raise error
     assert pair[0].told == pair[1].told
-    assert pair[0].told == [("start", spec), ("after_task", 0), ("failed", error)]
+    assert pair[0].told == [("start", spec), ("record", 0), ("record", 1), ("failed", error)]
     assert both.failures == []
 
 
@@ -88,18 +90,17 @@ def test_one_that_cannot_start_stops_the_run_before_it_begins() -> None:
         broken.start(RunSpec())
 
 
-@pytest.mark.parametrize("moment", ["after_task", "finish", "failed"])
-def test_one_that_breaks_later_is_left_out_and_costs_nothing(moment: str) -> None:
+@pytest.mark.parametrize("moment", ["record", "finish", "failed"])
+def test_one_that_breaks_later_is_left_out_and_costs_nothing(a_run: Any, moment: str) -> None:
     broken, whole = Notes(breaks_at=moment), Notes()
     both = Trackers([("broken", broken), ("whole", whole)])
-    both.start(RunSpec())
-    result: Any = object()
-    for t in range(2):
-        both.after_task(t, so_far())
-    both.finish(result)
-    both.failed(ValueError())
+    with suppress(ValueError), both.following(RunSpec()):
+        for t in range(2):
+            both.after_task(t, so_far())
+        both.finish(a_run.result())
+        raise ValueError("late")
     told = [note[0] for note in whole.told]
-    assert told == ["start", "after_task", "after_task", "finish", "failed"]
+    assert told == ["start", "record", "record", "finish", "failed"]
     assert both.failures == ["broken stopped tracking the run (OSError: the wire is cut)"]
     assert len(both) == 1
 
@@ -130,7 +131,6 @@ def test_callbacks_compose() -> None:
     told: list[tuple[str, int]] = []
     both = each_of(
         lambda t, evaluation: told.append(("first", t)),
-        None,
         lambda t, evaluation: told.append(("second", t)),
     )
     both(3, so_far())
@@ -144,10 +144,9 @@ from pathlib import Path
 import undrift.experiments.tracking
 assert "torch" not in sys.modules
 import undrift.experiments.run
-from undrift.cli.console import progress_console
-from undrift.cli.run import tracked
 from undrift.experiments.spec import RunSpec
-with tracked((), Path({str(tmp_path)!r}), RunSpec(), progress_console()) as none:
+none = undrift.experiments.tracking.trackers((), Path({str(tmp_path)!r}))
+with none.following(RunSpec()):
     none.finish(None)
 tools = ("tensorboard", "mlflow", "torch.utils.tensorboard", "sqlalchemy", "tensorflow")
 sys.exit(", ".join(tool for tool in tools if tool in sys.modules) or None)

@@ -5,40 +5,41 @@ Neither the tools nor torch are imported before `trackers` is asked for one by n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from undrift.errors import InputError, unknown_name
+from undrift.experiments.flat import each_metric, flat, plain_params
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import AfterTask, Evaluation
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
-__all__ = ["TRACKERS", "Tracker", "Trackers", "check_trackers", "each_of", "trackers"]
+Measures = dict[str, float]
 
 
 class Tracker(Protocol):
-    """Follows one run at a time: `start`, `after_task` per task, then `finish` or `failed`.
-
-    A run that goes on from its last finished task starts anew, and its first `after_task` is of
-    a later task: the evaluation holds all earlier tasks too, and a tracker records them then.
-    """
+    """Follows one run at a time: `start`, `record` per task, then `finish` or `failed`."""
 
     def start(self, spec: RunSpec) -> None:
         """A run begins; its spec is pinned, so it has an id."""
         ...
 
-    def after_task(self, t: int, evaluation: Evaluation) -> None:
-        """Task t was learned and graded."""
+    def record(self, measures: Measures, step: int) -> None:
+        """What was measured after task `step`."""
         ...
 
-    def finish(self, result: Result) -> None:
-        """The run is done."""
+    def finish(self, result: Result, outcome: Measures, step: int) -> None:
+        """The run is done; `step` is its last task."""
         ...
 
     def failed(self, error: BaseException) -> None:
@@ -56,12 +57,15 @@ TRACKERS: dict[str, tuple[str, str]] = {
 class Trackers:
     """Several trackers as one.
 
-    A tracker that cannot start is an `InputError`. One that breaks later is left out from then
-    on, and `failures` says so: what is shown elsewhere must not cost a run its result.
+    A run that goes on from its last finished task starts anew: what was measured after its
+    earlier tasks is recorded first. A tracker that cannot start is an `InputError`. One that
+    breaks later is left out from then on, and `failures` says so: what is shown elsewhere must
+    not cost a run its result.
     """
 
     def __init__(self, named: Sequence[tuple[str, Tracker]]) -> None:
         self._named = list(named)
+        self._recorded = 0
         self.failures: list[str] = []
 
     def __len__(self) -> int:
@@ -74,14 +78,16 @@ class Trackers:
         try:
             yield
         except BaseException as error:
-            self.failed(error)
+            self._failed(error)
             raise
 
     def start(self, spec: RunSpec) -> None:
         """A run begins."""
+        self._recorded = 0
         for name, tracker in self._named:
             try:
-                tracker.start(spec)
+                with _quiet():
+                    tracker.start(spec)
             except Exception as error:
                 raise InputError(
                     f"cannot track the run with {name} ({_one_line(error)}); mend it or leave out "
@@ -90,26 +96,30 @@ class Trackers:
 
     def after_task(self, t: int, evaluation: Evaluation) -> None:
         """Task t was learned and graded."""
-        self._all(lambda tracker: tracker.after_task(t, evaluation))
+        for step in range(self._recorded, t + 1):
+            self._record(step, evaluation)
+        self._recorded = t + 1
+
+    def _record(self, step: int, evaluation: Evaluation) -> None:
+        self._all(lambda tracker: tracker.record(of_task(step, evaluation), step))
 
     def finish(self, result: Result) -> None:
         """The run is done."""
-        self._all(lambda tracker: tracker.finish(result))
+        step = max(self._recorded - 1, 0)
+        self._all(lambda tracker: tracker.finish(result, final(result), step))
 
-    def failed(self, error: BaseException) -> None:
-        """The run ended without a result."""
+    def _failed(self, error: BaseException) -> None:
         self._all(lambda tracker: tracker.failed(error))
 
     def _all(self, tell: Callable[[Tracker], None]) -> None:
         for pair in list(self._named):
-            name, tracker = pair
             try:
-                tell(tracker)
+                with _quiet():
+                    tell(pair[1])
             except Exception as error:
                 self._named.remove(pair)
-                self.failures.append(
-                    f"{name} stopped tracking the run ({type(error).__name__}: {_one_line(error)})"
-                )
+                why = f"{type(error).__name__}: {_one_line(error)}"
+                self.failures.append(f"{pair[0]} stopped tracking the run ({why})")
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -135,16 +145,81 @@ def trackers(names: Sequence[str], folder: str | Path) -> Trackers:
     return Trackers(named)
 
 
-def each_of(*callbacks: AfterTask | None) -> AfterTask:
-    """One `after_task` that calls each of these in turn; None stands for nothing to call."""
-    there = [callback for callback in callbacks if callback is not None]
+def each_of(*callbacks: AfterTask) -> AfterTask:
+    """One `after_task` that calls each of these in turn."""
 
     def after_task(t: int, evaluation: Evaluation) -> None:
-        for callback in there:
+        for callback in callbacks:
             callback(t, evaluation)
 
     return after_task
 
 
+def run_name(spec: RunSpec) -> str:
+    """A name that says what a run is and that no other run has.
+
+    >>> from undrift.experiments.spec import RunSpec
+    >>> run_name(RunSpec(stream="my graphs/stream.toml", method="adr", stream_sha256="ab"))
+    'my-graphs-stream-toml_adr_seed0_...'
+    """
+    stream = "".join(c if c.isalnum() else "-" for c in spec.stream)
+    return f"{stream}_{spec.method}_seed{spec.seed}_{spec.id}"
+
+
+def settings(spec: RunSpec) -> dict[str, str | int | float | bool]:
+    """What decides a run, flat: hyperparameters that are no plain number or text are JSON."""
+    plain = {
+        f"param.{name}": value if isinstance(value, str | int | float) else json.dumps(value)
+        for name, value in plain_params(spec).items()
+    }
+    return plain | {name: getattr(spec, name) for name in ("stream", "method", "seed", "protocol")}
+
+
+def of_task(t: int, evaluation: Evaluation) -> Measures:
+    """The measures after task t, which may lie before the last one of the evaluation."""
+    found: Measures = {}
+    for split, grades in evaluation.grades.items():
+        found[f"{split}.a_t"] = grades.by_class.a_t[t]
+        found[f"{split}.a_t_node"] = grades.by_node.a_t[t]
+        found[f"{split}.newest_task"] = grades.by_class.rows[t][t]
+        found[f"{split}.first_task"] = grades.by_class.rows[t][0]
+    if t < len(evaluation.drift):
+        found["drift"] = evaluation.drift[t]
+    if t < len(evaluation.state_bytes):
+        found["state_mb"] = evaluation.state_bytes[t] / 1e6
+    return _finite(found)
+
+
+def final(result: Result) -> Measures:
+    """The measures of a finished run."""
+    row = flat(result)
+    found: dict[str, Any] = {
+        f"final.{split}.{key}{'_node' if by == 'node' else ''}": value
+        for (split, by), key, value in each_metric(result)
+    }
+    found |= {f"cost.seconds_{phase}": spent for phase, spent in result.cost.seconds.items()}
+    found |= {f"cost.{name}": row[name] for name in ("state_mb", "peak_memory_mb")}
+    found["final.drift"] = row["drift_last"]
+    return _finite(found)
+
+
+def _finite(found: Mapping[str, Any]) -> Measures:
+    # a tool draws or stores other numbers wrongly, or refuses all of them for one
+    return {n: value for n, value in found.items() if value is not None and math.isfinite(value)}
+
+
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What a tool warns of, or reports of its database, is not the user's to mend."""
+    before = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            logging.disable(logging.WARNING)  # MLflow sets its own loggers' levels when imported
+            yield
+        finally:
+            logging.disable(before)

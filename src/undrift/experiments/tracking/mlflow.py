@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undrift.experiments.tracking.measures import final, of_task, run_name, settings
+from undrift.experiments.tracking import Measures, run_name, settings
 from undrift.storage.files import make_folder
 from undrift.storage.lock import exclusive
 
 if TYPE_CHECKING:
-    from undrift.evaluation.loop import Evaluation
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
@@ -38,51 +33,43 @@ class MlflowTracker:
         self._folder = folder
         self._client: Any = None
         self._run = ""
-        self._recorded = 0
 
     def start(self, spec: RunSpec) -> None:
         """Make the run, with its parameters."""
-        with _quiet():
-            if self._client is None:
-                self._client = self._connect()
-            experiment = self._experiment()
-            self._end_cut_off(experiment, spec.id)
-            tags = {_ID: spec.id, "undrift.method": spec.method, "undrift.stream": spec.stream}
-            made = self._client.create_run(experiment, tags=tags, run_name=run_name(spec))
-            self._run, self._recorded = made.info.run_id, 0
-            from mlflow.entities import Param
+        if self._client is None:
+            self._client = self._connect()
+        from mlflow.entities import Param
 
-            params = [Param(name, str(value)) for name, value in settings(spec).items()]
-            self._client.log_batch(self._run, params=params)
+        experiment = self._experiment()
+        same = f"tags.`{_ID}` = '{spec.id}' and attributes.status = 'RUNNING'"
+        for cut_off in self._client.search_runs([experiment], filter_string=same):
+            self._client.set_terminated(cut_off.info.run_id, "KILLED")
+        tags = {_ID: spec.id, "undrift.method": spec.method, "undrift.stream": spec.stream}
+        made = self._client.create_run(experiment, tags=tags, run_name=run_name(spec))
+        self._run = made.info.run_id
+        params = [Param(name, str(value)) for name, value in settings(spec).items()]
+        self._client.log_batch(self._run, params=params)
 
-    def after_task(self, t: int, evaluation: Evaluation) -> None:
-        """Log the measures of this task, and of earlier ones that are not there yet."""
-        with _quiet():
-            for step in range(self._recorded, t + 1):
-                self._log(of_task(step, evaluation), step)
-            self._recorded = t + 1
-
-    def finish(self, result: Result) -> None:
-        """Log the outcome, keep the result as a file of the run, and end it."""
-        with _quiet():
-            self._log(final(result), max(self._recorded - 1, 0))
-            text = result.model_dump_json(by_alias=True, indent=2)
-            self._client.log_text(self._run, text, "result.json")
-            self._client.set_terminated(self._run, "FINISHED")
-
-    def failed(self, error: BaseException) -> None:
-        """End the run with its error."""
-        with _quiet():
-            self._client.set_tag(self._run, "undrift.error", f"{type(error).__name__}: {error}")
-            stopped = isinstance(error, KeyboardInterrupt)
-            self._client.set_terminated(self._run, "KILLED" if stopped else "FAILED")
-
-    def _log(self, measures: dict[str, float], step: int) -> None:
+    def record(self, measures: Measures, step: int) -> None:
+        """Log the measures of a task."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
         metrics = [Metric(name, value, now, step) for name, value in measures.items()]
         self._client.log_batch(self._run, metrics=metrics)
+
+    def finish(self, result: Result, outcome: Measures, step: int) -> None:
+        """Log the outcome, keep the result as a file of the run, and end it."""
+        self.record(outcome, step)
+        text = result.model_dump_json(by_alias=True, indent=2)
+        self._client.log_text(self._run, text, "result.json")
+        self._client.set_terminated(self._run, "FINISHED")
+
+    def failed(self, error: BaseException) -> None:
+        """End the run with its error."""
+        self._client.set_tag(self._run, "undrift.error", f"{type(error).__name__}: {error}")
+        stopped = isinstance(error, KeyboardInterrupt)
+        self._client.set_terminated(self._run, "KILLED" if stopped else "FAILED")
 
     def _connect(self) -> Any:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when it is imported
@@ -112,21 +99,3 @@ class MlflowTracker:
             if there is None:
                 raise
             return str(there.experiment_id)
-
-    def _end_cut_off(self, experiment: str, run: str) -> None:
-        same = f"tags.`{_ID}` = '{run}' and attributes.status = 'RUNNING'"
-        for old in self._client.search_runs([experiment], filter_string=same):
-            self._client.set_terminated(old.info.run_id, "KILLED")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """What the package warns of, or reports of its database, is not the user's to mend."""
-    before = logging.root.manager.disable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            logging.disable(logging.WARNING)  # it sets its own loggers' levels when imported
-            yield
-        finally:
-            logging.disable(before)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from undrift.learners.registry import METHODS
-from undrift.reporting.names import method_title, stream_title
+from undrift.reporting.names import method_facts, stream_title
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
@@ -74,7 +73,7 @@ def style_of(method: str) -> dict[str, Any]:
     ('#D55E00', '$M$')
     """
     look = _LOOKS.get(method) or _look_by_name(method)
-    hollow = method in METHODS and METHODS[method].keeps_examples
+    hollow = method_facts(method).keeps_examples
     return {
         "color": look.colour,
         "linestyle": look.dash,
@@ -117,7 +116,7 @@ def _luminance(parts: list[int]) -> float:
 
 def display(method: str) -> str:
     """The name of a method as papers write it; one that is not registered is called as it is."""
-    return method_title(method).replace("$", "")  # figures would read it as mathematics
+    return method_facts(method).display.replace("$", "")  # figures would read it as mathematics
 
 
 def title_of(result: Result) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from undrift.errors import InputError
 from undrift.formatting import size
-from undrift.learners.registry import METHODS
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import (
     HEADLINE,
@@ -25,7 +24,7 @@ from undrift.reporting.figures.figure import (
 )
 from undrift.reporting.figures.label_places import Box, label_places
 from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
-from undrift.reporting.names import metric_value, symbol
+from undrift.reporting.names import method_facts, metric_value, symbol
 from undrift.reporting.tables.comparison import spread_of
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def _draw(axes: Axes, points: Sequence[_Point], width: float) -> None:
 
 def _front(axes: Axes, points: Sequence[_Point]) -> None:
     """Steps through the methods that are better than all which cost as much or less."""
-    rivals = [p for p in points if p.method not in METHODS or METHODS[p.method].family != "bound"]
+    rivals = [p for p in points if method_facts(p.method).family != "bound"]
     best: list[_Point] = []
     for point in sorted(rivals, key=lambda p: (p.x, -p.y)):
         if not best or point.y > best[-1].y:

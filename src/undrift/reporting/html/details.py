@@ -7,9 +7,9 @@ from math import isfinite
 from typing import Any
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.command import command_of
 from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.search_record import Search
+from undrift.experiments.spec import command_of
 from undrift.experiments.standing import finished_rows
 from undrift.formatting import duration, size
 from undrift.reporting.html.parts import PlanTable

@@ -13,11 +13,11 @@ from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import Result
 from undrift.experiments.standing import finished_rows, in_order
 from undrift.formatting import duration, size
-from undrift.learners.registry import METHODS
+from undrift.learners.registry import DOOR, METHODS
 from undrift.reporting.html.parts import PlanTable
 from undrift.reporting.html.sparkline import Backdrop, mean_curve
-from undrift.reporting.html.words import family_of, minus, stream_title
-from undrift.reporting.names import method_title, metric_value
+from undrift.reporting.html.words import minus, stream_title
+from undrift.reporting.names import method_facts, metric_value, number_text
 
 __all__ = ["method_sections"]
 
@@ -73,16 +73,16 @@ def _places(plans: Sequence[PlanTable], results: Mapping[str, Result]) -> list[_
 
 
 def _section(name: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    known = METHODS.get(name)
+    facts = method_facts(name)
     streams = len({line["stream"] for line in lines})
     return {
         "name": name,
-        "title": method_title(name),
-        "family": family_of(name),
-        "paper": known.paper if known and known.paper != "-" else "",
-        "keeps": known.keeps if known else "",
-        "keeps_examples": known.keeps_examples if known else False,
-        "page": f"docs/methods/{name}.md" if known else "",
+        "title": facts.display,
+        "family": facts.family,
+        "paper": facts.paper.strip("-"),
+        "keeps": facts.keeps.strip("-"),
+        "keeps_examples": facts.keeps_examples,
+        "page": f"docs/methods/{name}.md" if name in DOOR.own else "",
         "best": f"{streams} stream{'s' if streams != 1 else ''}",
         "lines": lines,
     }
@@ -97,7 +97,7 @@ def _line(place: _Place, behind: Backdrop) -> dict[str, Any]:
         "row": table.labels.get(place.row, place.row),
         "plan": table.title,
         "seeds": len(runs),
-        "metrics": [minus(f"{value:.2f}") for value in means],
+        "metrics": [minus(number_text(value)) for value in means],
         "curve": behind.sparkline(place.curve),
         "time": duration(fmean(run.cost.total_seconds for run in runs)),
         "kept": size(fmean(run.cost.kept_bytes for run in runs)),

@@ -8,7 +8,7 @@ from typing import Any
 from undrift.experiments.search_record import Search
 from undrift.formatting import duration
 from undrift.reporting.html.words import stream_title
-from undrift.reporting.names import method_title, value_text
+from undrift.reporting.names import method_facts, value_text
 from undrift.reporting.search_grids import SearchGrid, search_grids
 
 __all__ = ["surfaces"]
@@ -33,7 +33,7 @@ def _surface(grid: SearchGrid, stand_in: bool) -> dict[str, Any]:
         for params in grid.settings(down)
     ]
     return {
-        "method": method_title(grid.base.method),
+        "method": method_facts(grid.base.method).display,
         "stream": stream_title(grid.base.stream),
         "stand_in": stand_in,
         "seeds": len(grid.searches),

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from undrift.evaluation.metrics import METRICS
 from undrift.formatting import duration, size
 from undrift.reporting.html.parts import PlanTable
-from undrift.reporting.html.words import family_of, metric_head, metric_tip, minus, stream_title
+from undrift.reporting.html.words import metric_head, metric_tip, minus, stream_title
+from undrift.reporting.names import method_facts
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry
 from undrift.reporting.tables.layout import legend
 
@@ -80,7 +81,7 @@ def table_view(plan: PlanTable, number: int) -> dict[str, Any]:
                 {
                     "label": table.labels.get(row, row),
                     "method": method,
-                    "family": family_of(method),
+                    "family": method_facts(method).family,
                     "keeps_examples": table.keeps_examples.get(row, False),
                     "cells": _stream_cells(table, row, key, _troubles(plan, row))
                     + (_mean_cells(table, row, shared) if many and shared else []),
@@ -89,7 +90,7 @@ def table_view(plan: PlanTable, number: int) -> dict[str, Any]:
             ]
             for grading, table in plan.tables.items()
         },
-        "families": sorted({family_of(method) for _, _, method in rows}),
+        "families": sorted({method_facts(method).family for _, _, method in rows}),
         "kinds": [
             *((key, metric_head(key)) for key in first.metrics),
             ("cost", "costs per stream"),

@@ -8,10 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from undrift.evaluation.metrics import METRICS
-from undrift.learners.registry import METHODS
 from undrift.reporting import names
 
-__all__ = ["family_of", "metric_head", "metric_tip", "minus", "setting_text", "stream_title"]
+__all__ = ["metric_head", "metric_tip", "minus", "setting_text", "stream_title"]
 
 
 def metric_head(key: str) -> Markup | str:
@@ -36,11 +35,6 @@ def stream_title(name: str) -> str:
     ('Reddit-CL@0.01', 'CS-CL', 'other')
     """
     return names.stream_title(name).replace(" stand-in", "")
-
-
-def family_of(method: str) -> str:
-    """The family of a method; "other" for an outside method."""
-    return METHODS[method].family if method in METHODS else "other"
 
 
 def minus(text: str) -> str:

@@ -12,8 +12,7 @@ from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.published import Table, published
 from undrift.experiments.standing import finished_rows
-from undrift.learners.registry import METHODS
-from undrift.reporting.names import check_metric, metric_value, row_label
+from undrift.reporting.names import check_metric, method_facts, metric_value, row_label
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry, Spread, spread_of
 from undrift.reporting.tables.notes import notes_of
 from undrift.reporting.tables.significance import holm, paired_t_test
@@ -59,7 +58,8 @@ def compare(
     there = {stream for _, stream in groups}
     streams = [name for name in manifest.streams if name in there or name not in skipped]
     stand_ins = frozenset(name for name in streams if _stand_in(name, groups))
-    bounds = frozenset(row for row in manifest.rows if _is_bound(methods.get(row, row)))
+    facts = {row: method_facts(methods.get(row, row)) for row in manifest.rows}
+    bounds = frozenset(row for row in manifest.rows if facts[row].family == "bound")
     entries: dict[tuple[str, str, str], Entry] = {}
     for stream in streams:
         mine = {row: groups[row, stream] for row in manifest.rows if (row, stream) in groups}
@@ -78,7 +78,7 @@ def compare(
         metrics=list(metrics),
         entries=entries,
         costs={cell: _costs(group) for cell, group in groups.items() if cell[1] in streams},
-        keeps_examples={row: _keeps(methods.get(row, row)) for row in manifest.rows},
+        keeps_examples={row: facts[row].keeps_examples for row in manifest.rows},
         stand_ins=stand_ins,
         notes=(),
         bounds=bounds,
@@ -181,11 +181,3 @@ def _stand_in(stream: str, groups: Mapping[tuple[str, str], Group]) -> bool:
     return (info is not None and info.stand_in) or any(
         result.stand_in for group in ran for _, result in group.values()
     )
-
-
-def _is_bound(method: str) -> bool:
-    return method in METHODS and METHODS[method].family == "bound"
-
-
-def _keeps(method: str) -> bool:
-    return method in METHODS and METHODS[method].keeps_examples

@@ -12,7 +12,7 @@ from rich.text import Text
 from undrift.datasets.stand_ins import marked
 from undrift.evaluation.metrics import METRICS
 from undrift.formatting import percent, size
-from undrift.reporting.names import metric_value
+from undrift.reporting.names import metric_value, number_text
 
 if TYPE_CHECKING:
     from undrift.evaluation.matrix import AccuracyMatrix
@@ -38,9 +38,8 @@ def matrix_table(
 ) -> Table:
     """The lower-triangular accuracy matrix, with A_t at the end of every row.
 
-    The diagonal, each task just after it
-    was learned, is bold. A matrix too wide for `width` characters loses its decimals first and
-    then columns from its middle; `result.json` has all of it.
+    The diagonal, each task just after it was learned, is bold. A matrix too wide for `width`
+    characters loses its decimals first and then columns from its middle; `result.json` has all.
     """
     names = [f"T{t}" for t in range(len(matrix))]
     shown, decimals = _fit(names, matrix, width)
@@ -94,7 +93,7 @@ def metrics_table(result: Result) -> Table:
 
 
 def _metrics(metrics: Metrics) -> list[str]:
-    return [f"{metric_value(metrics, key):.2f}" for key in METRICS]
+    return [number_text(metric_value(metrics, key)) for key in METRICS]
 
 
 def cost_table(result: Result) -> Table:

@@ -23,7 +23,15 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
-__all__ = ["Bank", "PerturbedValidation", "TaskRows", "add_random_edges", "updated_bank"]
+__all__ = [
+    "Bank",
+    "PerturbedValidation",
+    "TaskRows",
+    "add_random_edges",
+    "best_temperature",
+    "updated_bank",
+    "validation_losses",
+]
 
 
 class TaskRows(NamedTuple):
@@ -40,7 +48,8 @@ class Bank:
 
     `W = (R + gamma mean(diag R) I)^-1 Q`. `accuracy` is the validation accuracy of each class in
     the task that brought it, among all classes known by then, summed over the classes
-    (`PerturbedValidation`); zero where it was not measured. `validation` is None if gamma is
+    (`PerturbedValidation`); zero where it was not measured. `losses` likewise, of probabilities
+    (`validation_losses`); empty before any validation node. `validation` is None if gamma is
     fixed. Memory: 16 D^2 + 24 D C bytes for D columns and C classes.
     """
 
@@ -49,6 +58,29 @@ class Bank:
     validation: RidgeStatistics | None
     weights: Tensor
     accuracy: float = 0.0
+    losses: tuple[float, ...] = ()
+
+
+_TEMPERATURES = tuple(10 ** (k / 16) for k in range(-40, 17))  # 0.003 to 10
+
+
+def validation_losses(
+    before: tuple[float, ...], scores: Tensor, targets: Tensor
+) -> tuple[float, ...]:
+    """Sums of -log p of the true class, p = softmax(scores / T), one for each temperature T.
+
+    Each class weighs one: the mean over its nodes is added, in the task that brought it, among
+    all classes known by then. Sums, so no node is kept.
+    """
+    weights = targets / targets.sum(dim=0).clamp(min=1)
+    logits = scores.double()
+    new = [-float((weights * (logits / t).log_softmax(dim=1)).sum()) for t in _TEMPERATURES]
+    return tuple(a + b for a, b in zip(before or (0.0,) * len(new), new, strict=True))
+
+
+def best_temperature(losses: tuple[float, ...]) -> float | None:
+    """The temperature of the least sum; None if nothing was measured."""
+    return _TEMPERATURES[losses.index(min(losses))] if losses else None
 
 
 def updated_bank(

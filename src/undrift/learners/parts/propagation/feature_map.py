@@ -105,7 +105,8 @@ class FeatureMap:
     def scored(self, rows: Rows, weights: Tensor) -> Tensor:
         """`Z W` of plain rows."""
         parts = (part for _, part in self.pieces(rows, 64))
-        return torch.cat([part.to(dtype=weights.dtype) @ weights for part in parts])
+        none = weights.new_zeros(0, weights.shape[1])  # rows of no node at all
+        return torch.cat([none, *(part.to(dtype=weights.dtype) @ weights for part in parts)])
 
     def sketch_of(self, num_features: int) -> Sketch | None:
         """The sketch of features of so many columns; None where they are few enough."""

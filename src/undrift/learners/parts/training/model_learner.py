@@ -35,6 +35,9 @@ class ModelLearner(Learner, ABC):
         logits: Tensor = learned.model.logits(graph)
         return logits
 
+    def _temperature(self, learned: Any) -> float | None:
+        return 1.0
+
 
 def base_training(backbone: Backbone, task: Task) -> tuple[object, ...]:
     """What plain training on the first task depends on, beside the generator."""
