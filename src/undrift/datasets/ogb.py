@@ -16,7 +16,7 @@ from undrift.datasets.folder import cache_folder
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-_BLOCK = 1 << 22
+_LONGEST = 1 << 22
 _FILES = ("num-node-list", "edge", "node-feat", "node-label")
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
@@ -90,19 +90,17 @@ def _table(
     rows: int | None = None,
 ) -> Array:
     """A matrix of numbers from a gzipped CSV file without a header."""
-    parts: list[Array] = []
-    found = 0
+    most = None if rows is None else rows + 1  # what is too long is not read to its end
     try:
-        with archive.open(member) as raw, gzip.open(raw) as text:
-            for lines in _lines(text):
-                part = _numbers(lines, dtype)
-                width = part.shape[1] if width is None else width
-                if part.shape[1] != width:
-                    raise ValueError(f"{part.shape[1]} columns in place of {width}")
-                parts.append(part)
-                found += len(part)
-                if rows is not None and found > rows:
-                    break  # said below; what is too long is not read to its end
+        with archive.open(member) as raw, gzip.open(raw) as text, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "input contained no data"
+            with np.errstate(over="ignore"):  # too large for float32: reported as infinity
+                table: Array = np.loadtxt(
+                    _lines(text), dtype, delimiter=",", comments=None, ndmin=2, max_rows=most
+                )
+        found = len(table)
+        if found and table.shape[1] != (width or table.shape[1]):
+            raise ValueError(f"{table.shape[1]} columns in place of {width}")
     except DAMAGE as error:
         reason = f" ({error})" if type(error) is ValueError else ""
         raise InputError(
@@ -115,30 +113,14 @@ def _table(
             f"{member} of {path} has {more}{min(found, rows)} lines, but num-node-list.csv.gz says "
             f"there are {rows} nodes; fetch the file again from its source"
         )
-    return np.concatenate(parts) if parts else np.empty((0, width or 0), dtype)
+    return table if found else np.empty((0, width or 0), dtype)
 
 
-def _lines(text: gzip.GzipFile) -> Iterator[list[str]]:
-    """Whole lines, some MB at a time: memory stays bounded whatever the file unpacks to."""
-    rest = b""
-    while block := text.read(_BLOCK):
-        whole, newline, tail = block.rpartition(b"\n")
-        if not newline:
-            if len(rest) + len(tail) > _BLOCK:
-                raise ValueError("a line of several MB")
-            rest += tail
-            continue
-        yield (rest + whole).decode("ascii").splitlines()
-        rest = tail
-    if rest:
-        yield rest.decode("ascii").splitlines()
-
-
-def _numbers(lines: list[str], dtype: type[np.generic]) -> Array:
-    with warnings.catch_warnings():  # "input contained no data", where all lines are blank
-        warnings.simplefilter("ignore", UserWarning)
-        with np.errstate(over="ignore"):  # too large for float32: reported as infinity
-            part: Array = np.loadtxt(lines, dtype, delimiter=",", comments=None, ndmin=2)
-    if len(part) != len(lines):
-        raise ValueError("a blank line")
-    return part
+def _lines(text: gzip.GzipFile) -> Iterator[str]:
+    """One line after the other: memory stays bounded whatever the file unpacks to."""
+    while line := text.readline(_LONGEST):
+        if len(line) == _LONGEST:
+            raise ValueError("a line of several MB")
+        if not line.strip():
+            raise ValueError("a blank line")
+        yield line.decode("ascii")

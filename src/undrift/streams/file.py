@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from hashlib import file_digest, sha256
@@ -138,7 +138,12 @@ def _stream(
     if tasks.by == "time":
         if tables is None or tables.time is None:
             raise InputError('by = "time" needs tables with a time column; name it in [graph]')
-        return TaskStream.by_time(graph, tables.time, _starts(tasks.periods), **about)
+        from undrift.datasets.cells import days
+
+        periods = tasks.periods
+        if isinstance(periods, list):
+            periods = [days(start) if isinstance(start, date) else start for start in periods]
+        return TaskStream.by_time(graph, tables.time, periods, **about)
     return TaskStream.from_graph(
         graph,
         base=tasks.base or 0,  # the settings have both where tasks are not by time
@@ -157,14 +162,6 @@ def _order(order: Any, names: Mapping[int, str]) -> Any:
         if name not in ids:
             raise unknown_name("class", name, ids)
     return [ids[name] for name in order]
-
-
-def _starts(periods: int | Sequence[Any]) -> int | list[float]:
-    from undrift.datasets.cells import days
-
-    if isinstance(periods, int):
-        return periods
-    return [days(start) if isinstance(start, date) else float(start) for start in periods]
 
 
 def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:

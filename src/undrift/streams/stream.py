@@ -16,7 +16,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.split import split_nodes
 from undrift.streams.summary import TaskSummary, summarise
-from undrift.streams.task import Task
+from undrift.streams.task import Task, check_mask
 
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
@@ -57,14 +57,8 @@ class TaskStream:
                 "a stream needs one group of class ids per task, none empty and no class twice, "
                 f"not {self.classes}"
             )
-        n = self.graph.num_nodes
         for split in ("train", "val", "test"):
-            mask = getattr(self, split)
-            if mask.dtype != torch.bool or mask.shape != (n,):
-                raise InputError(
-                    f"the {split} mask of a stream must be {n} booleans, one per node, not "
-                    f"{tuple(mask.shape)} of {mask.dtype}"
-                )
+            check_mask(getattr(self, split), self.graph.num_nodes, f"{split} mask of a stream")
         object.__setattr__(self, "task_of", _tasks(_labels(self.graph), self.classes))
 
     @classmethod
@@ -179,10 +173,10 @@ class TaskStream:
     ) -> Self:
         """Tasks are periods: a class arrives in the period in which its first node appears.
 
-        `time` holds a number per node; `periods` is a number of equally long periods or the
-        times at which new ones start (see `classes_by_period`). All nodes of a class belong to
-        its task, however late they appear. A period without a new class makes no task, and
-        `provenance["periods"]` says so. Every class is split as in `from_graph`.
+        `time` holds a number per node; `periods` is how many periods of equal length reach from
+        the first to the last time, or the times at which new ones start. All nodes of a class
+        belong to its task, however late they appear. A period without a new class makes no task,
+        and `provenance["periods"]` says so. Every class is split as in `from_graph`.
 
         >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
