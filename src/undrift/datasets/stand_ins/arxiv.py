@@ -11,8 +11,7 @@ import torch
 from undrift.datasets.arrays import Array, open_npz
 from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.stand_ins.cache import cached_matrix
-from undrift.datasets.stand_ins.draws import attainable, features_of, generator
-from undrift.datasets.synthetic import draw_pairs
+from undrift.datasets.stand_ins.draws import draw_links, features_of, generator
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 
@@ -50,19 +49,8 @@ def read_labels(path: Path) -> Array:
 def _citations(labels: Array, seed: int) -> sp.csr_matrix:
     """A row per cited paper, a column per citing one."""
     rng, n = generator(seed, "links"), labels.size
-    order = np.argsort(labels, kind="stable")  # the block model wants class by class
-    sizes = np.bincount(labels)
-    pairs, answered = PAIRS, DATASETS["ogbn-arxiv"].edges - PAIRS
-    keys, backwards = draw_pairs(
-        rng,
-        sizes,
-        rng.lognormal(sigma=CITING, size=n),
-        pairs,
-        attainable(sizes, pairs, HOMOPHILY),
-        attraction=rng.lognormal(sigma=CITED, size=n),
-        names=order,
-        rounds=200,
-    )
+    answered = DATASETS["ogbn-arxiv"].edges - PAIRS
+    keys, backwards = draw_links(rng, labels, PAIRS, HOMOPHILY, CITING, CITED)
     low, high = keys // n, keys % n
     citing, cited = np.where(backwards, high, low), np.where(backwards, low, high)
     both = rng.choice(keys.size, size=min(answered, keys.size), replace=False)
