@@ -34,7 +34,10 @@ def make(path: Path, scale: float, directed: bool, seed: int) -> tuple[Graph, in
     labels = read_labels(path)
     n, width = labels.size, DATASETS["ogbn-arxiv"].features
     cites = cached_matrix(f"ogbn-arxiv-{seed}", labels, (n, n), lambda: _citations(labels, seed))
-    edges = cites if directed else _symmetric(cites)
+    edges = cites
+    if not directed:
+        edges = cites + cites.T.tocsr()
+        edges.data[:] = 1
     features = features_of(labels, width, SEPARATION, generator(seed, "features"))
     adjacency = Csr.from_scipy(edges, symmetric=not directed)
     return Graph(features, adjacency, torch.from_numpy(labels)), int(cites.nnz)
@@ -56,9 +59,3 @@ def _citations(labels: Array, seed: int) -> sp.csr_matrix:
     both = rng.choice(keys.size, size=min(answered, keys.size), replace=False)
     rows, columns = np.append(cited, citing[both]), np.append(citing, cited[both])
     return sp.csr_matrix((np.ones(rows.size, np.int8), (rows, columns)), shape=(n, n))
-
-
-def _symmetric(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    both = matrix + matrix.T.tocsr()
-    both.data[:] = 1
-    return both
