@@ -24,8 +24,6 @@ from undrift.storage.state import State, pack, unpack
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress, silent, unshared
 
-__all__ = ["Learned", "Learner", "Nodes"]
-
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
 """Some nodes of a graph: their numbers, or a mask."""
 

@@ -128,7 +128,7 @@ def streams_table(streams: Iterable[StreamInfo]) -> Table:
         [
             info.name,
             *(f"{getattr(info, name):,}" for name in counts),
-            f"{info.tasks} ({info.base}+{info.tasks - 1}x{info.increment})",
+            f"{info.tasks} ({info.dataset.base}+{info.tasks - 1}x{info.dataset.increment})",
             "generated" if info.file is None else "yes" if info.on_disk() else "no",
             marked(info.source, info.stand_in),
         ]
