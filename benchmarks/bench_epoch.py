@@ -10,8 +10,7 @@ from torch import Tensor
 from benchmarks.measure import Ratio, interleaved
 from benchmarks.stream import cs_stream
 from undrift.encoders.architecture import Architecture
-from undrift.encoders.encoder import Encoder, batch_of
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head, batch_of
 from undrift.encoders.training import Training, fit
 from undrift.learners.parts.training.backbone import columns_of
 from undrift.streams.task import Task

@@ -9,21 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from undrift.datasets.from_networkx import graph_from_networkx
-    from undrift.datasets.tables import read_tables
-    from undrift.errors import InputError
-    from undrift.evaluation.loop import evaluate
-    from undrift.graphs import Graph
-    from undrift.learners.adr import Adr
-    from undrift.learners.bare import Bare
-    from undrift.learners.base import Learner
-    from undrift.learners.joint import Joint
-    from undrift.learners.propagation import Propagation
-    from undrift.learners.registry import default_learner, load, make_learner
-    from undrift.streams.benchmarks import load_stream
-    from undrift.streams.file import load_stream_file
-    from undrift.streams.stream import TaskStream
-    from undrift.streams.task import Task
+    from undrift.datasets.from_networkx import graph_from_networkx as graph_from_networkx
+    from undrift.datasets.tables import read_tables as read_tables
+    from undrift.errors import InputError as InputError
+    from undrift.evaluation.loop import evaluate as evaluate
+    from undrift.graphs import Graph as Graph
+    from undrift.learners.adr import Adr as Adr
+    from undrift.learners.bare import Bare as Bare
+    from undrift.learners.base import Learner as Learner
+    from undrift.learners.joint import Joint as Joint
+    from undrift.learners.propagation import Propagation as Propagation
+    from undrift.learners.registry import default_learner as default_learner
+    from undrift.learners.registry import load as load
+    from undrift.learners.registry import make_learner as make_learner
+    from undrift.streams.benchmarks import load_stream as load_stream
+    from undrift.streams.file import load_stream_file as load_stream_file
+    from undrift.streams.stream import TaskStream as TaskStream
+    from undrift.streams.task import Task as Task
 
 __version__ = "0.1.0"
 
@@ -47,25 +49,7 @@ _WHERE = {
     "read_tables": "datasets.tables",
 }
 
-__all__ = [
-    "Adr",
-    "Bare",
-    "Graph",
-    "InputError",
-    "Joint",
-    "Learner",
-    "Propagation",
-    "Task",
-    "TaskStream",
-    "default_learner",
-    "evaluate",
-    "graph_from_networkx",
-    "load",
-    "load_stream",
-    "load_stream_file",
-    "make_learner",
-    "read_tables",
-]
+__all__ = list(_WHERE)
 
 
 def __getattr__(name: str) -> Any:

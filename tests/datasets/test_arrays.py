@@ -38,10 +38,7 @@ def test_it_is_converted_piece_by_piece(path, monkeypatch):
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, numbers)
     assert read(path, "empty", "iu", dtype=np.int32).shape == (0,)
-    with open_npz(path, "") as archive:
-        pieces = list(archive.pieces("a", "iu"))
-    assert [piece.size for piece in pieces] == [7] * 14 + [2]
-    np.testing.assert_array_equal(np.concatenate(pieces), numbers)
+    np.testing.assert_array_equal(read(path, "a", "iu", dtype=np.bool_), numbers != 0)
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1])

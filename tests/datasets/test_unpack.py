@@ -155,7 +155,7 @@ def test_a_folder_that_is_a_file_is_named(path, tmp_path, official):
     with pytest.raises(InputError, match="cannot make the folder"):
         unpack_zip(path, tmp_path / "file", ["a.npz"])
     (tmp_path / "folder" / "a.npz").mkdir(parents=True)
-    with pytest.raises(InputError, match="cannot unpack"):
+    with pytest.raises(InputError, match=r"cannot write .*a\.npz"):
         unpack_zip(path, tmp_path / "folder", ["a.npz"])
     assert left(tmp_path / "folder") == ["a.npz"]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from undrift.encoders.architecture import KINDS, Architecture
-from undrift.encoders.encoder import Encoder, batch_of, relu_dropout, whole_graph
+from undrift.encoders.encoder import Encoder, Head, batch_of, relu_dropout, whole_graph
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
@@ -150,3 +150,17 @@ def test_reproducible_and_global_generator_untouched() -> None:
     one = relu_dropout(z, 0.5, torch.Generator().manual_seed(4))
     assert torch.equal(one, relu_dropout(z, 0.5, torch.Generator().manual_seed(4)))
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_growing_a_head_keeps_the_old_columns() -> None:
+    generator = torch.Generator().manual_seed(0)
+    head = Head.create(4, 2, generator)
+    grown = head.grow(3, generator)
+    h = torch.ones(6, 4)
+    assert grown(h).shape == (6, 5)
+    assert torch.allclose(grown(h)[:, :2], head(h))
+
+
+def test_logits_of_a_head_are_affine() -> None:
+    head = Head(torch.eye(2), torch.tensor([1.0, -1.0]))
+    assert head(torch.tensor([[2.0, 3.0]])).tolist() == [[3.0, 2.0]]

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from undrift.encoders.architecture import KINDS, Architecture
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Step, Training, cross_entropy, fit
 from undrift.errors import InputError
 from undrift.graphs import Graph

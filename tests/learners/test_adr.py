@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.analytic.expansion import Expansion
+from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
-from undrift.learners.adr import Adr, AdrLearned
+from undrift.learners.adr import Adr
+from undrift.learners.parts.analytic.adaptation import AdrLearned
 from undrift.learners.parts.training.backbone import generator_for
 from undrift.merging.average import Average, merge_average
 from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, unit_norm

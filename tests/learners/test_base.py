@@ -22,6 +22,7 @@ from undrift.learners.bare import Bare
 from undrift.learners.hybrid import Hybrid
 from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
 from undrift.learners.registry import METHODS, make_learner
+from undrift.storage.files import save_state
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -235,6 +236,18 @@ def test_nodes_that_cannot_be_meant_get_one_sentence(nodes: Any, message: str) -
     learner = quick().observe(stream.task(0))
     with pytest.raises(InputError, match=message):
         learner.predict(stream.graph, nodes)
+
+
+@pytest.mark.parametrize(("method", "params"), [("spy:Mine", {}), ("adr", {"merge": "spy:Rule"})])
+def test_a_file_imports_nothing(
+    method: str, params: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spy.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    monkeypatch.syspath_prepend(tmp_path)
+    save_state(tmp_path / "learner", State(method, params, {}, {}))
+    with pytest.raises(InputError, match="a file imports nothing; import spy first"):
+        undrift.load(tmp_path / "learner")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_every_method_is_imported_from_one_place() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.analytic.expansion import Expansion
+from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil

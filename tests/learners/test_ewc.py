@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from undrift.encoders.encoder import Encoder, batch_of, whole_graph
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head, batch_of, whole_graph
 from undrift.encoders.training import Step
 from undrift.errors import InputError
 from undrift.learners.ewc import Ewc, EwcLearned

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.architecture import KINDS, Architecture
-from undrift.encoders.encoder import Encoder, batch_of
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head, batch_of
 from undrift.errors import InputError
 from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, probe, unit_norm
 from undrift.merging.merger import Adapted, named

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from undrift.encoders.architecture import KINDS, Architecture
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import (

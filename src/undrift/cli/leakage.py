@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from undrift.learners.registry import DEFAULT
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def leakage(
     *,
     stream: str = "synthetic",
-    method: str = "adr",
+    method: str = DEFAULT,
     seed: int = 0,
     hops: int = 2,
     settings: Annotated[
@@ -30,6 +32,11 @@ def leakage(
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Show what local testing gives away: attack the task ids, and use them.
+
+    Two attackers name the task of every test node by matching task prototypes, under local and
+    under global testing. Then the method learns the stream and is graded with all classes to
+    choose from, with those of the task each attacker named, and with those of the true task.
+    All of it is written to OUT/leakage-STREAM-METHOD-SEED.json.
 
     Parameters
     ----------

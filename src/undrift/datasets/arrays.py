@@ -78,13 +78,6 @@ class Npz:
                 place += piece.size
         return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
-    def pieces(self, name: str, kinds: str) -> Iterator[Array]:
-        """A list of numbers as pieces of a few MB, in its type on disk."""
-        with self._open(name) as (file, shape, found, _):
-            if found.kind not in kinds or len(shape) != 1:
-                raise self._wrong(name, f"a list of {_WORDS[kinds]}", found, shape)
-            yield from _pieces(file, found, shape[0])
-
     @contextmanager
     def _open(self, name: str) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any], bool]]:
         if name not in self._members:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -45,28 +45,19 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
     (array([ 7,  3, -1]), {3: '3', 7: '7'})
     """
     known = sorted(set(labels) - {""})
-    try:
-        ids = _numbers(known, what)
+    ids = {name: c for c, name in enumerate(known)}
+    names = dict(enumerate(known))
+    if all(map(_is_number, known)):
+        for label in known:
+            if not float(label).is_integer() or not -1 <= float(label) < LARGEST:
+                raise InputError(
+                    f"{what} holds {label!r}; write classes as whole numbers from 0 or as names, "
+                    "and leave the cell of an unlabelled node empty"
+                )
+        ids = {label: int(float(label)) for label in known}
         names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        ids = {name: c for c, name in enumerate(known)}
-        names = dict(enumerate(known))
     ids[""] = -1
     return np.fromiter(map(ids.__getitem__, labels), np.int64, len(labels)), names
-
-
-def _numbers(labels: Iterable[str], what: str) -> dict[str, int]:
-    """The whole number of each label; a `ValueError` where one is not a number at all."""
-    numbers = {label: float(label) for label in labels}
-    for label, number in numbers.items():
-        if not number.is_integer() or not -1 <= number < LARGEST:
-            raise InputError(
-                f"{what} holds {label!r}; write classes as whole numbers from 0 or as names, and "
-                "leave the cell of an unlabelled node empty"
-            )
-    return {label: int(number) for label, number in numbers.items()}
 
 
 def as_times(values: Sequence[Any], what: str) -> Array:

@@ -7,19 +7,18 @@ the file later checks it against that line.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from hashlib import file_digest, sha1
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from undrift.datasets.catalogue import dataset_of
 from undrift.datasets.dataset import RemoteFile
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
-_CHUNK = 1 << 20
 
-
-def sha256(path: Path, kind: str = "sha256") -> str:
+def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
     """The SHA-256 of a file, or a checksum of another kind, in one pass."""
     try:
         with path.open("rb") as file:
@@ -28,15 +27,6 @@ def sha256(path: Path, kind: str = "sha256") -> str:
         raise InputError(
             f"cannot read {path} ({error.strerror or error}); check its permissions"
         ) from error
-
-
-def _git_id(path: Path) -> str:
-    """The id git gives to a file's content: the SHA-1 of `blob SIZE`, a zero byte, the bytes."""
-    digest = sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 class Compared(NamedTuple):
@@ -55,10 +45,9 @@ def published(path: Path, file: RemoteFile) -> Compared | None:
     if file.sha256 is not None:
         return Compared("SHA-256", sha256(path), file.sha256)
     if file.git is not None:
-        return Compared("git id", _git_id(path), file.git)
-    if file.md5 is not None:
-        return Compared("MD5", sha256(path, "md5"), file.md5)
-    return None
+        head = b"blob %d\0" % path.stat().st_size  # git's id is the hash of this and the bytes
+        return Compared("git id", sha256(path, lambda: sha1(head, usedforsecurity=False)), file.git)
+    return None if file.md5 is None else Compared("MD5", sha256(path, "md5"), file.md5)
 
 
 def recorded(path: Path) -> str | None:

@@ -86,6 +86,11 @@ class Dataset:
         """The files that must be in the data folder to load it."""
         return tuple(name for file in self.files for name in file.names)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Its published statistics."""
+        return {what: getattr(self, what) for what in ("nodes", "edges", "features", "classes")}
+
     def on_disk(self) -> bool:
         """Whether all its files are there."""
         from undrift.datasets.folder import data_folder
@@ -109,16 +114,17 @@ class Dataset:
         make = self._function()
         found = make(*paths, **options)
         graph, edges = found if isinstance(found, tuple) else (found, found.num_edges)
-        counts = {what: getattr(self, what) for what in ("nodes", "edges", "features", "classes")}
-        if not paths:
-            maker = f"{make.__module__}.{make.__qualname__}()"
-            way = "correct it or the statistics of the dataset"
-            check_statistics(graph, edges, counts, name=self.name, holder=maker, way=way)
-            return graph, {"generator": maker}
-        way = f"get the published one with: undrift data fetch --force {self.name}"
-        files = " and ".join(self.names)
-        check_statistics(graph, edges, counts, name=self.name, holder=files, way=way)
-        return graph, {"file": ", ".join(self.names), "sha256": ", ".join(digests)}
+        holder, way = (
+            f"{make.__module__}.{make.__qualname__}()",
+            "correct it or the statistics of the dataset",
+        )
+        origin = {"generator": holder}
+        if paths:
+            holder = " and ".join(self.names)
+            way = f"get the published one with: undrift data fetch --force {self.name}"
+            origin = {"file": ", ".join(self.names), "sha256": ", ".join(digests)}
+        check_statistics(graph, edges, self.counts, name=self.name, holder=holder, way=way)
+        return graph, origin
 
     def _function(self) -> Callable[..., Graph | tuple[Graph, int]]:
         if not isinstance(self.reader, str):

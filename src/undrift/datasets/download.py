@@ -9,10 +9,9 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib import request as http
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -59,28 +58,22 @@ def open_url(request: Request, timeout: float) -> Any:
     return director.open(request, timeout=timeout)
 
 
-@dataclass(frozen=True)
-class _Remembered:
+class _Whole(NamedTuple):
     """What a part of a file is a part of, kept beside it; `validator`: its ETag or date."""
 
     url: str
     validator: str
     total: int
 
-    @classmethod
-    def read(cls, part: Path) -> _Remembered | None:
-        """What was written for this part, or None where nothing or nonsense was."""
-        try:
-            found = json.loads(_beside(part).read_text("utf-8"))
-            url, validator, total = found["url"], found["validator"], found["total"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        fits = isinstance(url, str) and isinstance(validator, str) and type(total) is int
-        return cls(url, validator, total) if fits and validator.isprintable() else None
 
-    def write(self, part: Path) -> None:
-        """Write it down, before the first byte of the part."""
-        write_atomically(_beside(part), json.dumps(vars(self)).encode("utf-8"))
+def _remembered(part: Path) -> _Whole | None:
+    """What was written for this part, or None where nothing or nonsense was."""
+    try:
+        found = _Whole(**json.loads(_beside(part).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    fits = [type(value) for value in found] == [str, str, int]
+    return found if fits and found.validator.isprintable() else None
 
 
 def _beside(part: Path) -> Path:
@@ -136,7 +129,7 @@ def _transfer(
     url: str, part: Path, *, size: int | None, limit: int, progress: Progress, opener: Opener
 ) -> None:
     """One try."""
-    known = _Remembered.read(part)
+    known = _remembered(part)
     have = part.stat().st_size if part.is_file() else 0
     if known is None or known.url != url or have > known.total:
         discard(part)
@@ -157,7 +150,7 @@ def _transfer(
         raise _BrokeOffError(f"the connection ended after {done:,} of {wanted:,} bytes")
 
 
-def _ask(url: str, part: Path, known: _Remembered | None, have: int, opener: Opener) -> Any:
+def _ask(url: str, part: Path, known: _Whole | None, have: int, opener: Opener) -> Any:
     # "identity": compressed on the way, neither lengths nor ranges would be those of the file
     headers = {"User-Agent": "undrift", "Accept-Encoding": "identity"}
     request = Request(url, headers=headers)  # noqa: S310 - the scheme was looked at
@@ -186,9 +179,7 @@ def _ask(url: str, part: Path, known: _Remembered | None, have: int, opener: Ope
         raise _BrokeOffError(f"no answer ({reason})") from error
 
 
-def _extent(
-    response: Any, known: _Remembered | None, have: int, part: Path
-) -> tuple[int, int | None]:
+def _extent(response: Any, known: _Whole | None, have: int, part: Path) -> tuple[int, int | None]:
     """From which byte on the server sends, and how long the whole file is."""
     if response.status == 206 and known is not None:
         found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", response.headers["Content-Range"] or "")
@@ -225,7 +216,8 @@ def _remember(response: Any, url: str, total: int | None, part: Path) -> None:
     etag = response.headers["ETag"] or ""
     validator = etag if etag and not etag.startswith("W/") else response.headers["Last-Modified"]
     if validator and total is not None:
-        _Remembered(url, validator, total).write(part)
+        whole = _Whole(url, validator, total)._asdict()
+        write_atomically(_beside(part), json.dumps(whole).encode("utf-8"))
 
 
 def _receive(

@@ -152,17 +152,14 @@ def _checked(path: Path, dataset: Dataset) -> CheckedFile:
     digest, known = sha256(path), recorded(path)
     file = next((file for file in dataset.files if file.name == path.name), None)
     compared = published(path, file) if file is not None else None
-    if compared is not None and compared.found == compared.wanted:
-        verdict = f"as published ({compared.kind})"
-    elif known is not None:
-        verdict = "as recorded"
-    elif may_write(path.parent):
-        verdict = "recorded now"
-    else:
-        verdict = "not recorded, the folder is read-only"
-    if compared is not None and compared.found != compared.wanted:
-        verdict += "; other bytes than published"
-    if known is None and may_write(path.parent):
+    writable = may_write(path.parent)
+    verdict = "recorded now" if writable else "not recorded, the folder is read-only"
+    verdict = verdict if known is None else "as recorded"
+    if compared is not None:
+        same = compared.found == compared.wanted
+        published_so = f"as published ({compared.kind})"
+        verdict = published_so if same else f"{verdict}; other bytes than published"
+    if known is None and writable:
         with suppress(InputError):
             record(path, digest)
     return CheckedFile(path, path.stat().st_size, digest, verdict)

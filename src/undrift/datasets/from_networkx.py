@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -47,48 +48,35 @@ def graph_from_networkx(
         found = [as_text(attributes.get(label)) for _, attributes in nodes]
         labels, _ = as_class_ids(found, f"node attribute {label!r}")
     index = {node: i for i, (node, _) in enumerate(nodes)}
-    source, target, weights = _edges(g, index, weight)
-    if not g.is_directed():
-        source, target = np.concatenate([source, target]), np.concatenate([target, source])
-        weights = np.tile(weights, 2)
-    if weight is None:
-        return Graph.from_arrays(matrix, np.stack([source, target]), labels)
-    shape = (len(nodes), len(nodes))
-    return Graph.from_scipy(matrix, sp.csr_matrix((weights, (target, source)), shape), labels)
-
-
-def _edges(g: Any, index: Mapping[Any, int], weight: str | None) -> tuple[Array, Array, Array]:
-    """Source, target and weight of every edge, each as NetworkX lists it."""
-    listed = list(g.edges(data=weight, default=1.0) if weight is not None else g.edges())
-    source = np.array([index[edge[0]] for edge in listed], dtype=np.int64)
-    target = np.array([index[edge[1]] for edge in listed], dtype=np.int64)
-    if weight is None:
-        return source, target, np.ones(len(listed), dtype=np.float32)
+    weighted = g.edges(data=weight, default=1.0) if weight is not None else None
+    listed = [(u, v, 1.0) for u, v in g.edges()] if weighted is None else list(weighted)
     for u, v, value in listed:
         if not _is_vector(value, 0):
             raise InputError(
                 f"the edge from {u!r} to {v!r} has {weight}={value!r}; an edge weight must be a "
                 "finite number"
             )
-    return source, target, np.array([edge[2] for edge in listed], dtype=np.float32)
+    pairs = np.array([(index[u], index[v]) for u, v, _ in listed], np.int64).reshape(-1, 2).T
+    if weight is None:
+        return Graph.from_arrays(matrix, pairs, labels, undirected=not g.is_directed())
+    weights = np.array([value for *_, value in listed], np.float32)
+    if not g.is_directed():
+        pairs, weights = np.hstack([pairs, pairs[::-1]]), np.tile(weights, 2)
+    shape = (len(nodes), len(nodes))
+    return Graph.from_scipy(matrix, sp.csr_matrix((weights, pairs[::-1]), shape), labels)
 
 
 def _features(nodes: Sequence[tuple[Any, Mapping[str, Any]]], features: str | Sequence[str]) -> Any:
     if isinstance(features, str):
-        width = np.size(nodes[0][1].get(features, 0.0))
-        values = _attribute(nodes, features, lambda value: _is_vector(value, width))
-        return values.reshape(len(nodes), -1)
+        size = np.size(nodes[0][1].get(features, 0.0))
+        return _attribute(nodes, features, size).reshape(len(nodes), -1)
     if not features:
         raise InputError("features names no node attribute; name at least one")
-    return np.column_stack(
-        [_attribute(nodes, name, lambda value: _is_vector(value, 0)) for name in features]
-    )
+    return np.column_stack([_attribute(nodes, name, 0) for name in features])
 
 
-def _attribute(
-    nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str, good: Callable[[Any], bool]
-) -> Array:
-    """One attribute of all nodes as float32; the first node where it is not good is named."""
+def _attribute(nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str, size: int) -> Array:
+    """One attribute of all nodes as float32, each a vector of this size, or a number at size 0."""
     missing = [node for node, attributes in nodes if name not in attributes]
     if missing:
         raise InputError(
@@ -96,9 +84,10 @@ def _attribute(
             f"{missing[0]!r}; set it, or name other attributes in features"
         )
     for node, attributes in nodes:
-        if not good(attributes[name]):
+        if not _is_vector(attributes[name], size):
+            shown = shorten(repr(attributes[name]), 60, placeholder="...")
             raise InputError(
-                f"attribute {name!r} of node {node!r} is {_show(attributes[name])}; a feature "
+                f"attribute {name!r} of node {node!r} is {shown}; a feature "
                 "must be a finite number, or a vector of them as long as the first node's"
             )
     return np.array([np.asarray(attributes[name], np.float32) for _, attributes in nodes])
@@ -114,8 +103,3 @@ def _is_vector(value: Any, size: int) -> bool:
         return False
     right = array.ndim == 0 if size == 0 else array.size == size
     return right and bool(np.isfinite(array).all())
-
-
-def _show(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:60]}..."

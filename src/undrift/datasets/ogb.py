@@ -16,29 +16,23 @@ from undrift.datasets.folder import cache_folder
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-_BLOCK = 1 << 22
+_LONGEST = 1 << 22
 _FILES = ("num-node-list", "edge", "node-feat", "node-label")
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
 
-def read_ogb_zip(
+def load(
     path: str | Path, *, directed: bool = False, cache: str | Path | None = None
-) -> Graph:
-    """The graph in an OGB zip, from its `raw/*.csv.gz` files, which are read without unpacking.
+) -> tuple[Graph, int]:
+    """The graph in an OGB zip, from its `raw/*.csv.gz` files, and how many edges these have.
 
-    Edges become edges in both directions; `directed=True` keeps them as they are. Duplicate
-    edges count once. Cost: some seconds for the 21.7 million numbers of ogbn-arxiv; with `cache`,
-    a folder, what was read is kept there. A damaged or wrong file is an `InputError`.
+    They are read without unpacking. Edges become edges in both directions; `directed=True` keeps
+    them as they are. Duplicate edges count once. Cost: some seconds for the 21.7 million numbers
+    of ogbn-arxiv, the first time: what was read is kept in `cache`, a folder (by default
+    `prepared` beside the data). A damaged or wrong file is an `InputError`.
     """
-    return _read(Path(path), directed, None if cache is None else Path(cache))[0]
+    path = Path(path)
 
-
-def load(path: Path, *, directed: bool = False) -> tuple[Graph, int]:
-    """What the catalogue asks of a reader: the graph, and the edges in the file."""
-    return _read(path, directed, cache_folder("prepared"))
-
-
-def _read(path: Path, directed: bool, cache: Path | None) -> tuple[Graph, int]:
     def build(arrays: Mapping[str, Array]) -> tuple[Graph, int]:
         features, edges, labels = arrays["features"], arrays["edges"], arrays["labels"]
         try:
@@ -47,9 +41,10 @@ def _read(path: Path, directed: bool, cache: Path | None) -> tuple[Graph, int]:
             raise InputError(f"in {path}, {error}") from error
         return graph, edges.shape[1]
 
-    if cache is None or not path.is_file():  # which parsing says
+    if not path.is_file():  # which parsing says
         return build(_parse(path))
-    return through_cache(path, cache, lambda: _parse(path), build, _KINDS)
+    folder = cache_folder("prepared") if cache is None else Path(cache)
+    return through_cache(path, folder, lambda: _parse(path), build, _KINDS)
 
 
 def _parse(path: Path) -> dict[str, Array]:
@@ -90,19 +85,17 @@ def _table(
     rows: int | None = None,
 ) -> Array:
     """A matrix of numbers from a gzipped CSV file without a header."""
-    parts: list[Array] = []
-    found = 0
+    most = None if rows is None else rows + 1  # what is too long is not read to its end
     try:
-        with archive.open(member) as raw, gzip.open(raw) as text:
-            for lines in _lines(text):
-                part = _numbers(lines, dtype)
-                width = part.shape[1] if width is None else width
-                if part.shape[1] != width:
-                    raise ValueError(f"{part.shape[1]} columns in place of {width}")
-                parts.append(part)
-                found += len(part)
-                if rows is not None and found > rows:
-                    break  # said below; what is too long is not read to its end
+        with archive.open(member) as raw, gzip.open(raw) as text, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "input contained no data"
+            with np.errstate(over="ignore"):  # too large for float32: reported as infinity
+                table: Array = np.loadtxt(
+                    _lines(text), dtype, delimiter=",", comments=None, ndmin=2, max_rows=most
+                )
+        found = len(table)
+        if found and table.shape[1] != (width or table.shape[1]):
+            raise ValueError(f"{table.shape[1]} columns in place of {width}")
     except DAMAGE as error:
         reason = f" ({error})" if type(error) is ValueError else ""
         raise InputError(
@@ -115,30 +108,14 @@ def _table(
             f"{member} of {path} has {more}{min(found, rows)} lines, but num-node-list.csv.gz says "
             f"there are {rows} nodes; fetch the file again from its source"
         )
-    return np.concatenate(parts) if parts else np.empty((0, width or 0), dtype)
+    return table if found else np.empty((0, width or 0), dtype)
 
 
-def _lines(text: gzip.GzipFile) -> Iterator[list[str]]:
-    """Whole lines, some MB at a time: memory stays bounded whatever the file unpacks to."""
-    rest = b""
-    while block := text.read(_BLOCK):
-        whole, newline, tail = block.rpartition(b"\n")
-        if not newline:
-            if len(rest) + len(tail) > _BLOCK:
-                raise ValueError("a line of several MB")
-            rest += tail
-            continue
-        yield (rest + whole).decode("ascii").splitlines()
-        rest = tail
-    if rest:
-        yield rest.decode("ascii").splitlines()
-
-
-def _numbers(lines: list[str], dtype: type[np.generic]) -> Array:
-    with warnings.catch_warnings():  # "input contained no data", where all lines are blank
-        warnings.simplefilter("ignore", UserWarning)
-        with np.errstate(over="ignore"):  # too large for float32: reported as infinity
-            part: Array = np.loadtxt(lines, dtype, delimiter=",", comments=None, ndmin=2)
-    if len(part) != len(lines):
-        raise ValueError("a blank line")
-    return part
+def _lines(text: gzip.GzipFile) -> Iterator[str]:
+    """One line after the other: memory stays bounded whatever the file unpacks to."""
+    while line := text.readline(_LONGEST):
+        if len(line) == _LONGEST:
+            raise ValueError("a line of several MB")
+        if not line.strip():
+            raise ValueError("a blank line")
+        yield line.decode("ascii")

@@ -50,7 +50,7 @@ def _adjacency(path: Path) -> Csr:
             raise InputError(f"{path} is a scipy matrix in {kind!r} format; the COO one is needed")
         nodes = _square(archive)
         row, column = _ends(archive, "row", nodes), _ends(archive, "col", nodes)
-        there = _nonzero(archive)
+        there = archive.array("data", "iufb", dtype=np.bool_)  # a byte each, whatever their type
     if not row.size == column.size == there.size:
         raise InputError(
             f"row, col and data of {path} have {row.size}, {column.size} and {there.size} entries; "
@@ -86,12 +86,6 @@ def _ends(archive: Npz, name: str, nodes: int) -> Array:
             "from 0; fetch the file again from its source"
         )
     return ends
-
-
-def _nonzero(archive: Npz) -> Array:
-    """For every entry whether its weight is not zero: a byte each, whatever the weights' type."""
-    pieces = [piece != 0 for piece in archive.pieces("data", "iufb")]
-    return np.concatenate(pieces) if pieces else np.empty(0, bool)
 
 
 def _sorted(row: Array, column: Array, nodes: int) -> sp.csr_matrix:

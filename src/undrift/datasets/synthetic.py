@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,8 +44,11 @@ def generate(
     >>> generate(nodes=200, words=50, classes=4, average_degree=4)
     Graph(200 nodes, 800 edges, 50 features sparse, 4 classes)
     """
-    _check_sizes(nodes=nodes, words=words, classes=classes, seed=seed)
-    _check_ranges(
+    _check(
+        nodes=(nodes, 10, np.inf),
+        words=(words, 2, np.inf),
+        classes=(classes, 2, np.inf),
+        seed=(seed, 0, np.inf),
         homophily=(homophily, 0.0, 1.0),
         topic_share=(topic_share, 0.0, 1.0),
         kinship=(kinship, 0.0, 1.0),
@@ -129,7 +133,7 @@ def draw_pairs(
     from high to low; fewer than `wanted` where pairs run out after `rounds` rounds. Cost: a
     search per end and a sort of the keys; memory: two int64 per pair.
     """
-    model = _Blocks.of(sizes, propensity, attraction, homophily)
+    draw = _sampler(sizes, propensity, attraction, homophily)
     n = propensity.size
     found = np.empty(0, dtype=np.int64)
     for _ in range(rounds):  # almost always the second round is the last
@@ -138,7 +142,7 @@ def draw_pairs(
             break
         drawn = []
         for start in range(0, missing, _CHUNK):  # what is drawn along the way is much larger
-            source, target = model.draw(rng, min(_CHUNK, missing - start))
+            source, target = draw(rng, min(_CHUNK, missing - start))
             if names is not None:
                 source, target = names[source], names[target]
             low, high = np.minimum(source, target), np.maximum(source, target)
@@ -153,43 +157,29 @@ def draw_pairs(
 _CHUNK = 2**22
 
 
-class _Blocks(NamedTuple):
-    """Where each node and each class lies on the line from which ends are drawn."""
+def _sampler(
+    sizes: Array, propensity: Array, attraction: Array | None, homophily: float | Array
+) -> Callable[[np.random.Generator, int], tuple[Array, Array]]:
+    """Draws so many sources and targets; a node may be drawn with itself."""
+    source_ends = np.cumsum(propensity)
+    target_ends = source_ends if attraction is None else np.cumsum(attraction)
+    class_of = np.repeat(np.arange(len(sizes)), sizes)
+    class_end = target_ends[np.cumsum(sizes) - 1]
+    class_start = np.concatenate([[0.0], class_end[:-1]])
+    chance = np.broadcast_to(homophily, len(sizes))
 
-    source_ends: Array
-    target_ends: Array
-    class_of: Array
-    class_start: Array
-    class_end: Array
-    homophily: Array
-
-    @classmethod
-    def of(
-        cls, sizes: Array, propensity: Array, attraction: Array | None, homophily: float | Array
-    ) -> _Blocks:
-        source_ends = np.cumsum(propensity)
-        target_ends = source_ends if attraction is None else np.cumsum(attraction)
-        end = target_ends[np.cumsum(sizes) - 1]
-        return cls(
-            source_ends,
-            target_ends,
-            np.repeat(np.arange(len(sizes)), sizes),
-            np.concatenate([[0.0], end[:-1]]),
-            end,
-            np.broadcast_to(homophily, len(sizes)),
-        )
-
-    def draw(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
-        """Sources and targets; a node may be drawn with itself."""
-        source = _locate(self.source_ends, rng.random(count) * self.source_ends[-1])
-        c = self.class_of[source]
-        start = self.class_start[c]
-        width = self.class_end[c] - start
+    def draw(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+        source = _locate(source_ends, rng.random(count) * source_ends[-1])
+        c = class_of[source]
+        start = class_start[c]
+        width = class_end[c] - start
         inside = start + rng.random(count) * width
-        outside = rng.random(count) * (self.target_ends[-1] - width)
+        outside = rng.random(count) * (target_ends[-1] - width)
         outside += np.where(outside >= start, width, 0.0)  # step over the own class
-        same = rng.random(count) < self.homophily[c]
-        return source, _locate(self.target_ends, np.where(same, inside, outside))
+        same = rng.random(count) < chance[c]
+        return source, _locate(target_ends, np.where(same, inside, outside))
+
+    return draw
 
 
 def _merged(found: Array, drawn: Array) -> Array:
@@ -211,18 +201,8 @@ def _locate(ends: Array, points: Array) -> Array:
     return np.minimum(np.searchsorted(ends, points, side="right"), ends.size - 1)
 
 
-def _check_sizes(**sizes: int) -> None:
-    least = {"nodes": 10, "words": 2, "classes": 2, "seed": 0}
-    for name, value in sizes.items():
-        if value < least[name]:
-            raise InputError(
-                f"{name} of a generated graph must be {least[name]} or more, not {value}"
-            )
-
-
-def _check_ranges(**ranges: tuple[float, float, float]) -> None:
+def _check(**ranges: tuple[float, float, float]) -> None:
     for name, (value, low, high) in ranges.items():
         if not low <= value <= high:
-            raise InputError(
-                f"{name} of a generated graph must be from {low:g} to {high:g}, not {value:g}"
-            )
+            allowed = f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
+            raise InputError(f"{name} of a generated graph must be {allowed}, not {value:g}")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import stat
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from undrift.datasets.arrays import DAMAGE, open_zip
 from undrift.errors import InputError
-from undrift.storage.files import make_folder
+from undrift.storage.files import whole_file
 
 UNPACK_LIMIT = 8 << 30
 """Bytes that a download may unpack to: several times what the largest dataset here does."""
@@ -32,31 +30,14 @@ def unpack_zip(
     in the zip refuses all of it. Bytes are counted as they are unpacked, whatever the zip says
     of its sizes. No file takes its name before all are unpacked.
     """
-    path, folder = Path(path), make_folder(folder)
-    finished: dict[Path, Path] = {}
-    try:
-        with open_zip(path) as archive:
-            left = limit_bytes
-            for name, info in _chosen(archive, members, path).items():
-                part = folder / f".{name}.{secrets.token_hex(4)}.part"
-                finished[part] = folder / name
-                with part.open("xb") as file:
-                    for chunk in _chunks(archive, info, left, path):
-                        left -= file.write(chunk)
-                    file.flush()
-                    os.fsync(file.fileno())
-        for part, target in finished.items():
-            os.replace(part, target)
-    except OSError as error:
-        raise InputError(
-            f"cannot unpack {path} into {folder} ({error.strerror or error}); free some space or "
-            "choose another folder"
-        ) from error
-    finally:
-        for part in finished:
-            with suppress(OSError):  # gone already once it has taken its name
-                part.unlink()
-    return list(finished.values())
+    path, folder = Path(path), Path(folder)
+    with open_zip(path) as archive, ExitStack() as files:
+        left = limit_bytes
+        for name, info in _chosen(archive, members, path).items():
+            file = files.enter_context(whole_file(folder / name))
+            for chunk in _chunks(archive, info, left, path):
+                left -= file.write(chunk)
+    return [folder / name for name in members]
 
 
 def check_zip(path: str | Path, limit_bytes: int = UNPACK_LIMIT) -> None:
@@ -73,13 +54,10 @@ def _chosen(
 ) -> dict[str, zipfile.ZipInfo]:
     for info in archive.infolist():
         _check_entry(info, path)
+    files = [info for info in archive.infolist() if not info.is_dir()]
     chosen = {}
     for name in members:
-        found = [
-            info
-            for info in archive.infolist()
-            if not info.is_dir() and PurePosixPath(info.filename).name == name
-        ]
+        found = [info for info in files if PurePosixPath(info.filename).name == name]
         if len(found) != 1:
             raise InputError(
                 f"{path} holds {len(found) or 'no'} {'files' if found else 'file'} {name}, not "

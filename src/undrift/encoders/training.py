@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import Batch, Encoder, batch_of
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Batch, Encoder, Head, batch_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.typing import Progress, silent

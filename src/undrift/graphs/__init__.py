@@ -1,9 +1,8 @@
 """What a graph is: `Graph`, its normalised operators, and exact K-hop batches."""
 
 from undrift.graphs.batches import Hop, receptive_field
-from undrift.graphs.graph import Graph
+from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
-from undrift.graphs.union import disjoint_union
 
 __all__ = [
     "NORMALISATIONS",

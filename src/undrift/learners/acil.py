@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.expansion import Expansion
 from undrift.encoders.encoder import Encoder
-from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
+from undrift.learners.base import check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
-from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded, targets_of
+from undrift.learners.parts.analytic.frozen_encoder import (
+    ExpandedLearner,
+    base_encoder,
+    targets_of,
+)
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task
 from undrift.typing import Progress
-
-__all__ = ["Acil", "AcilLearned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class AcilLearned:
 
 
 @dataclass(kw_only=True)
-class Acil(Learner):
+class Acil(ExpandedLearner):
     """Train an encoder on the base task, freeze it, and fit all classes in closed form.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
@@ -76,7 +76,6 @@ class Acil(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> AcilLearned:
         before: AcilLearned | None = self.learned_
-        graph = task.graph
         if before is None:
             encoder = base_encoder(self, task, progress)
             bank = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
@@ -88,34 +87,9 @@ class Acil(Learner):
         weights = None
         if self.balanced:
             weights = balanced_rows(task, "train", class_share(task, bank), self.once)
-        rows = self._training_rows(encoder, task)
-        targets = targets_of(task, classes, self.once)
-        bank = bank.add(rows, targets, weights, self.once)
+        inputs = ("rows", encoder, task, self._expansion())
+        rows = self.once(lambda: self._expanded(encoder, task.graph, task.train), *inputs)
+        bank = bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
         classifier = bank.solve()
         progress("classify", 1, 1)
-        return AcilLearned(classes, graph.num_features, tasks, encoder, bank, classifier)
-
-    def _expansion(self) -> Expansion:
-        return Expansion(self.backbone.architecture().width, self.alpha, self.seed)
-
-    def _training_rows(self, encoder: Encoder, task: Task) -> Tensor:
-        expansion, once = self._expansion(), self.once
-
-        def make() -> Tensor:
-            return expansion(embedded(encoder, task.graph, task.train, once), once)
-
-        return once(make, "rows", encoder, task, expansion)
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The frozen encoder's embeddings of every node: they never drift."""
-        self._check_graph(graph)
-        encoder: Encoder = self.learned_.encoder
-        return encoder.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return self._scores_of(learned, graph, None)
-
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        rows = self._expansion()(embedded(learned.encoder, graph, nodes, self.once), self.once)
-        scores: Tensor = rows @ learned.classifier
-        return scores
+        return AcilLearned(classes, task.graph.num_features, tasks, encoder, bank, classifier)

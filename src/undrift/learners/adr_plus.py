@@ -9,18 +9,14 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
-from undrift.analytic.expansion import Expansion
 from undrift.analytic.solve import solve
 from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.analytic.adaptation import Logits, Start, adapt, next_start
+from undrift.learners.base import check_positive
+from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearned, Logits, Start
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
-    balanced_rows,
-    class_share,
     nodes_that_count,
 )
 from undrift.learners.parts.analytic.drift_compensation import (
@@ -33,13 +29,11 @@ from undrift.learners.parts.analytic.drift_compensation import (
     through,
 )
 from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.merging.ham import Ham
-from undrift.merging.merger import Adapted, Settings
+from undrift.merging.merger import Settings
 from undrift.streams.task import Task
-from undrift.typing import Progress, Rows
-
-__all__ = ["AdrPlus", "AdrPlusLearned"]
+from undrift.typing import Rows
 
 Prior = Literal["zero", "previous"]
 Compensation = Literal["none", "map", "anchored", "exact"]
@@ -47,22 +41,14 @@ Balance = Literal["none", "classifier", "both"]
 
 
 @dataclass(frozen=True, eq=False)
-class AdrPlusLearned:
-    """What ADR+ keeps: sums, the merged encoder, and what the next task starts from."""
+class AdrPlusLearned(AdrLearned):
+    """What ADR+ keeps: as ADR, with the memory of HAM."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    merged: Encoder
     memory: Ham
-    bank: RidgeBank
-    classifier: Tensor
-    start: Encoder | None
-    head: Head | None
 
 
 @dataclass(kw_only=True)
-class AdrPlus(Learner):
+class AdrPlus(AdaptingLearner):
     """ADR's three stages, each with its own ridge: adapt, merge (HAM), reconstruct (ACR).
 
         W_k = (R_k + gamma I)^-1 (Q_k + gamma P_k),    W = (R + classifier_gamma I)^-1 Q
@@ -132,31 +118,6 @@ class AdrPlus(Learner):
                 "is linear; set alpha=1 or another compensation"
             )
 
-    def _learn(self, task: Task, progress: Progress) -> AdrPlusLearned:
-        before: AdrPlusLearned | None = self.learned_
-        t = before.tasks if before else 0
-        classes = (*(before.classes if before else ()), *task.classes)
-        graph = task.graph
-        generator = generator_for(self.seed, t)
-        trained = adapt(self, before, task, generator=generator, progress=progress)
-        progress("merge", 0, 1)
-        memory, merged = self._merge(before, trained, task, generator)
-        progress("classify", 0, 1)
-        bank = self._grown_bank(before, merged, task, classes)
-        classifier = self._solved(bank, merged)
-        progress("classify", 1, 1)
-        return AdrPlusLearned(
-            classes=classes,
-            num_features=graph.num_features,
-            tasks=t + 1,
-            merged=merged,
-            memory=memory,
-            bank=bank,
-            classifier=classifier,
-            start=next_start(self.start, before, trained[1].encoder),
-            head=trained[1].head if self.logits == "seen" else None,
-        )
-
     # merging -----------------------------------------------------------------------------
 
     def _merge(
@@ -168,16 +129,15 @@ class AdrPlus(Learner):
     ) -> tuple[Ham, Encoder]:
         begun, model = trained
         memory = before.memory if before else None
-        weights = self._ham_weights(before, task)
+        balanced = self.balance == "both"
+        weights = self._row_weights(before, task, self.nodes) if balanced else None
         previous = before.merged if before else model.encoder
         toward = previous if self.ridge_prior == "previous" else None
 
         def merge() -> tuple[Ham, Encoder]:
-            chosen = nodes_that_count(task, self.nodes, self.once)
-            data = (task.graph, chosen, generator, weights, self.once)
             return merge_layers(
                 memory or Ham.empty(begun.encoder, Settings(self.gamma, solver=self.solver)),
-                Adapted(model.encoder, model.head, *data),
+                self._adapted(model, task, generator, weights),
                 inputs=self.inputs,
                 toward=toward,
             )
@@ -185,22 +145,7 @@ class AdrPlus(Learner):
         rule = (self.gamma, self.solver, self.nodes, self.inputs)
         return self.once(merge, "layered merge", rule, weights, toward, memory, model)
 
-    def _ham_weights(self, before: AdrPlusLearned | None, task: Task) -> Tensor | None:
-        if self.balance != "both":
-            return None
-        share = class_share(task, self._bank(before))
-        return balanced_rows(task, self.nodes, share, self.once)
-
     # classifying -------------------------------------------------------------------------
-
-    def _expansion(self) -> Expansion:
-        return Expansion(self.backbone.architecture().width, self.alpha, self.seed)
-
-    def _bank(self, before: AdrPlusLearned | None) -> RidgeBank:
-        return before.bank if before else self._empty_bank(0)
-
-    def _empty_bank(self, width: int) -> RidgeBank:
-        return RidgeBank.empty(width, self.classifier_gamma, solver=self.solver, device=self.device)
 
     def _grown_bank(
         self,
@@ -210,21 +155,22 @@ class AdrPlus(Learner):
         classes: tuple[int, ...],
     ) -> RidgeBank:
         """The classifier's sums, compensated for drift if asked for, and with this task's rows."""
-        graph, balanced = task.graph, self.balance != "none"
-        share = class_share(task, self._bank(before)) if balanced else 0.0
-        weights = balanced_rows(task, "train", share, self.once) if balanced else None
+        graph = task.graph
+        weights = self._row_weights(before, task, "train") if self.balance != "none" else None
         if self.compensation == "exact":
             train = nodes_that_count(task, "train", self.once)
             rows: Rows = entering_last(merged, graph, train)
         else:
-            h = embedded(merged, graph, task.train, self.once)
-            rows = self._expansion()(h, self.once)
+            rows = self._expanded(merged, graph, task.train)
         bank = before.bank if before else self._empty_bank(int(rows.shape[1]))
         if before and self.compensation in ("map", "anchored"):
             old, new = (self.embed_with(encoder, graph) for encoder in (before.merged, merged))
             still = bank.statistics if self.compensation == "anchored" else None
             bank = mapped(bank, drift_map(old, new, self.compensation_gamma, still=still))
         return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
+
+    def _empty_bank(self, width: int) -> RidgeBank:
+        return RidgeBank.empty(width, self.classifier_gamma, solver=self.solver, device=self.device)
 
     def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
         if self.compensation == "exact":
@@ -235,7 +181,7 @@ class AdrPlus(Learner):
         """What the classifier reads of a graph under some encoder, in float64."""
         if self.compensation == "exact":
             return leaving_last(encoder, graph, self.once)
-        return self._expansion()(embedded(encoder, graph, once=self.once), self.once)
+        return self._expanded(encoder, graph)
 
     def embed(self, graph: Graph) -> Tensor:
         """The merged encoder's embeddings of every node: what must not drift."""
@@ -244,6 +190,6 @@ class AdrPlus(Learner):
         read = leaving_last if self.compensation == "exact" else embedded
         return read(merged, graph).cpu()
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         scores: Tensor = self.embed_with(learned.merged, graph) @ learned.classifier
-        return scores
+        return scores if nodes is None else scores[nodes.to(scores.device)]

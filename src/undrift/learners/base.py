@@ -24,8 +24,6 @@ from undrift.storage.state import State, pack, unpack
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress, silent, unshared
 
-__all__ = ["Learned", "Learner", "Nodes"]
-
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
 """Some nodes of a graph: their numbers, or a mask."""
 
@@ -54,7 +52,7 @@ class Learner(ABC):
     the single assignment that makes `observe` all or nothing, prediction, state, clone.
 
     `seed` is the only source of randomness. `device` is where tensors are computed. `once` is how
-    work is done that several learners have in common: `alone`, or in the cache that a search
+    work is done that several learners have in common: `unshared`, or in the cache that a search
     hands to all of its learners (`evaluate_together`).
     """
 

@@ -20,17 +20,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows, silent
 
-__all__ = [
-    "Cat",
-    "CatLearned",
-    "ClassMeans",
-    "Condensation",
-    "embedded",
-    "matching_loss",
-    "random_encoder",
-    "shares",
-]
-
 
 @dataclass(frozen=True)
 class Condensation:

@@ -21,8 +21,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner, TaskTrai
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["ClassMoments", "Dpcr", "DpcrLearned", "class_projector", "shift_projection"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:

@@ -9,17 +9,19 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.expansion import Expansion
+from undrift.analytic.random_maps import Activation
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_not_negative, check_positive
+from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
-from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded, targets_of
+from undrift.learners.parts.analytic.frozen_encoder import (
+    ExpandedLearner,
+    base_encoder,
+    targets_of,
+)
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task
 from undrift.typing import Progress
-
-__all__ = ["DsAl", "DsAlLearned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class DsAlLearned:
 
 
 @dataclass(kw_only=True)
-class DsAl(Learner):
+class DsAl(ExpandedLearner):
     """Two ridge regressions on one random projection `Z = f W_psi` of a frozen encoder.
 
         scores = relu(Z) W_main + compensation tanh(Z) W_comp
@@ -63,6 +65,7 @@ class DsAl(Learner):
     paper: ClassVar[str] = "Zhuang et al., AAAI 2024"
     keeps: ClassVar[str] = "R and Q of two streams, one encoder"
     learned_type: ClassVar[type] = DsAlLearned
+    activation: ClassVar[Activation] = "identity"
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
         "alpha": (1, 2, 4, 8, 16, 32, 64),
@@ -81,7 +84,6 @@ class DsAl(Learner):
 
     def _learn(self, task: Task, progress: Progress) -> DsAlLearned:
         before: DsAlLearned | None = self.learned_
-        graph = task.graph
         if before is None:
             encoder = base_encoder(self, task, progress)
             main = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
@@ -105,7 +107,7 @@ class DsAl(Learner):
         progress("classify", 2, 2)
         return DsAlLearned(
             classes=classes,
-            num_features=graph.num_features,
+            num_features=task.graph.num_features,
             tasks=tasks,
             encoder=encoder,
             main=main,
@@ -114,31 +116,17 @@ class DsAl(Learner):
             compensation_weights=compensation_weights,
         )
 
-    def _expansion(self) -> Expansion:
-        width = self.backbone.architecture().width
-        return Expansion(width, self.alpha, self.seed, activation="identity")
-
     def _training_rows(self, encoder: Encoder, task: Task) -> tuple[Tensor, Tensor]:
         """relu(Z) and tanh(Z) of the task's training nodes."""
-        expansion, once = self._expansion(), self.once
 
         def make() -> tuple[Tensor, Tensor]:
-            z = expansion(embedded(encoder, task.graph, task.train, once), once)
+            z = self._expanded(encoder, task.graph, task.train)
             return torch.relu(z), torch.tanh(z)
 
-        return once(make, "two streams", encoder, task, expansion)
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The frozen encoder's embeddings of every node: they never drift."""
-        self._check_graph(graph)
-        encoder: Encoder = self.learned_.encoder
-        return encoder.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return self._scores_of(learned, graph, None)
+        return self.once(make, "two streams", encoder, task, self._expansion())
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        z = self._expansion()(embedded(learned.encoder, graph, nodes, self.once), self.once)
+        z = self._expanded(learned.encoder, graph, nodes)
         second: Tensor = torch.tanh(z) @ learned.compensation_weights
         scores: Tensor = torch.relu(z) @ learned.main_weights + self.compensation * second
         return scores

@@ -18,8 +18,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner, TaskTrai
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Efc", "EfcLearned", "elastic_affinity", "empirical_feature_matrix"]
-
 
 @dataclass(frozen=True, eq=False)
 class EfcLearned:

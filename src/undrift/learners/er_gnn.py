@@ -19,8 +19,6 @@ from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
 
-__all__ = ["ErGnn", "ErGnnLearned", "Sampler", "conflicts", "distance_to_mean", "select"]
-
 Sampler = Literal["mf", "cm", "random"]
 _PAIRS = 2**23  # distances held at a time: 64 MB in float64
 

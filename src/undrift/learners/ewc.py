@@ -19,8 +19,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner, TaskTrai
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Ewc", "EwcLearned"]
-
 
 @dataclass(frozen=True, eq=False)
 class EwcLearned:

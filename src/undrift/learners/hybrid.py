@@ -29,8 +29,6 @@ from undrift.learners.propagation import Propagation, PropagationLearned
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
 
-__all__ = ["Hybrid", "HybridLearned"]
-
 _FIRST = 0.5  # the most that the first task weighs in the selection: the encoder was trained there
 
 

@@ -14,8 +14,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Joint", "JointLearned"]
-
 
 @dataclass(frozen=True, eq=False)
 class JointLearned:

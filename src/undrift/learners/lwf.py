@@ -20,8 +20,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner, TaskTrai
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Lwf", "LwfLearned"]
-
 Logits = Literal["seen", "task"]
 
 

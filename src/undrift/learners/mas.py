@@ -23,8 +23,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner, TaskTrai
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Mas", "MasLearned"]
-
 
 @dataclass(frozen=True, eq=False)
 class MasLearned:

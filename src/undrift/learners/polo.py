@@ -18,8 +18,6 @@ from undrift.learners.parts.training.model_learner import ModelLearner, TaskTrai
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = ["Polo", "PoloLearned", "adaptive_samples", "density_prototypes", "topology_drift"]
-
 _ROWS = 1024  # rows of a class whose distances to the whole class are held at once
 
 

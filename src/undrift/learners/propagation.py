@@ -23,14 +23,6 @@ from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-__all__ = [
-    "INFORMATIVE_FROM",
-    "Propagation",
-    "PropagationLearned",
-    "homophily_weight",
-    "label_association",
-]
-
 # what these numbers rest on: docs/methods/propagation.md
 _PRIOR_EDGES = 20.0  # weight of the prior in both measures: a few labelled edges prove nothing
 _FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -13,19 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from undrift.learners.base import Learner
-
-__all__ = [
-    "DEFAULT",
-    "DOOR",
-    "METHODS",
-    "Method",
-    "default_learner",
-    "known_method",
-    "load",
-    "make_learner",
-    "method_class",
-    "recorded_name",
-]
 
 _OURS = {
     "bare": "bare:Bare",
@@ -161,8 +149,7 @@ def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
 def load(path: str | Path, *, device: str | None = None) -> Learner:
     """The learner that `Learner.save` wrote, ready to go on; `device` other than it had if given.
 
-    A file of a method that is spelled out as `module:Class` imports that module, which must be
-    installed; the file itself holds no code.
+    A file imports nothing: one that names `module:Class` needs that module imported before.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -173,6 +160,13 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
     from undrift.storage.files import load_state
 
     state = load_state(path)
+    for name in (state.method, *(v for v in state.params.values() if isinstance(v, str))):
+        module, spelled_out, _ = name.partition(":")
+        if spelled_out and module not in sys.modules:
+            raise InputError(
+                f"{path} names {name!r}, and a file imports nothing; import {module} first, if you "
+                "trust it"
+            )
     params = state.params if device is None else {**state.params, "device": device}
     return make_learner(state.method, **params).load(state)
 

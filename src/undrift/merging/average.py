@@ -19,8 +19,6 @@ from undrift.merging.merger import (
     plus,
 )
 
-__all__ = ["Average", "merge_average"]
-
 
 def merge_average(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """`theta = 1/T sum_i theta_i`, tensor by tensor; computed in float64, in the given type.

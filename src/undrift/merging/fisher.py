@@ -34,8 +34,6 @@ from undrift.merging.merger import (
     plus,
 )
 
-__all__ = ["FLOOR", "PROBES", "Fisher", "diagonal_fisher", "merge_fisher", "unit_norm"]
-
 FLOOR = 1e-6
 """The least weight of an entry: where no model cares, the merge is the plain average."""
 PROBES = 32

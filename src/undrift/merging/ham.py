@@ -17,8 +17,6 @@ from undrift.errors import InputError
 from undrift.merging.merger import Adapted, Settings, nothing_added
 from undrift.typing import Once, Rows, unshared
 
-__all__ = ["Ham", "regression"]
-
 
 @dataclass(frozen=True, eq=False)
 class Ham:

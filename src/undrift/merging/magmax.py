@@ -20,8 +20,6 @@ from undrift.merging.merger import (
     nothing_added,
 )
 
-__all__ = ["SCALE", "MagMax", "merge_magmax"]
-
 SCALE = 0.5
 """How far to go along the chosen changes; the authors' constant."""
 

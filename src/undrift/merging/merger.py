@@ -10,25 +10,10 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import Solver
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.typing import Once, Rows, unshared
-
-__all__ = [
-    "Adapted",
-    "Merger",
-    "Origin",
-    "Settings",
-    "check_alike",
-    "check_layers",
-    "check_models",
-    "named",
-    "nothing_added",
-    "plus",
-]
-
 
 Origin = Literal["base", "initial"]
 

@@ -18,8 +18,6 @@ from undrift.merging.average import merge_average
 from undrift.merging.merger import Adapted, Settings, check_layers, check_models, nothing_added
 from undrift.typing import Rows
 
-__all__ = ["OFF_DIAGONAL", "RegMean", "merge_regmean"]
-
 OFF_DIAGONAL = 0.9
 """What off-diagonal entries of a Gram matrix are multiplied with; the authors' constant."""
 

@@ -22,8 +22,6 @@ from undrift.merging.merger import (
     plus,
 )
 
-__all__ = ["DENSITY", "SCALE", "Ties", "merge_ties", "trimmed"]
-
 DENSITY = 0.2
 """The share of a task vector that stays, by size; the authors' constant."""
 SCALE = 1.0

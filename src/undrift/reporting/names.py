@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from undrift.evaluation.metrics import METRICS
@@ -20,6 +20,11 @@ def metric_value(metrics: Metrics, key: str) -> float:
     """A metric of a run; not a number where it has none."""
     value: float | None = getattr(metrics, key)
     return nan if value is None else float(value)
+
+
+def number_text(value: float) -> str:
+    """A number of a metric; a dash where there is none."""
+    return "–" if isnan(value) else f"{value:.2f}"
 
 
 def symbol(key: str, subscript: str = "%s_%s") -> str:

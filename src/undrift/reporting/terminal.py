@@ -14,7 +14,7 @@ from rich.text import Text
 from undrift.datasets.stand_ins import marked
 from undrift.evaluation.metrics import METRICS
 from undrift.formatting import percent, size
-from undrift.reporting.names import metric_value, number_ranges
+from undrift.reporting.names import metric_value, number_ranges, number_text
 
 if TYPE_CHECKING:
     from undrift.datasets import Dataset
@@ -111,7 +111,7 @@ def metrics_table(result: Result) -> Table:
                 (split, "by class", graded.by_class),
                 ("", "by node", graded.by_node),
             ):
-                rows.append([first, by, *(f"{metric_value(metrics, k):.2f}" for k in METRICS)])
+                rows.append([first, by, *(number_text(metric_value(metrics, k)) for k in METRICS)])
     numbers = {metric.symbol: "number" for metric in METRICS.values()}
     return plain_table("Metrics, percent", {"nodes": "text", "accuracy": "text", **numbers}, rows)
 
@@ -148,7 +148,7 @@ def streams_table(streams: Iterable[StreamInfo]) -> Table:
         [
             info.name,
             *(f"{getattr(info, name):,}" for name in counts),
-            f"{info.tasks} ({info.base}+{info.tasks - 1}x{info.increment})",
+            f"{info.tasks} ({info.dataset.base}+{info.tasks - 1}x{info.dataset.increment})",
             "generated" if info.file is None else "yes" if info.on_disk() else "no",
             marked(info.source, info.stand_in),
         ]

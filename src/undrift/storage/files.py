@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from undrift.errors import InputError
 
@@ -21,7 +22,14 @@ VERSION = 1
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part of it.
+    """Write a file so that a reader sees the old content or the new, never a part of it."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its name when the block ends well.
 
     Whatever fails, an old file stays as it was. The folder is made if it is not there.
     """
@@ -30,7 +38,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, target)

@@ -44,24 +44,18 @@ class StreamInfo:
         return f"{title} {MARK}" if self.stand_in else title
 
     @property
-    def base(self) -> int:
-        """Classes of the first task."""
-        return self.dataset.base
-
-    @property
-    def increment(self) -> int:
-        """Classes of every later task."""
-        return self.dataset.increment
+    def _counts(self) -> dict[str, int]:
+        return self.imitation.counts(self.scale) if self.imitation else self.dataset.counts
 
     @property
     def nodes(self) -> int:
         """Nodes of the graph, those of classes left out among them."""
-        return self.imitation.counts(self.scale)["nodes"] if self.imitation else self.dataset.nodes
+        return self._counts["nodes"]
 
     @property
     def edges(self) -> int:
         """Edges as published: directed for ogbn-arxiv, else an undirected one counts twice."""
-        return self.imitation.counts(self.scale)["edges"] if self.imitation else self.dataset.edges
+        return self._counts["edges"]
 
     @property
     def features(self) -> int:
@@ -76,7 +70,7 @@ class StreamInfo:
     @property
     def tasks(self) -> int:
         """How many tasks the classes make."""
-        return 1 - (self.base - self.classes) // self.increment  # rounded up
+        return 1 - (self.dataset.base - self.classes) // self.dataset.increment  # rounded up
 
     @property
     def substitute(self) -> str | None:
@@ -163,8 +157,13 @@ def stream_info(name: str) -> StreamInfo:
         return info
     if option == "directed":
         return _with_options(info, directed=True)
+    if option == "thin" and info.dataset.increment < 2:
+        raise InputError(
+            f"stream {info.name!r} has one class per task, so no task of it can be skewed; thin "
+            "one with two, as in photo-cl@thin"
+        )
     if option == "thin":
-        return _thinned(info)
+        return replace(info, name=name, thin=True)
     try:
         scale = float(option)
     except ValueError:
@@ -209,8 +208,8 @@ def load_stream(
 
     stream = TaskStream.from_graph(
         _without(graph, info.dataset.left_out),
-        base=info.base,
-        increment=info.increment,
+        base=info.dataset.base,
+        increment=info.dataset.increment,
         name=info.name,
         seed=seed,
         provenance=provenance,
@@ -234,15 +233,6 @@ def _with_options(
     option = "thin" if info.thin else option
     name = f"{plain}@{option}" if option else plain
     return replace(info, name=name, scale=scale, directed=directed)
-
-
-def _thinned(info: StreamInfo) -> StreamInfo:
-    if info.increment < 2:
-        raise InputError(
-            f"stream {info.name!r} has one class per task, so no task of it can be skewed; thin "
-            "one with two, as in photo-cl@thin"
-        )
-    return replace(info, name=f"{info.name}@thin", thin=True)
 
 
 def _without(graph: Graph, classes: tuple[int, ...]) -> Graph:

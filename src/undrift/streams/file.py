@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from hashlib import file_digest, sha256
@@ -90,7 +90,17 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     provenance = {"name": file.settings.name, "content_sha256": _content(digests)}
     for what, place in {"toml": file.path, **file.files}.items():
         provenance |= {what: place.name, f"{what}_sha256": digests[what]}
-    graph, tables = _read_graph(file)
+    columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges"})
+    tables = None
+    if "npz" in file.files:
+        from undrift.datasets.npz import read_npz
+
+        graph = read_npz(file.files["npz"])
+    else:
+        from undrift.datasets.tables import read_tables
+
+        tables = read_tables(file.files["nodes"], file.files["edges"], **columns)
+        graph = tables.graph
     if tables is not None and str(tables.repairs):
         provenance["repairs"] = str(tables.repairs)
     try:
@@ -102,19 +112,6 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
 def _content(digests: Mapping[str, str]) -> str:
     lines = [f"{what} {digest}\n" for what, digest in digests.items()]
     return sha256("".join(lines).encode()).hexdigest()
-
-
-def _read_graph(file: StreamFile) -> tuple[Graph, TableGraph | None]:
-    graph, files = file.settings.graph, file.files
-    if graph.npz is not None:
-        from undrift.datasets.npz import read_npz
-
-        return read_npz(files["npz"]), None
-    from undrift.datasets.tables import read_tables
-
-    columns = graph.model_dump(exclude={"npz", "nodes", "edges"})
-    tables = read_tables(files["nodes"], files["edges"], **columns)
-    return tables.graph, tables
 
 
 def _stream(
@@ -138,7 +135,12 @@ def _stream(
     if tasks.by == "time":
         if tables is None or tables.time is None:
             raise InputError('by = "time" needs tables with a time column; name it in [graph]')
-        return TaskStream.by_time(graph, tables.time, _starts(tasks.periods), **about)
+        from undrift.datasets.cells import days
+
+        periods = tasks.periods
+        if isinstance(periods, list):
+            periods = [days(start) if isinstance(start, date) else start for start in periods]
+        return TaskStream.by_time(graph, tables.time, periods, **about)
     return TaskStream.from_graph(
         graph,
         base=tasks.base or 0,  # the settings have both where tasks are not by time
@@ -157,14 +159,6 @@ def _order(order: Any, names: Mapping[int, str]) -> Any:
         if name not in ids:
             raise unknown_name("class", name, ids)
     return [ids[name] for name in order]
-
-
-def _starts(periods: int | Sequence[Any]) -> int | list[float]:
-    from undrift.datasets.cells import days
-
-    if isinstance(periods, int):
-        return periods
-    return [days(start) if isinstance(start, date) else float(start) for start in periods]
 
 
 def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:

@@ -40,11 +40,9 @@ class Periods:
 
 
 def classes_by_period(labels: Tensor, time: Any, periods: int | Sequence[float]) -> Periods:
-    """Give every class to the period in which its first node appears.
+    """Give every class to the period in which its first node appears (see `TaskStream.by_time`).
 
-    `periods` is how many periods of equal length reach from the first to the last time, or the
-    times at which a new one starts: `[2010, 2015]` makes three. Unlabelled nodes (-1) do not
-    count, and their time may be unknown. Cost: one pass over the nodes.
+    Unlabelled nodes (-1) do not count, and their time may be unknown. Cost: one pass over them.
 
     >>> import torch
     >>> classes_by_period(torch.tensor([0, 0, 1, 2]), [2001, 2010, 2004, 2009], [2003, 2006])

@@ -16,7 +16,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.split import split_nodes
 from undrift.streams.summary import TaskSummary, summarise
-from undrift.streams.task import Task
+from undrift.streams.task import Task, check_mask
 
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
@@ -57,14 +57,8 @@ class TaskStream:
                 "a stream needs one group of class ids per task, none empty and no class twice, "
                 f"not {self.classes}"
             )
-        n = self.graph.num_nodes
         for split in ("train", "val", "test"):
-            mask = getattr(self, split)
-            if mask.dtype != torch.bool or mask.shape != (n,):
-                raise InputError(
-                    f"the {split} mask of a stream must be {n} booleans, one per node, not "
-                    f"{tuple(mask.shape)} of {mask.dtype}"
-                )
+            check_mask(getattr(self, split), self.graph.num_nodes, f"{split} mask of a stream")
         object.__setattr__(self, "task_of", _tasks(_labels(self.graph), self.classes))
 
     @classmethod
@@ -93,7 +87,7 @@ class TaskStream:
         (((0, 1), (2,)), 2)
         """
         labels = _labels(graph)
-        masks = _drawn(labels, seed, fractions)
+        masks = split_nodes(labels, seed=seed, fractions=fractions)
         classes = _ordered(torch.unique(labels[labels >= 0]).tolist(), order, seed)
         _check_sizes(base, increment, len(classes))
         starts = [0, *range(base, len(classes), increment), len(classes)]
@@ -179,10 +173,10 @@ class TaskStream:
     ) -> Self:
         """Tasks are periods: a class arrives in the period in which its first node appears.
 
-        `time` holds a number per node; `periods` is a number of equally long periods or the
-        times at which new ones start (see `classes_by_period`). All nodes of a class belong to
-        its task, however late they appear. A period without a new class makes no task, and
-        `provenance["periods"]` says so. Every class is split as in `from_graph`.
+        `time` holds a number per node; `periods` is how many periods of equal length reach from
+        the first to the last time, or the times at which new ones start. All nodes of a class
+        belong to its task, however late they appear. A period without a new class makes no task,
+        and `provenance["periods"]` says so. Every class is split as in `from_graph`.
 
         >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
@@ -192,7 +186,7 @@ class TaskStream:
 
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods)
-        masks = _drawn(labels, seed, fractions)
+        masks = split_nodes(labels, seed=seed, fractions=fractions)
         about = dict(provenance or {}) | {"periods": str(found)}
         return cls(graph, found.tasks, *masks, name, seed, tuple(fractions), about)
 
@@ -259,11 +253,6 @@ def _tasks(labels: Tensor, classes: Sequence[Sequence[int]]) -> Tensor:
     for t, wanted in enumerate(classes):
         table[torch.isin(present, torch.tensor(wanted, device=labels.device))] = t
     return table[place]
-
-
-def _drawn(labels: Tensor, seed: int, fractions: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
-    train, val, test = split_nodes(labels, seed=seed, fractions=fractions)
-    return train.to(labels.device), val.to(labels.device), test.to(labels.device)
 
 
 def _ordered(classes: list[int], order: Order, seed: int) -> list[int]:

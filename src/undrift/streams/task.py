@@ -70,13 +70,18 @@ class Task:
         return Task(graph, train, val, test, self.classes)
 
 
+def check_mask(mask: Tensor, n: int, what: str) -> None:
+    """Reject a mask that is not a boolean per node; `what` names it in the error."""
+    if mask.dtype != torch.bool or mask.shape != (n,):
+        raise InputError(
+            f"the {what} must be {n} booleans, one per node, not {tuple(mask.shape)} of "
+            f"{mask.dtype}"
+        )
+
+
 def _check_masks(masks: Mapping[str, Tensor], n: int) -> None:
     for name, mask in masks.items():
-        if mask.dtype != torch.bool or mask.shape != (n,):
-            raise InputError(
-                f"the {name} mask must be {n} booleans, one per node, not {tuple(mask.shape)} of "
-                f"{mask.dtype}"
-            )
+        check_mask(mask, n, f"{name} mask")
     if bool((torch.stack(list(masks.values())).sum(dim=0) > 1).any()):
         raise InputError("the train, val and test masks overlap; a node belongs to one of them")
     if not bool(masks["train"].any()):

@@ -21,8 +21,6 @@ from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 
-__all__ = ["LEARNER_CHECKS", "check_learner"]
-
 
 def check_learner(learner: Learner) -> None:
     """Run every check; the learner given is not changed.

@@ -13,8 +13,6 @@ from undrift.streams.split import split_nodes
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 
-__all__ = ["check_stream"]
-
 SPLITS = ("train", "val", "test")
 
 

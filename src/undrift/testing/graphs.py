@@ -10,8 +10,6 @@ import scipy.sparse as sp
 from undrift.graphs import Graph
 from undrift.streams.stream import TaskStream
 
-__all__ = ["noisy_stream", "tiny_graph", "tiny_stream"]
-
 
 def tiny_graph(
     seed: int = 0, nodes: int = 60, features: int = 12, classes: int = 6, sparse: bool = False

@@ -9,8 +9,6 @@ import numpy as np
 from undrift.datasets.synthetic import draw_words, word_chances
 from undrift.graphs import Graph
 
-__all__ = ["patterned_graph"]
-
 
 def patterned_graph(
     follows: Sequence[int | None],

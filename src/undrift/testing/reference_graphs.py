@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["dense_operator", "dense_receptive_field", "k_hop_forward"]
-
 
 def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> Tensor:
     """The twin of `normalise`, entry by entry, in float64.

@@ -8,14 +8,6 @@ from torch import Tensor
 from undrift.testing.reference_graphs import dense_operator
 from undrift.testing.reference_ridge import joint_ridge
 
-__all__ = [
-    "adaptive_features",
-    "association_by_counting",
-    "balanced_joint_ridge",
-    "refitted_leave_one_out",
-    "separate_features",
-]
-
 
 def adaptive_features(
     features: Tensor,

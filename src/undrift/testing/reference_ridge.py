@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["blockwise_recursion", "joint_ridge", "merged_layer", "recursive_ridge"]
-
 
 def joint_ridge(
     rows: Tensor, targets: Tensor, gamma: float, weights: Tensor | None = None

@@ -17,20 +17,7 @@ from undrift.datasets.dataset import Dataset, check_statistics
 from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from undrift.graphs import Graph
-
-__all__ = [
-    "MARK",
-    "STAND_INS",
-    "StandIn",
-    "check_options",
-    "load_stand_in",
-    "marked",
-    "scaled_classes",
-    "scaled_links",
-]
 
 MARK = "stand-in"
 
@@ -69,14 +56,11 @@ class StandIn:
 
     def counts(self, scale: float = 1.0) -> dict[str, int]:
         """The statistics of the dataset, or what is left of them at a smaller scale."""
-        dataset = DATASETS[self.dataset]
-        whole = scale == 1
-        return {
-            "nodes": dataset.nodes if whole else sum(scaled_classes(self.dataset, scale)),
-            "edges": dataset.edges if whole else 2 * scaled_links(self.dataset, scale),
-            "features": dataset.features,
-            "classes": dataset.classes,
-        }
+        counts = DATASETS[self.dataset].counts
+        if scale == 1:
+            return counts
+        nodes = sum(scaled_classes(self.dataset, scale))
+        return {**counts, "nodes": nodes, "edges": 2 * scaled_links(self.dataset, scale)}
 
 
 STAND_INS: dict[str, StandIn] = {
@@ -101,6 +85,9 @@ def load_stand_in(
     >>> graph, provenance["stand_in"]
     (Graph(2378 nodes, 23780 edges, 602 features dense, 41 classes), 'all generated')
     """
+    from undrift.datasets.checksums import check_recorded
+    from undrift.datasets.folder import find_file
+
     if name not in STAND_INS:
         raise unknown_name(MARK, name, STAND_INS)
     stand_in = STAND_INS[name]
@@ -112,22 +99,14 @@ def load_stand_in(
     call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
     maker = import_module(f"{__name__}.{stand_in.maker}")
     provenance = {"stand_in": stand_in.parts, "generator": f"{maker.__name__}.make({call})"}
-    graph, edges = maker.make(_real_part(stand_in, provenance), scale, directed, seed)
+    path = None if stand_in.file is None else find_file(stand_in.file)
+    if path is not None:
+        provenance[path.name] = check_recorded(path)
+    graph, edges = maker.make(path, scale, directed, seed)
     way = f"check {stand_in.file or 'the generator'}"
     counts = stand_in.counts(scale)
     check_statistics(graph, edges, counts, name=name, holder=f"the {MARK} for it", way=way)
     return graph, provenance
-
-
-def _real_part(stand_in: StandIn, provenance: dict[str, str]) -> Path | None:
-    if stand_in.file is None:
-        return None
-    from undrift.datasets.checksums import check_recorded
-    from undrift.datasets.folder import find_file
-
-    path = find_file(stand_in.file)
-    provenance[stand_in.file] = check_recorded(path)
-    return path
 
 
 # sizes -----------------------------------------------------------------------------------

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Prototypes", "Sampler", "columns_for", "gaussian_prototypes", "semantic_drift"]
-
 
 @dataclass(frozen=True, eq=False)
 class Prototypes:

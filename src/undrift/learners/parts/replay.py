@@ -15,8 +15,6 @@ from undrift.graphs import Graph, disjoint_union
 from undrift.learners.parts.training.backbone import Model, columns_of
 from undrift.sparse import Csr
 
-__all__ = ["Buffer", "edge_free", "replayed"]
-
 
 def edge_free(features: Tensor | Csr, labels: Tensor) -> Graph:
     """A graph of these nodes and no edges: each node hears only itself.

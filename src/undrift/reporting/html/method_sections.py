@@ -17,7 +17,7 @@ from undrift.formatting import duration, size
 from undrift.learners.registry import DOOR, METHODS
 from undrift.reporting.html.overview import PlanTable
 from undrift.reporting.html.table import minus
-from undrift.reporting.names import method_facts, metric_value, short_title
+from undrift.reporting.names import method_facts, metric_value, number_text, short_title
 
 WIDTH, HEIGHT, EDGE = 168, 44, 3  # of a curve the size of a word
 
@@ -138,7 +138,7 @@ def _line(place: _Place, behind: Backdrop) -> dict[str, Any]:
         "row": table.labels.get(place.row, place.row),
         "plan": table.title,
         "seeds": len(runs),
-        "metrics": [minus(f"{value:.2f}") for value in means],
+        "metrics": [minus(number_text(value)) for value in means],
         "curve": behind.sparkline(place.curve),
         "time": duration(fmean(run.cost.total_seconds for run in runs)),
         "kept": size(fmean(run.cost.kept_bytes for run in runs)),

@@ -10,8 +10,7 @@ import torch
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.architecture import KINDS, Architecture
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.learners.parts.analytic.drift_compensation import (
     drift_map,
     entering_last,

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.analytic.sketch import Sketch
+from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.propagated import (

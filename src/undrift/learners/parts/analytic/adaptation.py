@@ -1,20 +1,29 @@
-"""Incremental Task Adaptation, the first stage of ADR: train theta_t on its task (eq. 2)."""
+"""What ADR and ADR+ share: adapting theta_t to its task (eq. 2), and the order of the stages."""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
-from undrift.learners.parts.training.backbone import Backbone, Model
+from undrift.analytic.bank import RidgeBank
+from undrift.encoders.encoder import Encoder, Head
+from undrift.learners.parts.analytic.class_balance import (
+    Nodes,
+    balanced_rows,
+    class_share,
+    nodes_that_count,
+)
+from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner
+from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import base_training
+from undrift.merging.merger import Adapted, Merger
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task
-from undrift.typing import Once, Progress
-
-__all__ = ["Logits", "Start", "adapt", "next_start"]
+from undrift.typing import Progress
 
 Start = Literal["previous", "merged", "base", "scratch"]
 """Where theta_t begins: the previous theta, the merged encoder, the base encoder, or anew."""
@@ -23,33 +32,90 @@ Logits = Literal["task", "seen"]
 """Adaptation sees the task's classes only, or all classes seen so far."""
 
 
-class _Adapts(Protocol):
-    """A learner that adapts an encoder to every task."""
+@dataclass(frozen=True, eq=False)
+class AdrLearned:
+    """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from."""
 
-    backbone: Backbone
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    merged: Encoder
+    memory: Merger | None
+    bank: RidgeBank
+    classifier: Tensor
+    start: Encoder | None
+    head: Head | None
+
+    @property
+    def encoder(self) -> Encoder:
+        """The one that the classifier reads."""
+        return self.merged
+
+
+class AdaptingLearner(ExpandedLearner):
+    """ADR's three stages (Alg. 1); a method says how encoders merge and what the bank sums."""
+
     start: Start
     logits: Logits
-    once: Once
+    nodes: Nodes
 
+    @abstractmethod
+    def _merge(
+        self, before: Any, trained: tuple[Model, Model], task: Task, generator: torch.Generator
+    ) -> tuple[Any, Encoder]:
+        """What the rule remembers with this task's encoder, and all encoders so far as one."""
 
-class _Knows(Protocol):
-    """What such a learner knows after some tasks."""
+    @abstractmethod
+    def _grown_bank(
+        self, before: Any, merged: Encoder, task: Task, classes: tuple[int, ...]
+    ) -> RidgeBank:
+        """The classifier's sums with this task's rows."""
 
-    @property
-    def classes(self) -> tuple[int, ...]: ...
-    @property
-    def tasks(self) -> int: ...
-    @property
-    def merged(self) -> Encoder: ...
-    @property
-    def start(self) -> Encoder | None: ...
-    @property
-    def head(self) -> Head | None: ...
+    def _learn(self, task: Task, progress: Progress) -> AdrLearned:
+        before: AdrLearned | None = self.learned_
+        t = before.tasks if before else 0
+        classes = (*(before.classes if before else ()), *task.classes)
+        generator = generator_for(self.seed, t)
+        trained = adapt(self, before, task, generator=generator, progress=progress)
+        progress("merge", 0, 1)
+        memory, merged = self._merge(before, trained, task, generator)
+        progress("classify", 0, 1)
+        bank = self._grown_bank(before, merged, task, classes)
+        classifier = self._solved(bank, merged)
+        progress("classify", 1, 1)
+        learned: AdrLearned = self.learned_type(
+            classes=classes,
+            num_features=task.graph.num_features,
+            tasks=t + 1,
+            merged=merged,
+            memory=memory,
+            bank=bank,
+            classifier=classifier,
+            start=next_start(self.start, before, trained[1].encoder),
+            head=trained[1].head if self.logits == "seen" else None,
+        )
+        return learned
+
+    def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
+        return bank.solve()
+
+    def _adapted(
+        self, model: Model, task: Task, generator: torch.Generator, weights: Tensor | None
+    ) -> Adapted:
+        """The trained encoder as a merging rule sees it."""
+        chosen = nodes_that_count(task, self.nodes, self.once)
+        data = (task.graph, chosen, generator, weights, self.once)
+        return Adapted(model.encoder, model.head, *data)
+
+    def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor:
+        """The weights of the rows in a sum over these nodes, the same for every class."""
+        share = class_share(task, before.bank if before else None)
+        return balanced_rows(task, nodes, share, self.once)
 
 
 def adapt(
-    learner: _Adapts,
-    before: _Knows | None,
+    learner: AdaptingLearner,
+    before: AdrLearned | None,
     task: Task,
     *,
     generator: torch.Generator,
@@ -74,7 +140,7 @@ def adapt(
     return drawn_once(learner.once, train, generator, "adapt", *inputs, *origin)
 
 
-def _started(learner: _Adapts, before: _Knows | None) -> Encoder | None:
+def _started(learner: AdaptingLearner, before: AdrLearned | None) -> Encoder | None:
     """The encoder that this task starts from; None is a new one."""
     if before is None:
         return None
@@ -82,7 +148,7 @@ def _started(learner: _Adapts, before: _Knows | None) -> Encoder | None:
 
 
 def _head(
-    backbone: Backbone, before: _Knows | None, task: Task, generator: torch.Generator
+    backbone: Backbone, before: AdrLearned | None, task: Task, generator: torch.Generator
 ) -> Head:
     """The head that training starts from: the last one grown, or one of its own for the task."""
     if before and before.head is not None:
@@ -90,7 +156,7 @@ def _head(
     return backbone.head_for(len(task.classes), task.graph, generator)
 
 
-def next_start(start: Start, before: _Knows | None, adapted: Encoder) -> Encoder | None:
+def next_start(start: Start, before: AdrLearned | None, adapted: Encoder) -> Encoder | None:
     """What must be kept for the next task to start from."""
     if start == "previous":
         return adapted

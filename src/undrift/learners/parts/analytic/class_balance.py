@@ -11,8 +11,6 @@ from undrift.analytic.bank import RidgeBank
 from undrift.streams.task import Task
 from undrift.typing import Once, unshared
 
-__all__ = ["Nodes", "balanced_rows", "class_share", "nodes_that_count"]
-
 Nodes = Literal["train", "all"]
 
 
@@ -22,7 +20,7 @@ def nodes_that_count(task: Task, nodes: Nodes, once: Once = unshared) -> Tensor:
     return once(lambda: mask.nonzero().flatten(), "nodes that count", task, nodes)
 
 
-def class_share(task: Task, bank: RidgeBank) -> float:
+def class_share(task: Task, bank: RidgeBank | None) -> float:
     """What the rows of one class weigh together, the same for every class ever.
 
     It is the mean class size of the first task: the first task's rows then weigh as much as
@@ -30,10 +28,9 @@ def class_share(task: Task, bank: RidgeBank) -> float:
     classifier's `bank` as it was before them: the energy of one-hot targets is the sum of all
     weights, which is the share times the classes so far. Nothing more is kept.
     """
-    seen = bank.statistics
-    if seen.count == 0:
+    if bank is None or bank.statistics.count == 0:
         return int(task.train.sum()) / len(task.classes)
-    return seen.energy / seen.outputs
+    return bank.statistics.energy / bank.statistics.outputs
 
 
 def balanced_rows(task: Task, nodes: Nodes, share: float, once: Once = unshared) -> Tensor:

@@ -17,16 +17,6 @@ from undrift.merging.ham import Ham, regression
 from undrift.merging.merger import Adapted
 from undrift.typing import Once, Rows, unshared
 
-__all__ = [
-    "Inputs",
-    "drift_map",
-    "entering_last",
-    "leaving_last",
-    "mapped",
-    "merge_layers",
-    "through",
-]
-
 
 def drift_map(
     before: Tensor, after: Tensor, gamma: float, *, still: RidgeStatistics | None = None

@@ -1,17 +1,21 @@
-"""A base encoder that is trained once and frozen, for the analytic methods."""
+"""For the analytic methods: a frozen base encoder, and scores that are linear in embeddings."""
 
 from __future__ import annotations
 
+from abc import ABC
+from typing import Any, ClassVar
+
 from torch import Tensor
 
+from undrift.analytic.random_maps import Activation, Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress, unshared
-
-__all__ = ["base_encoder", "embedded", "targets_of"]
 
 
 def base_encoder(learner: Trains, task: Task, progress: Progress) -> Encoder:
@@ -31,3 +35,34 @@ def targets_of(task: Task, classes: tuple[int, ...], once: Once = unshared) -> T
     """Y of the task's training nodes, with a column per class; shared side by side."""
     labels = task.labels[task.train]
     return once(lambda: one_hot(labels, classes), "targets", task, classes)
+
+
+class ExpandedLearner(Learner, ABC):
+    """A learner whose classifier reads the embeddings of its `encoder`, expanded by `alpha`.
+
+    No dataclass itself: what is annotated here are fields of the methods.
+    """
+
+    activation: ClassVar[Activation] = "relu"
+    alpha: int
+    backbone: Backbone
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node: what must not drift."""
+        self._check_graph(graph)
+        encoder: Encoder = self.learned_.encoder
+        return encoder.embed(graph).cpu()
+
+    def _expansion(self) -> Expansion:
+        width = self.backbone.architecture().width
+        return Expansion(width, self.alpha, self.seed, self.activation)
+
+    def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        return self._expansion()(embedded(encoder, graph, nodes, self.once), self.once)
+
+    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+        return self._scores_of(learned, graph, None)
+
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        scores: Tensor = self._expanded(learned.encoder, graph, nodes) @ learned.classifier
+        return scores

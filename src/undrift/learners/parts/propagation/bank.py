@@ -23,16 +23,6 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
-__all__ = [
-    "Bank",
-    "PerturbedValidation",
-    "TaskRows",
-    "add_random_edges",
-    "best_temperature",
-    "updated_bank",
-    "validation_losses",
-]
-
 
 class TaskRows(NamedTuple):
     """The rows of a task in one bank: of both splits, and of the validation nodes perturbed."""

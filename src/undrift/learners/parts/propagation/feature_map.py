@@ -9,9 +9,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.analytic.fourier import Fourier
 from undrift.analytic.gram import chunks
-from undrift.analytic.sketch import Sketch
+from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -19,8 +18,6 @@ from undrift.learners.parts.propagation.propagated import Propagated
 from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
 from undrift.typing import Rows
-
-__all__ = ["STRUCTURE", "FeatureMap", "Sample", "check_widths", "samples_of", "structural_columns"]
 
 _NARROW = 1024  # columns up to which random Fourier features are added on their own
 

@@ -8,13 +8,11 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from undrift.analytic.sketch import Sketch
+from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.sparse import Csr, beside, plus
 from undrift.typing import Rows
-
-__all__ = ["Mix", "Propagated", "effective_feature_count", "row_normalised"]
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense

@@ -15,8 +15,6 @@ from undrift.graphs import Graph
 from undrift.learners.parts.regularisation.penalty import Parameters, model_of, parameters_of
 from undrift.learners.parts.training.backbone import Model
 
-__all__ = ["NodeGradients", "NodeValue", "check_draws", "loss_weights"]
-
 NodeValue = Callable[[Tensor, Tensor], Tensor]
 """`value(logits, nodes)`: a number per node of a batch, from that node's row of logits."""
 

@@ -8,12 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.parts.training.backbone import Model
-
-__all__ = ["Parameters", "Penalty", "model_of", "parameters_of", "widened"]
 
 Parameters = tuple[Tensor, ...]
 """One tensor per parameter: the encoder's weights, the head's weight, the head's bias."""

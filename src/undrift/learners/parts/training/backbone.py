@@ -10,14 +10,11 @@ from torch import Tensor
 
 from undrift.checks import check_fields
 from undrift.encoders.architecture import Architecture, Kind
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.head import Head
+from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Training, cross_entropy, fit
 from undrift.graphs import Graph, Normalisation
 from undrift.streams.task import Task
 from undrift.typing import Progress
-
-__all__ = ["Backbone", "Model", "columns_of", "generator_for"]
 
 
 def generator_for(seed: int, t: int) -> torch.Generator:

@@ -9,14 +9,6 @@ from undrift.encoders.encoder import Batch, Encoder, batch_of
 from undrift.encoders.training import Step
 from undrift.graphs import Graph
 
-__all__ = [
-    "FeatureTeacher",
-    "distillation",
-    "frobenius_distance",
-    "new_class_cross_entropy",
-    "overlapping_distillation",
-]
-
 
 def new_class_cross_entropy(step: Step, old: int) -> Tensor:
     """Cross-entropy among the current task's classes: the columns after the first `old`."""

@@ -18,8 +18,6 @@ from undrift.sharing import drawn_once
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress
 
-__all__ = ["ModelLearner", "TaskTraining", "Trains", "base_training"]
-
 
 @dataclass(kw_only=True)
 class ModelLearner(Learner, ABC):
