@@ -15,8 +15,8 @@ from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.base import check_positive
 from undrift.learners.parts.replay import edge_free
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearner
+from undrift.learners.parts.training.backbone import Backbone, generator_for
+from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows, silent
 
@@ -179,14 +179,10 @@ def _propagated(rows: Tensor, hops: tuple[Hop, ...]) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class CatLearned:
+class CatLearned(ModelLearned):
     """What CaT keeps: a condensed graph per task, and a model trained on them."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
     bank: tuple[Graph, ...]
-    model: Model
 
 
 @dataclass(kw_only=True)
@@ -244,4 +240,4 @@ class Cat(ModelLearner):
         model = self.backbone.train(
             begun, condensed_task, classes, t=0, generator=generator, progress=progress
         )
-        return CatLearned(classes, graph.num_features, t + 1, bank, model)
+        return CatLearned(classes, graph.num_features, t + 1, model, bank)

@@ -9,23 +9,19 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearner
+from undrift.learners.parts.training.backbone import Backbone, generator_for
+from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class JointLearned:
+class JointLearned(ModelLearned):
     """What Joint keeps: every graph it was shown, and a model."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
     graph: Graph
     train: Tensor
     val: Tensor
-    model: Model
 
 
 @dataclass(kw_only=True)

@@ -11,6 +11,7 @@ from torch.nn import functional
 from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.parts.training.backbone import Model
+from undrift.learners.parts.training.model_learner import ModelLearned, TaskTraining
 
 Parameters = tuple[Tensor, ...]
 """One tensor per parameter: the encoder's weights, the head's weight, the head's bias."""
@@ -95,3 +96,24 @@ class Penalty:
             return cross_entropy(step) + strength * self(parameters_of(step.encoder, step.head))
 
         return loss
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyLearned(ModelLearned):
+    """What EWC and TWP keep: one model, and an importance and an anchor per parameter."""
+
+    penalty: Penalty
+
+    @classmethod
+    def after(
+        cls,
+        before: PenaltyLearned | None,
+        training: TaskTraining,
+        model: Model,
+        importance: Parameters,
+    ) -> PenaltyLearned:
+        """With the importance of the task just learned, around its model."""
+        anchor = parameters_of(model.encoder, model.head)
+        one = Penalty.of(importance, anchor)
+        penalty = before.penalty.add(importance, anchor) if before else one
+        return cls(*training.known(model), penalty)
