@@ -35,7 +35,6 @@ class Bare(ModelLearner):
     name: ClassVar[str] = "bare"
     display: ClassVar[str] = "Bare"
     family: ClassVar[str] = "bound"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "one encoder and head"
     learned_type: ClassVar[type] = ModelLearned
 

@@ -118,13 +118,11 @@ class Efc(ModelLearner):
 def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:
     """E: how much the log-probabilities of the nodes react to a move of their embeddings.
 
-    By definition the mean over nodes x of `sum_c p_c J_c J_c^T`, where J_c, the gradient of
-    log p_c, is `W (e_c - p)`. The sum over classes is `W (diag(p) - p p^T) W^T`, so with P the
-    nodes' probabilities
+    The mean over nodes of `sum_c p_c J_c J_c^T`, with `J_c = W (e_c - p)` the gradient of log p_c:
 
         E = W (diag(mean p) - P^T P / n) W^T
 
-    for a `d x C` weight; a bias only enters through p. Cost: n C^2 + d^2 C.
+    for a `d x C` weight and P the nodes' probabilities. Cost: n C^2 + d^2 C.
 
     >>> empirical_feature_matrix(torch.eye(2), torch.zeros(3, 2)).tolist()
     [[0.25, -0.25], [-0.25, 0.25]]

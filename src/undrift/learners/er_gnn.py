@@ -39,10 +39,8 @@ def select(
 ) -> Tensor:
     """Up to `budget` training nodes (indices) of each class, class by class, best first.
 
-    `mf` (mean of features) takes those nearest to the class mean of the raw features, `cm`
-    (coverage) those with the fewest training nodes of another class nearer than `distance`,
-    `random` any. Ties fall at random. A class with fewer nodes than `budget` is taken whole.
-    Cost: `mf` one pass over the rows; `cm` all pairs of nodes of different classes, in chunks.
+    Ties fall at random. A class with fewer nodes than `budget` is taken whole. The samplers and
+    their cost: see `ErGnn`.
     """
     checked("sampler", Sampler, sampler)
     labels, features = graph.labelled()[train], graph.features
@@ -83,9 +81,6 @@ def distance_to_mean(rows: Rows) -> Tensor:
 
 def conflicts(rows: Rows, others: Rows, distance: float) -> Tensor:
     """For each row, how many of the other rows are nearer than `distance` (Euclidean).
-
-    Cost: rows x others x width multiplications when dense, those of the sparse product when
-    sparse; memory: a chunk of distances, however many there are.
 
     >>> conflicts(torch.tensor([[0.0], [9.0]]), torch.tensor([[1.0], [2.0], [3.0]]), 2.5).tolist()
     [2, 0]

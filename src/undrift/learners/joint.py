@@ -45,7 +45,6 @@ class Joint(ModelLearner):
     name: ClassVar[str] = "joint"
     display: ClassVar[str] = "Joint"
     family: ClassVar[str] = "bound"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "every task graph"
     keeps_examples: ClassVar[bool] = True
     learned_type: ClassVar[type] = JointLearned
@@ -62,15 +61,8 @@ class Joint(ModelLearner):
         model = self.backbone.train(
             begun, here, classes, t=0, generator=generator, progress=progress
         )
-        return JointLearned(
-            classes=classes,
-            num_features=here.graph.num_features,
-            tasks=t + 1,
-            graph=everything.graph,
-            train=everything.train,
-            val=everything.val,
-            model=model,
-        )
+        known = (classes, here.graph.num_features, t + 1, model)
+        return JointLearned(*known, everything.graph, everything.train, everything.val)
 
 
 def _together(before: JointLearned | None, task: Task) -> Task:

@@ -37,11 +37,8 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
         s_uv = leaky_relu( sum(h_u * tanh(h_v)) ),    e_uv = softmax over the edges into v
 
     and ||e||_2 is the norm over all edges of the graph. No other parameter moves it. Where a
-    layer keeps a node's own features apart (`sage`), h is what goes along the edges.
-
-    The squared norm is a sum over receivers, so edges are taken in blocks of about
-    `edges_at_once` and the gradient of h is added up; one product with X^T ends it. Cost: a few
-    passes over `edges x width`; memory: one block and two matrices `nodes x width`.
+    layer keeps a node's own features apart (`sage`), h is what goes along the edges. Cost: a few
+    passes over `edges x width`; memory: `edges_at_once` edges and two matrices `nodes x width`.
     """
     home = encoder.weights[0].device
     # on the CPU: a GPU adds up the edges of a node in an order that changes from run to run

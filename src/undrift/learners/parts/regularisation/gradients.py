@@ -57,11 +57,7 @@ class NodeGradients:
         return sums
 
     def sum_of_sizes(self, draws: int, generator: torch.Generator) -> Parameters:
-        """`sum_n |g_n|` for every parameter, by Cauchy numbers; `draws=0` is exact.
-
-        One running sum of logarithms is kept, so more draws need no more memory. A parameter
-        that no node moves has exactly zero.
-        """
+        """`sum_n |g_n|` for every parameter, by Cauchy numbers; `draws=0` is exact."""
         sums = self._zeros()
         for values, live in self._batches():
             if _is_exact(values, draws):
@@ -90,8 +86,7 @@ class NodeGradients:
     def squared_batch_means(self, weights: Tensor) -> Parameters:
         """The mean over batches of the squared gradient of each batch's weighted mean value.
 
-        The form of the CGLB code for EWC and MAS, and of TWP. Nodes are taken in order, so it
-        depends on the batches, and it vanishes where training has converged.
+        The form of the CGLB code: it depends on the batches and vanishes at convergence.
         """
         sums = self._zeros()
         for gradient, _ in self._batch_means(weights):

@@ -44,13 +44,9 @@ class Penalty:
 
         sum_s F_s (p - a_s)^2 = F (p - a)^2 + rest,   F = sum_s F_s,   a = sum_s F_s a_s / F,
 
-    so a task costs no memory: `importance` F and `anchor` a are one model each, `rest` is the
-    number that no parameter changes. This form also rounds well: the gradient 2 F (p - a) is
-    small near the anchor, and not the difference of two large sums.
-
-    Columns of the head that came after a task have no importance for it; the penalty of a model
-    with more classes than were anchored reads the old columns only. Cost of a value and its
-    gradient: four passes over the parameters.
+    so a task costs no memory: `importance` F and `anchor` a are one model each. This form also
+    rounds well: the gradient 2 F (p - a) is no difference of two large sums. Columns of the head
+    that came after a task have no importance for it. Cost: four passes over the parameters.
 
     >>> one = Penalty.of((torch.tensor([3.0]),), (torch.tensor([1.0]),))
     >>> two = one.add((torch.tensor([1.0]),), (torch.tensor([5.0]),))
