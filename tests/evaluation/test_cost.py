@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from undrift.evaluation import cost
-from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory, threads
+from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
 
 
 class FakeTime:
@@ -112,7 +112,3 @@ def test_where_nothing_tells_the_peak_it_is_none(
     monkeypatch.setattr(cost, "_STATUS", tmp_path / "no-status")
     monkeypatch.setitem(sys.modules, "resource", None)
     assert peak_memory_mb() is None
-
-
-def test_threads_are_those_of_torch() -> None:
-    assert threads() == torch.get_num_threads()

@@ -11,7 +11,7 @@ from undrift.errors import InputError
 from undrift.evaluation import together
 from undrift.evaluation.loop import evaluate
 from undrift.experiments import run as module
-from undrift.experiments.search import check_grid, search, settings_of
+from undrift.experiments.search import search, settings_of
 from undrift.experiments.search_record import (
     Search,
     SearchSpec,
@@ -111,19 +111,3 @@ def test_the_id_is_of_what_is_searched() -> None:
     assert spec().id == spec().id
     other = SearchSpec(base=spec().base, grid={"gamma": (0.01, 10.0), "alpha": (1, 8)})
     assert len({spec().id, spec("acil").id, spec(seed=1).id, other.id}) == 4
-
-
-@pytest.mark.parametrize(
-    ("params", "grid", "match"),
-    [
-        ({}, {"gamma": (0.1, -1.0)}, "gamma must be greater than 0"),
-        ({}, {"gama": (0.1,)}, "did you mean 'gamma'"),
-        ({"merge": "hum"}, {}, "merge"),
-        ({}, {"alpha": ("wide",)}, "alpha must be a whole number, not 'wide'"),
-    ],
-)
-def test_a_grid_is_checked_before_anything_runs(
-    params: dict[str, Any], grid: dict[str, Any], match: str
-) -> None:
-    with pytest.raises(InputError, match=match):
-        check_grid("adr", params, grid)

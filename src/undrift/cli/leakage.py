@@ -31,6 +31,11 @@ def leakage(
 ) -> None:
     """Show what local testing gives away: attack the task ids, and use them.
 
+    Two attackers name the task of every test node by matching task prototypes, under local and
+    under global testing. Then the method learns the stream and is graded with all classes to
+    choose from, with those of the task each attacker named, and with those of the true task.
+    All of it is written to OUT/leakage-STREAM-METHOD-SEED.json.
+
     Parameters
     ----------
     stream

@@ -33,6 +33,9 @@ def report(
 ) -> None:
     """Make the report of a folder of results: tables, figures, one HTML page.
 
+    OUT/index.html has everything inside and needs no network. The same results give the same
+    report. Damaged files are named and skipped, here and in the report.
+
     Parameters
     ----------
     folder

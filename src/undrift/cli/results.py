@@ -34,6 +34,9 @@ def results(
 ) -> None:
     """Show the results in a folder, one line per run.
 
+    Accuracies are in percent and by class: a_avg, a_f, a_l, forgetting; node_a_avg and so on are
+    by node, val_a_avg and so on of the validation nodes. Damaged results are named and skipped.
+
     Parameters
     ----------
     folder

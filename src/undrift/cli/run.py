@@ -32,6 +32,11 @@ def run(
 ) -> None:
     """Run one method over one stream and grade it after every task.
 
+    Ends with the accuracy matrix, its metrics and what it cost, and writes all of it to
+    OUT/ID/result.json, where ID is a hash of what was run. The same run again overwrites it.
+    OUT/ID/split.npz beside it holds the classes of every task and the split of the nodes, and
+    OUT/ID/embedding.npz a picture of how far the base task's embeddings moved.
+
     Parameters
     ----------
     stream

@@ -15,6 +15,9 @@ def streams(
 ) -> None:
     """List the streams: their size, their tasks, their source, and whether they are on disk.
 
+    "tasks" reads as number (classes of the first + later tasks x classes of each). Files are
+    looked for in the folder named by the environment variable UNDRIFT_DATA.
+
     Parameters
     ----------
     show

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from undrift.graphs import Graph
 
 # pinned commits: the bytes at these addresses cannot change, and their git ids are known
-_GNN_BENCHMARK = "github.com/shchur/gnn-benchmark"
+_GNN = "github.com/shchur/gnn-benchmark"
 _GRAPH2GAUSS = "github.com/abojchevski/graph2gauss"
 _HETEROPHILOUS = "github.com/yandex-research/heterophilous-graphs"
 _FOLDERS = {
-    _GNN_BENCHMARK: "raw/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz",
+    _GNN: "raw/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz",
     _GRAPH2GAUSS: "raw/240248289d38c22ba28ea8e56b7d6873e291499b/data",
     _HETEROPHILOUS: "raw/a431395582e929d88271309716bea4fe24ce6318/data",
 }
@@ -31,14 +31,16 @@ def _dataset(*row: Any, **rest: Any) -> Dataset:
 
 def _in_git(
     row: tuple[Any, ...],
-    repository: str,
-    file: str,
-    git: str,
+    place: tuple[str, str, str],
     *,
     here: str | None = None,
     size: int | None = None,
 ) -> Dataset:
-    """A dataset of one `.npz` in a repository under the MIT licence; `here` is its name on disk."""
+    """A dataset of one `.npz` under the MIT licence; `place` is its repository, name and git id.
+
+    `here` is its name on disk.
+    """
+    repository, file, git = place
     url = f"https://{repository}/{_FOLDERS[repository]}/{file}"
     remote = RemoteFile(here or file, url, size=size, git=git)
     return _dataset(*row, files=(remote,), licence="MIT", source=repository)
@@ -56,16 +58,12 @@ OWN: dict[str, Dataset] = {
         ),
         _in_git(
             ("coauthor-cs", "Coauthor-CS", "CS-CL", 5, 2, 18_333, 163_788, 6_805, 15),
-            _GNN_BENCHMARK,
-            "ms_academic_cs.npz",
-            "9bdd7da943d86b74297e8d32e99eb64245b52835",
+            (_GNN, "ms_academic_cs.npz", "9bdd7da943d86b74297e8d32e99eb64245b52835"),
             size=12_835_626,
         ),
         _in_git(
             ("cora-full", "CoraFull", "CoraFull-CL", 30, 2, 19_793, 126_842, 8_710, 70),
-            _GNN_BENCHMARK,
-            "cora_full.npz",
-            "2478a176d63fe71090f4c21fe588bf5d381cad80",
+            (_GNN, "cora_full.npz", "2478a176d63fe71090f4c21fe588bf5d381cad80"),
         ),
         _dataset(  # citations, each in one direction
             *("ogbn-arxiv", "ogbn-arxiv", "Arxiv-CL", 20, 2, 169_343, 1_166_243, 128, 40),
@@ -93,9 +91,7 @@ OWN: dict[str, Dataset] = {
         ),
         _in_git(
             ("coauthor-physics", "Coauthor-Physics", "Physics-CL", 2, 1, 34_493, 495_924, 8_415, 5),
-            _GNN_BENCHMARK,
-            "ms_academic_phy.npz",
-            "8d8bc12e29aa67f6753a712080eae81079bd7d01",
+            (_GNN, "ms_academic_phy.npz", "8d8bc12e29aa67f6753a712080eae81079bd7d01"),
             here="coauthor_physics.npz",
         ),
         _in_git(
@@ -110,50 +106,36 @@ OWN: dict[str, Dataset] = {
                 767,
                 10,
             ),
-            _GNN_BENCHMARK,
-            "amazon_electronics_computers.npz",
-            "8120e4148a330b3fafe37c4476823302d9d834b9",
+            (_GNN, "amazon_electronics_computers.npz", "8120e4148a330b3fafe37c4476823302d9d834b9"),
             here="amazon_computers.npz",
         ),
         _in_git(
             ("amazon-photo", "Amazon Photo", "Photo-CL", 4, 2, 7_650, 238_162, 745, 8),
-            _GNN_BENCHMARK,
-            "amazon_electronics_photo.npz",
-            "97323743cb56aca9dd611f5b4b46862c1c9c6bd9",
+            (_GNN, "amazon_electronics_photo.npz", "97323743cb56aca9dd611f5b4b46862c1c9c6bd9"),
             here="amazon_photo.npz",
         ),
         _in_git(
             ("cora-ml", "Cora-ML", "CoraML-CL", 3, 2, 2_995, 16_316, 2_879, 7),
-            _GRAPH2GAUSS,
-            "cora_ml.npz",
-            "2df67d57d5c34554a689f8addde7fc3bdf37a415",
+            (_GRAPH2GAUSS, "cora_ml.npz", "2df67d57d5c34554a689f8addde7fc3bdf37a415"),
         ),
         _in_git(
             ("citeseer-full", "CiteSeer, full", "CiteSeer-CL", 2, 2, 4_230, 10_674, 602, 6),
-            _GRAPH2GAUSS,
-            "citeseer.npz",
-            "b611f48626e7f40fcc81a36b4f022979ea998b38",
+            (_GRAPH2GAUSS, "citeseer.npz", "b611f48626e7f40fcc81a36b4f022979ea998b38"),
             here="citeseer_full.npz",
         ),
         _in_git(
             ("dblp", "DBLP", "DBLP-CL", 2, 1, 17_716, 105_734, 1_639, 4),
-            _GRAPH2GAUSS,
-            "dblp.npz",
-            "3e179a9ebf2968d9ad67544c8978bf4759e489d8",
+            (_GRAPH2GAUSS, "dblp.npz", "3e179a9ebf2968d9ad67544c8978bf4759e489d8"),
         ),
         # neighbours disagree: 21 and 22 % of the edges join equal classes
         _in_git(
             ("squirrel", "Squirrel, filtered", "Squirrel-CL", 3, 2, 2_223, 93_996, 2_089, 5),
-            _HETEROPHILOUS,
-            "squirrel_filtered.npz",
-            "a59f6d2e0dc1f11b8e503c426e86f53124c21eb1",
+            (_HETEROPHILOUS, "squirrel_filtered.npz", "a59f6d2e0dc1f11b8e503c426e86f53124c21eb1"),
             size=208_215,
         ),
         _in_git(
             ("actor", "Actor", "Actor-CL", 3, 2, 7_600, 53_318, 932, 5),
-            _HETEROPHILOUS,
-            "actor.npz",
-            "84327f6738c09166380b31319f9f5063ab1104e0",
+            (_HETEROPHILOUS, "actor.npz", "84327f6738c09166380b31319f9f5063ab1104e0"),
             size=252_956,
         ),
     )

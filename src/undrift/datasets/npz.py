@@ -49,11 +49,10 @@ def read_topology(path: str | Path) -> tuple[sp.csr_matrix, Array]:
     The adjacency is as `read_npz` makes it: binary, symmetric, without self-loops. Labels are
     int64.
     """
-    path = Path(path)
     with open_npz(path, _HOLDS) as archive:
         adjacency = _matrix(archive, "adj")
         labels = archive.array("labels", "iu", dtype=np.int64)
-    _check_sizes(adjacency, None, labels, path)
+    _check_sizes(adjacency, None, labels, archive.path)
     return _undirected(adjacency), labels
 
 

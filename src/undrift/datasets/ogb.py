@@ -21,24 +21,18 @@ _FILES = ("num-node-list", "edge", "node-feat", "node-label")
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
 
-def read_ogb_zip(
+def load(
     path: str | Path, *, directed: bool = False, cache: str | Path | None = None
-) -> Graph:
-    """The graph in an OGB zip, from its `raw/*.csv.gz` files, which are read without unpacking.
+) -> tuple[Graph, int]:
+    """The graph in an OGB zip, from its `raw/*.csv.gz` files, and how many edges these have.
 
-    Edges become edges in both directions; `directed=True` keeps them as they are. Duplicate
-    edges count once. Cost: some seconds for the 21.7 million numbers of ogbn-arxiv; with `cache`,
-    a folder, what was read is kept there. A damaged or wrong file is an `InputError`.
+    They are read without unpacking. Edges become edges in both directions; `directed=True` keeps
+    them as they are. Duplicate edges count once. Cost: some seconds for the 21.7 million numbers
+    of ogbn-arxiv, the first time: what was read is kept in `cache`, a folder (by default
+    `prepared` beside the data). A damaged or wrong file is an `InputError`.
     """
-    return _read(Path(path), directed, None if cache is None else Path(cache))[0]
+    path = Path(path)
 
-
-def load(path: Path, *, directed: bool = False) -> tuple[Graph, int]:
-    """What the catalogue asks of a reader: the graph, and the edges in the file."""
-    return _read(path, directed, cache_folder("prepared"))
-
-
-def _read(path: Path, directed: bool, cache: Path | None) -> tuple[Graph, int]:
     def build(arrays: Mapping[str, Array]) -> tuple[Graph, int]:
         features, edges, labels = arrays["features"], arrays["edges"], arrays["labels"]
         try:
@@ -47,9 +41,10 @@ def _read(path: Path, directed: bool, cache: Path | None) -> tuple[Graph, int]:
             raise InputError(f"in {path}, {error}") from error
         return graph, edges.shape[1]
 
-    if cache is None or not path.is_file():  # which parsing says
+    if not path.is_file():  # which parsing says
         return build(_parse(path))
-    return through_cache(path, cache, lambda: _parse(path), build, _KINDS)
+    folder = cache_folder("prepared") if cache is None else Path(cache)
+    return through_cache(path, folder, lambda: _parse(path), build, _KINDS)
 
 
 def _parse(path: Path) -> dict[str, Array]:

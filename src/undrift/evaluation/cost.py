@@ -1,4 +1,4 @@
-"""What a run costs: seconds per phase, peak memory, threads."""
+"""What a run costs: seconds per phase, peak memory."""
 
 from __future__ import annotations
 
@@ -69,11 +69,7 @@ class PhaseClock:
 
 
 def reset_peak_memory() -> bool:
-    """Start a new peak of this process's resident memory; False where that is not permitted.
-
-    Writes 5 to `/proc/self/clear_refs` (Linux). Whoever else reads this process's `VmHWM` sees
-    the new start as well.
-    """
+    """Start a new peak of this process's resident memory; False where that is not permitted."""
     try:
         _CLEAR.write_text("5")
     except OSError:
@@ -84,10 +80,9 @@ def reset_peak_memory() -> bool:
 def peak_memory_mb() -> float | None:
     """Peak resident memory of this process in MB (10^6 bytes) since the last reset.
 
-    It counts everything in the process: the interpreter, torch, the stream and the learner. The
-    value is `VmHWM` of `/proc/self/status`. Without `/proc` it is `ru_maxrss` of `getrusage`,
-    and where the reset is not permitted either: both are then the peak of the whole life of the
-    process. None where neither exists (Windows).
+    It counts everything in the process: the interpreter, torch, the stream and the learner.
+    Without `/proc`, or where a reset is not permitted, it is the peak of the whole life of the
+    process; None on Windows.
     """
     try:
         for line in _STATUS.read_text().splitlines():
@@ -101,8 +96,3 @@ def peak_memory_mb() -> float | None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEGABYTE
-
-
-def threads() -> int:
-    """How many threads torch computes with."""
-    return torch.get_num_threads()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -21,11 +21,7 @@ from undrift.typing import Progress, silent
 
 @dataclass(frozen=True)
 class Grades:
-    """The two accuracy matrices of one split.
-
-    `by_class` gives every class of a task the same weight and is the headline; `by_node` gives
-    it to every node.
-    """
+    """The accuracy matrices of a split: every class of a task weighs the same, or every node."""
 
     by_class: AccuracyMatrix = field(default_factory=AccuracyMatrix)
     by_node: AccuracyMatrix = field(default_factory=AccuracyMatrix)
@@ -98,7 +94,7 @@ def evaluate(
     clock = PhaseClock(progress, device=learner.device)
     so_far = so_far or Evaluation({split: Grades() for split in splits})
     clock.seconds.update(so_far.seconds)
-    base = _BaseTask(learner, stream)
+    base: Graph | None = None
     built: dict[int, Exam] = {}
     reset_peak_memory()
     for t in range(so_far.tasks, len(stream)):
@@ -110,19 +106,21 @@ def evaluate(
         prepared = exams(stream, t, protocol, splits, built=built)
         total = 1 if protocol == "global" else t + 1
         accuracies = grade(learner, stream, prepared, clock, total)
-        embeddings = base.embeddings(so_far.embeddings)
-        so_far = replace(
-            so_far,
-            grades=with_accuracies(so_far.grades, accuracies, t),
-            embeddings=embeddings,
-            drift=so_far.drift + base.drift(embeddings),
-            state_bytes=(*so_far.state_bytes, learner.nbytes()),
-        )
+        embeddings, drift = so_far.embeddings, so_far.drift
+        if isinstance(learner, Embeds):
+            base = _base_task(stream) if base is None else base
+            now = learner.embed(base).detach().cpu().clone()
+            embeddings = (embeddings[0] if embeddings else now, now)
+            drift = (*drift, relative_drift(*embeddings))
+        kept = learner.nbytes()
         clock.stop()
-        so_far = replace(
-            so_far,
+        so_far = Evaluation(
+            grades=with_accuracies(so_far.grades, accuracies, t),
+            drift=drift,
             seconds=dict(clock.seconds),
             peak_memory_mb=_larger(so_far.peak_memory_mb, peak_memory_mb()),
+            state_bytes=(*so_far.state_bytes, kept),
+            embeddings=embeddings,
         )
         if after_task is not None:
             after_task(t, so_far)
@@ -170,23 +168,7 @@ def _larger(old: float | None, new: float | None) -> float | None:
     return new if old is None or new is None else max(old, new)
 
 
-class _BaseTask:
-    """The base task's graph, kept to measure how far its embeddings move."""
-
-    def __init__(self, learner: Learner, stream: TaskStream) -> None:
-        self._learner = learner if isinstance(learner, Embeds) else None
-        self._stream = stream
-        self._graph: Graph | None = None
-
-    def embeddings(self, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Those after task 0, which are the first of `before`, and those of the learner now."""
-        if self._learner is None:
-            return ()
-        if self._graph is None:
-            part = self._stream.graph.subgraph(self._stream.nodes([0]))
-            self._graph = Graph(part.features, part.adjacency)
-        now = self._learner.embed(self._graph).detach().cpu().clone()
-        return (before[0] if before else now, now)
-
-    def drift(self, embeddings: tuple[Tensor, ...]) -> tuple[float, ...]:
-        return (relative_drift(*embeddings),) if embeddings else ()
+def _base_task(stream: TaskStream) -> Graph:
+    """The base task's graph without labels, to measure how far its embeddings move."""
+    part = stream.graph.subgraph(stream.nodes([0]))
+    return Graph(part.features, part.adjacency)

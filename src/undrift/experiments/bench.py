@@ -38,7 +38,7 @@ class Progress:
 
     `found` were done before it began, `done` since; `running` gives for each busy worker its
     job, what it is at, the share done and since when (`time.monotonic`). `waiting` counts runs
-    whose search is not finished.
+    whose search is not finished, `known` has the ids of all jobs that could start so far.
     """
 
     found: int = 0
@@ -47,6 +47,7 @@ class Progress:
     running: dict[str, tuple[Job, str, float, float]] = field(default_factory=dict)
     pending: list[Job] = field(default_factory=list)
     waiting: int = 0
+    known: set[str] = field(default_factory=set)
 
     @property
     def ended(self) -> int:
@@ -64,14 +65,9 @@ Watch = Callable[[Progress], None]
 
 def survey(plans: Sequence[Plan], out: str | Path) -> Progress:
     """What of these plans is done and what is missing, without doing anything."""
-    chosen = chosen_by(plans, out)
-    jobs = jobs_of(plans, chosen)
-    done = {job.id for job in jobs if is_done(job, out)}
-    return Progress(
-        found=len(done),
-        pending=[job for job in jobs if job.id not in done],
-        waiting=_waiting(plans, chosen),
-    )
+    progress = Progress()
+    _look(progress, plans, Path(out))
+    return progress
 
 
 def bench(
@@ -91,10 +87,8 @@ def bench(
     longest jobs by `seconds` start first, so that no long one is left for the end.
     """
     out = make_folder(out)
-    progress = survey(plans, out)
-    progress.pending.sort(key=seconds, reverse=True)
-    chosen = chosen_by(plans, out)
-    known = {job.id for job in jobs_of(plans, chosen)}
+    progress = Progress()
+    chosen = _look(progress, plans, out, seconds)
     _write_manifests(plans, chosen, progress, out)
     with _Workers(min(workers, max(1, len(progress.pending))), out, settings) as pool:
         while progress.pending or progress.running:
@@ -102,14 +96,7 @@ def bench(
             watch(progress)
             finished = pool.listen(progress)
             if any(not job.run for job in finished):  # a search: runs that waited may start
-                chosen = chosen_by(plans, out)
-                new = [job for job in jobs_of(plans, chosen) if job.id not in known]
-                known |= {job.id for job in new}
-                made = {job.id for job in new if is_done(job, out)}
-                progress.found += len(made)
-                progress.pending += [job for job in new if job.id not in made]
-                progress.pending.sort(key=seconds, reverse=True)
-                progress.waiting = _waiting(plans, chosen)
+                chosen = _look(progress, plans, out, seconds)
             if finished:
                 _write_manifests(plans, chosen, progress, out)
     _write_manifests(plans, chosen, progress, out)
@@ -117,10 +104,25 @@ def bench(
     return progress
 
 
-def _waiting(plans: Sequence[Plan], chosen: Mapping[str, Mapping[str, Any]]) -> int:
-    return sum(
-        1 for plan in plans for cell in plan.cells() if cell.search and cell.search.id not in chosen
-    )
+def _look(
+    progress: Progress,
+    plans: Sequence[Plan],
+    out: Path,
+    seconds: Callable[[Job], float] = lambda job: 0.0,
+) -> dict[str, dict[str, Any]]:
+    """Enter the jobs that can start now and were not known, the longest first; what is chosen."""
+    chosen = chosen_by(plans, out)
+    for job in jobs_of(plans, chosen):
+        if job.id not in progress.known:
+            progress.known.add(job.id)
+            if is_done(job, out):
+                progress.found += 1
+            else:
+                progress.pending.append(job)
+    progress.pending.sort(key=seconds, reverse=True)
+    cells = (cell for plan in plans for cell in plan.cells())
+    progress.waiting = sum(1 for cell in cells if cell.search and cell.search.id not in chosen)
+    return chosen
 
 
 def _write_manifests(

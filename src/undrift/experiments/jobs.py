@@ -87,9 +87,7 @@ def jobs_of(plans: Iterable[Plan], chosen: Mapping[str, Mapping[str, Any]]) -> l
 def _grouped(searches: Iterable[SearchSpec]) -> list[Job]:
     groups: dict[tuple[object, ...], list[SearchSpec]] = {}
     for spec in searches:
-        base = spec.base
-        family = next((group for group in _TOGETHER if base.method in group), None)
-        fixed = tuple(sorted((name, str(value)) for name, value in base.params.items()))
-        where = (base.stream, base.stream_sha256, base.seed, base.protocol, base.device)
-        groups.setdefault((family or spec.id, *where, fixed), []).append(spec)
+        family = next((group for group in _TOGETHER if spec.base.method in group), None)
+        others = spec.base.model_dump_json(exclude={"method"})
+        groups.setdefault((family or spec.id, others), []).append(spec)
     return [Job(searches=tuple(group)) for group in groups.values()]

@@ -86,17 +86,15 @@ def update_manifest(manifest: Manifest, out: str | Path) -> Path:
 def merged(old: Manifest, new: Manifest) -> Manifest:
     """Both tables in one; where both have a cell, the new one stands."""
     cells = {(cell.row, cell.stream, cell.seed): cell for cell in (*old.cells, *new.cells)}
-    rows = list(dict.fromkeys([*new.rows, *old.rows]))
     streams = list(dict.fromkeys([*old.streams, *new.streams]))
     skipped = {skip.stream: skip for skip in (*old.skipped, *new.skipped)}
-    return new.model_copy(
-        update={
-            "rows": rows,
-            "streams": streams,
-            "cells": list(cells.values()),
-            "skipped": [skip for name, skip in skipped.items() if name not in streams],
-        }
-    )
+    update: dict[str, list[Any]] = {
+        "rows": list(dict.fromkeys([*new.rows, *old.rows])),
+        "streams": streams,
+        "cells": list(cells.values()),
+        "skipped": [skip for name, skip in skipped.items() if name not in streams],
+    }
+    return new.model_copy(update=update)
 
 
 def load_manifest(path: str | Path) -> Manifest:

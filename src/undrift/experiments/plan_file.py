@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from undrift.errors import InputError, unknown_name
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.record import tuples
-from undrift.experiments.search import check_grid, settings_of
-from undrift.learners.registry import known_method, method_class, recorded_name
+from undrift.experiments.search import settings_of
+from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
 from undrift.streams.benchmarks import stream_info
 from undrift.streams.file import is_stream_file, read_stream_file
 
@@ -117,7 +117,8 @@ def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:
     tables = dict.fromkeys(params, f"[params.{method}]")
     tables |= dict.fromkeys(grid, f"[grid.{method}]")
     with text.at_a_parameter(tables):
-        check_grid(method, params, grid)
+        for setting in settings_of(grid):
+            make_learner(method, **params | setting)
     name = recorded_name(method)
     if given.search or not grid:
         return [PlanRow(method, name, params, grid if given.search else {})]

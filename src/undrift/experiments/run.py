@@ -14,7 +14,7 @@ import torch
 
 import undrift
 from undrift.errors import InputError
-from undrift.evaluation.cost import MEGABYTE, threads
+from undrift.evaluation.cost import MEGABYTE
 from undrift.evaluation.drift import principal_plane
 from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
 from undrift.evaluation.protocols import check_gradable
@@ -90,7 +90,7 @@ class PreparedRun:
                 seconds=seconds | {"total": sum(seconds.values())},
                 peak_memory_mb=evaluation.peak_memory_mb,
                 state_mb=evaluation.state_bytes[-1] / MEGABYTE,
-                threads=threads(),
+                threads=torch.get_num_threads(),
                 state_bytes=list(evaluation.state_bytes),
             ),
             versions=_versions(),

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import torch
+
 from undrift.errors import InputError
-from undrift.evaluation.cost import threads
 from undrift.evaluation.together import Outcome, evaluate_together
 from undrift.experiments.result import graded_metrics
 from undrift.experiments.run import prepare
 from undrift.experiments.search_record import Search, SearchSpec, Trial
-from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import make_learner
 from undrift.typing import Progress, silent
 
@@ -28,12 +28,6 @@ def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
 
 
-def check_grid(method: str, params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> None:
-    """Reject a grid with a setting that the method does not take, before anything is computed."""
-    for setting in settings_of(grid):
-        make_learner(method, **{**params, **setting})
-
-
 def search(specs: Sequence[SearchSpec], *, progress: Progress = silent) -> list[Search]:
     """Try every setting of these grids side by side and choose each by validation class a_avg.
 
@@ -45,18 +39,14 @@ def search(specs: Sequence[SearchSpec], *, progress: Progress = silent) -> list[
     """
     first = specs[0].base
     for spec in specs:
-        if _setting_of(spec.base) != _setting_of(first):
+        if spec.base.model_copy(update={"method": first.method, "params": first.params}) != first:
             raise InputError(
                 f"searches over {first.stream!r} seed {first.seed} and {spec.base.stream!r} seed "
                 f"{spec.base.seed} cannot share their training; search them one by one"
             )
     began = time.perf_counter()
     prepared = prepare(first)
-    trials = [
-        (spec, {**spec.base.params, **setting})
-        for spec in specs
-        for setting in settings_of(spec.grid)
-    ]
+    trials = [(spec, {**spec.base.params, **s}) for spec in specs for s in settings_of(spec.grid)]
     learners = [
         make_learner(spec.base.method, seed=first.seed, device=first.device, **params)
         for spec, params in trials
@@ -75,10 +65,6 @@ def search(specs: Sequence[SearchSpec], *, progress: Progress = silent) -> list[
         others = [other.base.method for other in specs if other is not spec]
         found.append(_search(spec, mine, seconds, others))
     return found
-
-
-def _setting_of(base: RunSpec) -> tuple[object, ...]:
-    return base.stream, base.stream_sha256, base.seed, base.protocol, base.device
 
 
 def _trial(params: dict[str, Any], outcome: Outcome) -> Trial:
@@ -103,5 +89,5 @@ def _search(spec: SearchSpec, trials: list[Trial], seconds: float, others: list[
         chosen=best.params,
         seconds=seconds,
         shared_with=others,
-        threads=threads(),
+        threads=torch.get_num_threads(),
     )

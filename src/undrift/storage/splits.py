@@ -6,8 +6,8 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -124,18 +124,11 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
 
 
 def _unpack(parts: dict[str, Array]) -> SavedSplit:
-    nodes = int(parts["nodes"])
-    sizes: Sequence[int] = parts["sizes"].tolist()
-    ends = np.cumsum(sizes).tolist()
-    flat = parts["classes"].tolist()
-    train, val, test = np.unpackbits(parts["masks"], axis=1, count=nodes).astype(np.bool_)
-    return SavedSplit(
-        classes=tuple(tuple(flat[b - size : b]) for size, b in zip(sizes, ends, strict=True)),
-        train=train,
-        val=val,
-        test=test,
-        labels_sha256=str(parts["labels_sha256"]),
-    )
+    flat = iter(parts["classes"].tolist())
+    classes = tuple(tuple(islice(flat, size)) for size in parts["sizes"].tolist())
+    masks = np.unpackbits(parts["masks"], axis=1, count=int(parts["nodes"])).astype(np.bool_)
+    train, val, test = masks
+    return SavedSplit(classes, train, val, test, str(parts["labels_sha256"]))
 
 
 def _damaged(path: Path) -> InputError:

@@ -90,7 +90,17 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     provenance = {"name": file.settings.name, "content_sha256": _content(digests)}
     for what, place in {"toml": file.path, **file.files}.items():
         provenance |= {what: place.name, f"{what}_sha256": digests[what]}
-    graph, tables = _read_graph(file)
+    columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges"})
+    tables = None
+    if "npz" in file.files:
+        from undrift.datasets.npz import read_npz
+
+        graph = read_npz(file.files["npz"])
+    else:
+        from undrift.datasets.tables import read_tables
+
+        tables = read_tables(file.files["nodes"], file.files["edges"], **columns)
+        graph = tables.graph
     if tables is not None and str(tables.repairs):
         provenance["repairs"] = str(tables.repairs)
     try:
@@ -102,19 +112,6 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
 def _content(digests: Mapping[str, str]) -> str:
     lines = [f"{what} {digest}\n" for what, digest in digests.items()]
     return sha256("".join(lines).encode()).hexdigest()
-
-
-def _read_graph(file: StreamFile) -> tuple[Graph, TableGraph | None]:
-    graph, files = file.settings.graph, file.files
-    if graph.npz is not None:
-        from undrift.datasets.npz import read_npz
-
-        return read_npz(files["npz"]), None
-    from undrift.datasets.tables import read_tables
-
-    columns = graph.model_dump(exclude={"npz", "nodes", "edges"})
-    tables = read_tables(files["nodes"], files["edges"], **columns)
-    return tables.graph, tables
 
 
 def _stream(

@@ -77,7 +77,7 @@ def split_nodes(
         train, val, _ = split_counts(nodes.size, fractions)
         for mask, part in zip(masks, np.split(shuffled, [train, train + val]), strict=True):
             mask[part] = True
-    return Split(*(torch.from_numpy(mask) for mask in masks))
+    return Split(*(torch.from_numpy(mask).to(labels.device) for mask in masks))
 
 
 def _check(seed: int, fractions: Sequence[float]) -> None:

@@ -87,7 +87,7 @@ class TaskStream:
         (((0, 1), (2,)), 2)
         """
         labels = _labels(graph)
-        masks = _drawn(labels, seed, fractions)
+        masks = split_nodes(labels, seed=seed, fractions=fractions)
         classes = _ordered(torch.unique(labels[labels >= 0]).tolist(), order, seed)
         _check_sizes(base, increment, len(classes))
         starts = [0, *range(base, len(classes), increment), len(classes)]
@@ -186,7 +186,7 @@ class TaskStream:
 
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods)
-        masks = _drawn(labels, seed, fractions)
+        masks = split_nodes(labels, seed=seed, fractions=fractions)
         about = dict(provenance or {}) | {"periods": str(found)}
         return cls(graph, found.tasks, *masks, name, seed, tuple(fractions), about)
 
@@ -253,11 +253,6 @@ def _tasks(labels: Tensor, classes: Sequence[Sequence[int]]) -> Tensor:
     for t, wanted in enumerate(classes):
         table[torch.isin(present, torch.tensor(wanted, device=labels.device))] = t
     return table[place]
-
-
-def _drawn(labels: Tensor, seed: int, fractions: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
-    train, val, test = split_nodes(labels, seed=seed, fractions=fractions)
-    return train.to(labels.device), val.to(labels.device), test.to(labels.device)
 
 
 def _ordered(classes: list[int], order: Order, seed: int) -> list[int]:

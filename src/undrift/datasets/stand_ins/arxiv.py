@@ -11,8 +11,7 @@ import torch
 from undrift.datasets.arrays import Array, open_npz
 from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.stand_ins.cache import cached_matrix
-from undrift.datasets.stand_ins.draws import attainable, features_of, generator
-from undrift.datasets.synthetic import draw_pairs
+from undrift.datasets.stand_ins.draws import draw_links, features_of, generator
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 
@@ -35,7 +34,10 @@ def make(path: Path, scale: float, directed: bool, seed: int) -> tuple[Graph, in
     labels = read_labels(path)
     n, width = labels.size, DATASETS["ogbn-arxiv"].features
     cites = cached_matrix(f"ogbn-arxiv-{seed}", labels, (n, n), lambda: _citations(labels, seed))
-    edges = cites if directed else _symmetric(cites)
+    edges = cites
+    if not directed:
+        edges = cites + cites.T.tocsr()
+        edges.data[:] = 1
     features = features_of(labels, width, SEPARATION, generator(seed, "features"))
     adjacency = Csr.from_scipy(edges, symmetric=not directed)
     return Graph(features, adjacency, torch.from_numpy(labels)), int(cites.nnz)
@@ -50,27 +52,10 @@ def read_labels(path: Path) -> Array:
 def _citations(labels: Array, seed: int) -> sp.csr_matrix:
     """A row per cited paper, a column per citing one."""
     rng, n = generator(seed, "links"), labels.size
-    order = np.argsort(labels, kind="stable")  # the block model wants class by class
-    sizes = np.bincount(labels)
-    pairs, answered = PAIRS, DATASETS["ogbn-arxiv"].edges - PAIRS
-    keys, backwards = draw_pairs(
-        rng,
-        sizes,
-        rng.lognormal(sigma=CITING, size=n),
-        pairs,
-        attainable(sizes, pairs, HOMOPHILY),
-        attraction=rng.lognormal(sigma=CITED, size=n),
-        names=order,
-        rounds=200,
-    )
+    answered = DATASETS["ogbn-arxiv"].edges - PAIRS
+    keys, backwards = draw_links(rng, labels, PAIRS, HOMOPHILY, CITING, CITED)
     low, high = keys // n, keys % n
     citing, cited = np.where(backwards, high, low), np.where(backwards, low, high)
     both = rng.choice(keys.size, size=min(answered, keys.size), replace=False)
     rows, columns = np.append(cited, citing[both]), np.append(citing, cited[both])
     return sp.csr_matrix((np.ones(rows.size, np.int8), (rows, columns)), shape=(n, n))
-
-
-def _symmetric(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    both = matrix + matrix.T.tocsr()
-    both.data[:] = 1
-    return both

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from undrift.datasets.arrays import Array
+from undrift.datasets.synthetic import draw_pairs
 
 _PARTS = ("labels", "links", "features")
 _ROWS = 1 << 14
@@ -30,6 +31,24 @@ def features_of(labels: Array, width: int, separation: float, rng: np.random.Gen
         rng.standard_normal(out=rows, dtype=np.float32)
         rows += means[labels[start : start + _ROWS]]
     return torch.from_numpy(features)
+
+
+def draw_links(
+    rng: np.random.Generator, labels: Array, pairs: int, homophily: float, *sigmas: float
+) -> tuple[Array, Array]:
+    """`draw_pairs` over these labels; a sigma each for log-normal propensity and attraction."""
+    sizes = np.bincount(labels)
+    propensity, *attraction = (rng.lognormal(sigma=sigma, size=labels.size) for sigma in sigmas)
+    return draw_pairs(
+        rng,
+        sizes,
+        propensity,
+        pairs,
+        attainable(sizes, pairs, homophily),
+        attraction=attraction[0] if attraction else None,
+        names=np.argsort(labels, kind="stable").astype(np.int32),  # drawn class by class
+        rounds=200,
+    )
 
 
 def attainable(sizes: Array, pairs: int, homophily: float, share: float = 0.25) -> Array:

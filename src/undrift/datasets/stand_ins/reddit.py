@@ -10,8 +10,7 @@ from undrift.datasets.arrays import Array
 from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.stand_ins import scaled_classes, scaled_links
 from undrift.datasets.stand_ins.cache import cached_matrix
-from undrift.datasets.stand_ins.draws import attainable, features_of, generator
-from undrift.datasets.synthetic import draw_pairs
+from undrift.datasets.stand_ins.draws import draw_links, features_of, generator
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 
@@ -35,7 +34,7 @@ def make(path: None, scale: float, directed: bool, seed: int) -> tuple[Graph, in
     labels = rng.permutation(np.repeat(np.arange(sizes.size), sizes))
     pairs = scaled_links("reddit", scale)
     upper = cached_matrix(
-        f"reddit-{seed}-{pairs}", labels, (n, n), lambda: _links(labels, sizes, pairs, seed)
+        f"reddit-{seed}-{pairs}", labels, (n, n), lambda: _links(labels, pairs, seed)
     )
     adjacency = _both_ways(upper)
     features = features_of(
@@ -45,18 +44,10 @@ def make(path: None, scale: float, directed: bool, seed: int) -> tuple[Graph, in
     return graph, graph.num_edges
 
 
-def _links(labels: Array, sizes: Array, pairs: int, seed: int) -> sp.csr_matrix:
+def _links(labels: Array, pairs: int, seed: int) -> sp.csr_matrix:
     """The upper triangle of the adjacency: every link once, at [low, high]."""
     rng, n = generator(seed, "links"), labels.size
-    keys, _ = draw_pairs(
-        rng,
-        sizes,
-        rng.lognormal(sigma=HUBS, size=n),
-        pairs,
-        attainable(sizes, pairs, HOMOPHILY),
-        names=np.argsort(labels, kind="stable").astype(np.int32),
-        rounds=200,
-    )
+    keys, _ = draw_links(rng, labels, pairs, HOMOPHILY, HUBS)
     # sorted keys are rows one after the other: no sort, no triplets
     indptr = np.searchsorted(keys, np.arange(n + 1, dtype=np.int64) * n).astype(np.int32)
     keys %= n
