@@ -58,8 +58,8 @@ results: $(READY)
 	$(BIN)/python -m paper page results docs/results.md $(if $(RUNS),|| [ $$? = 1 ])
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/paper/test_claims.py
 
-# every figure of docs/ from the tables in results/. Two need runs that the tables do not hold, ten
-# minutes on one core, kept in build/figures: without them RUNS_TOO= (nothing) draws the others
+# every figure of docs/ from the tables in results/. Two need runs that the tables do not hold, 12 and
+# 18 of them, kept in build/figures: without them RUNS_TOO= (nothing) draws the others
 RUNS_TOO ?= --runs build/figures
 figures: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m paper figures results docs/figures $(RUNS_TOO)

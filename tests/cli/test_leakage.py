@@ -84,8 +84,8 @@ def test_the_figure_shows_every_study_in_the_folder(tiny: Path, capsys: Captured
     [
         (["--stream", "cora"], "unknown stream 'cora'"),
         (["--method", "magic"], "unknown method 'magic'"),
-        (["--set", "gamma=x"], "gamma must be a finite number, not 'x'"),
-        (["--set", "gama=1"], "unknown parameter of adr 'gama'"),
+        (["--method", "adr", "--set", "gamma=x"], "gamma must be a finite number, not 'x'"),
+        (["--method", "adr", "--set", "gama=1"], "unknown parameter of adr 'gama'"),
         (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
         (["--hops", "-1"], "--hops must be 0 or more, not -1"),
         (["--threads", "0"], "--threads must be 1 or more"),

@@ -101,8 +101,7 @@ def check(
 def download_progress(console: Console) -> Iterator[Progress]:
     """A bar on a terminal; elsewhere a line per tenth of a file."""
     if not console.is_terminal:
-        said: dict[str, int] = {}
-        yield partial(_line, console, said)
+        yield partial(_line, console, {})
         return
     from rich import progress as rich
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from undrift.learners.registry import DEFAULT
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def leakage(
     *,
     stream: str = "synthetic",
-    method: str = "adr",
+    method: str = DEFAULT,
     seed: int = 0,
     hops: int = 2,
     settings: Annotated[

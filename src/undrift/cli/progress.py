@@ -48,11 +48,11 @@ def run_progress(console: Console, tasks: int) -> Iterator[RunProgress]:
     if not console.is_terminal:
         yield RunProgress(console, tasks, None)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with bar_of(console) as bar:
         yield RunProgress(console, tasks, bar)
+
+
+def bar_of(console: Console) -> Progress:
+    """A bar with a description, steps and time; gone when it ends."""
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from undrift.typing import Progress
 
-_SENTENCES = 20
 _PHASES = {
     "read": "reading results",
     "tables": "comparing",
@@ -45,7 +44,7 @@ def report(
     traceback
         When it fails, print where.
     """
-    from undrift.cli.console import output, progress_console
+    from undrift.cli.console import name_damaged, output, progress_console
     from undrift.experiments.store import load_records
     from undrift.formatting import size
     from undrift.reporting.report import write_report
@@ -53,7 +52,7 @@ def report(
     console = progress_console()
     with _shown(console) as progress:
         records = load_records(folder, progress=progress)
-        _name_damaged(console, records.damaged)
+        name_damaged(console, records.damaged, "files")
         made = write_report(records, out, progress=progress)
     if made.left_out:
         console.print(
@@ -62,32 +61,20 @@ def report(
     output().print(f"report: {made.page} ({size(made.size)})", soft_wrap=True, markup=False)
 
 
-def _name_damaged(console: Console, damaged: list[str]) -> None:
-    for sentence in damaged[:_SENTENCES]:
-        console.print(f"skipped: {sentence}", markup=False)
-    if len(damaged) > _SENTENCES:
-        console.print(f"skipped: {len(damaged) - _SENTENCES} more damaged files")
-
-
 @contextmanager
 def _shown(console: Console) -> Iterator[Progress]:
     """A bar on a terminal; elsewhere a line for each phase, when it starts."""
+    from undrift.cli.progress import bar_of
+
+    def line(phase: str, done: int, total: int) -> None:
+        if done == 0 and total > 0:
+            console.print(f"{_PHASES[phase]}: {total}" if total > 1 else _PHASES[phase])
+
     if not console.is_terminal:
-        yield lambda phase, done, total: _line(console, phase, done, total)
+        yield line
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Bar(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+    with bar_of(console) as bar:
         row = bar.add_task("reading results", total=None)
-
-        def move(phase: str, done: int, total: int) -> None:
-            bar.update(row, description=_PHASES[phase], completed=done, total=total)
-
-        yield move
-
-
-def _line(console: Console, phase: str, done: int, total: int) -> None:
-    if done == 0 and total > 0:
-        console.print(f"{_PHASES[phase]}: {total}" if total > 1 else _PHASES[phase])
+        yield lambda phase, done, total: bar.update(
+            row, description=_PHASES[phase], completed=done, total=total
+        )

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from undrift.experiments.table import ResultTable
 
 _ROWS = 40
-_SENTENCES = 20
 
 
 def results(
@@ -98,16 +97,13 @@ def results(
 
 def _load(folder: Path) -> ResultTable:
     """The table of the folder; says on stderr what was skipped."""
-    from undrift.cli.console import progress_console
+    from undrift.cli.console import name_damaged, progress_console
     from undrift.experiments.table import load_table
 
     console = progress_console()
     with console.status(f"reading {folder}"):
         table = load_table(folder)
-    for sentence in table.damaged[:_SENTENCES]:
-        console.print(f"skipped: {sentence}", markup=False)
-    if len(table.damaged) > _SENTENCES:
-        console.print(f"skipped: {len(table.damaged) - _SENTENCES} more damaged results")
+    name_damaged(console, table.damaged, "results")
     return table
 
 

@@ -8,8 +8,9 @@ Cheng et al., "Can LLMs Alleviate Catastrophic Forgetting in Graph Continual Lea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -57,9 +58,8 @@ class Leakage:
 
 @dataclass(frozen=True)
 class Lift:
-    """A_f by class of one learner, in percent: with all its classes to choose from (`plain`),
-    with those of the task that an attacker named (`graph`, `node`), and with those of the true
-    task (`oracle`).
+    """A_f by class of one learner, in percent, with all its classes to choose from (`plain`) or
+    those of one task: as an attacker named it (`graph`, `node`), or the true one (`oracle`).
     """
 
     plain: float
@@ -81,10 +81,8 @@ class TaskProfiles:
         cls, stream: TaskStream, *, hops: int = 2, normalisation: Normalisation = "symmetric"
     ) -> TaskProfiles:
         """The profiles of all tasks of a stream, from what a learner sees of each."""
-        rows = [
-            task_prototype(task.graph, task.train, hops=hops, normalisation=normalisation)
-            for task in stream
-        ]
+        how = partial(task_prototype, hops=hops, normalisation=normalisation)
+        rows = [how(task.graph, task.train) for task in stream]
         return cls(torch.stack(rows), hops, normalisation)
 
     def infer(
@@ -159,22 +157,15 @@ def leakage(
     """
     check_gradable(stream, ("test",))
     profiles = TaskProfiles.of(stream, hops=hops, normalisation=normalisation)
-    accuracy: dict[Protocol, dict[Attack, TaskIdAccuracy]] = {}
-    protocols: tuple[Protocol, ...] = ("local", "global")
-    for at, protocol in enumerate(protocols):
+    accuracy: dict[Protocol, dict[Attack, TaskIdAccuracy]] = {"local": {}, "global": {}}
+    for at, (protocol, found) in enumerate(accuracy.items()):
         built: dict[int, Exam] = {}
-        found: dict[Attack, list[tuple[float, list[float]]]] = {attack: [] for attack in ATTACKS}
         for t in range(len(stream)):
             progress("attack", at * len(stream) + t, 2 * len(stream))
             asked = list(exams(stream, t, protocol, built=built))
             for attack in ATTACKS:
-                found[attack].append(_attacked(profiles, attack, asked, t + 1))
-        accuracy[protocol] = {
-            attack: TaskIdAccuracy(
-                tuple(by_node for by_node, _ in rows), AccuracyMatrix([row for _, row in rows])
-            )
-            for attack, rows in found.items()
-        }
+                so_far = found.get(attack, TaskIdAccuracy((), AccuracyMatrix()))
+                found[attack] = _attacked(so_far, profiles, attack, asked, t + 1)
     progress("attack", 2 * len(stream), 2 * len(stream))
     tasks = stream.task_of[stream.test & (stream.task_of >= 0)]
     sizes = [torch.bincount(tasks[tasks <= t]) for t in range(len(stream))]
@@ -224,15 +215,16 @@ def oracle_lift(
 
 
 def _attacked(
-    profiles: TaskProfiles, attack: Attack, given: Sequence[Exam], tasks: int
-) -> tuple[float, list[float]]:
-    """The accuracy by node over all exams, and that of each task in turn."""
+    so_far: TaskIdAccuracy, profiles: TaskProfiles, attack: Attack, given: list[Exam], tasks: int
+) -> TaskIdAccuracy:
+    """With the accuracy by node over all exams, and that of each task in turn."""
     named = torch.cat(
         [profiles.infer(attack, exam.graph, exam.masks["test"], tasks=tasks) for exam in given]
     )
     task = torch.cat([exam.task[exam.masks["test"]] for exam in given])
     by_task = [node_accuracy(named[task == i], task[task == i]) for i in task.unique().tolist()]
-    return node_accuracy(named, task), by_task
+    by_node = (*so_far.by_node, node_accuracy(named, task))
+    return TaskIdAccuracy(by_node, so_far.by_task.then(by_task))
 
 
 def _times(features: Rows, right: Tensor) -> Tensor:

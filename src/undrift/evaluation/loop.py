@@ -31,13 +31,11 @@ class Grades:
 class Evaluation:
     """What came of running a learner over a stream, or over its first tasks.
 
-    `grades` holds the accuracy matrices of every split asked for; `by_class` and `by_node` are
-    those of the first. `drift[t]` is the relative drift of the base task's embeddings between
-    the learner after task 0 and after task t (empty if the learner has no `embed`), and
-    `state_bytes[t]` the size of its state after task t. `seconds` are per phase: `prepare` makes
-    the task graph, `learn` is the part of `observe` under no phase of the learner's own,
-    `evaluate` predicts, grades and measures drift. `peak_memory_mb` is that of the process (see
-    `peak_memory_mb`). `embeddings` are those of the base task after task 0 and after the last.
+    `drift[t]` is the relative drift of the base task's embeddings between the learner after
+    task 0 and after task t (empty if the learner has no `embed`), `state_bytes[t]` the size of
+    its state after task t. `seconds` are per phase: `prepare` makes the task graph, `learn` is
+    the part of `observe` under no phase of the learner's own, `evaluate` predicts, grades and
+    measures drift. `embeddings` are those of the base task after task 0 and after the last.
     """
 
     grades: Mapping[Split, Grades]
@@ -79,12 +77,9 @@ def evaluate(
 ) -> Evaluation:
     """Let a learner observe the tasks of a stream one by one, and grade it after each.
 
-    Each exam is predicted once and graded on every split of `splits` (`("test", "val")` gives
-    the test and the validation matrix in one pass). The learner is changed: it ends having
-    observed the whole stream. What `after_task` takes is in no phase.
-
-    With `so_far`, an evaluation that was cut off goes on: the learner has observed exactly the
-    tasks in it, and what comes out is what an undisturbed evaluation would have given.
+    Each exam is predicted once and graded on every split of `splits`. The learner is changed: it
+    ends having observed the whole stream. What `after_task` takes is in no phase. With `so_far`,
+    an evaluation that was cut off goes on, of a learner that has observed the tasks in it.
 
     Cost: the learner's own, plus one prediction over all nodes seen so far per task.
     """

@@ -23,8 +23,7 @@ class Exam:
     """One graph to predict, and what is needed to grade the prediction.
 
     `graph` carries no labels: it is what the learner gets. `truth` and `task` give the class
-    and the task of each of its nodes, `masks` the nodes that count, per split. One prediction
-    can so be graded on every split. All tensors but the graph's are on the CPU.
+    and the task of each of its nodes, `masks` the nodes that count, per split; all on the CPU.
     """
 
     graph: Graph

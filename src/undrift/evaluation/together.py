@@ -33,12 +33,8 @@ def evaluate_together(
 ) -> list[Outcome]:
     """Grade many learners as `evaluate` grades each; they share a cache while they work.
 
-    All observe task t before any observes task t + 1. A learner that fails is left out from
-    there on and the others go on. Only the grades come out: time and memory of learners that
-    share work belong to none of them.
-
-    Cost: the work of all that is not shared; memory: the state of all learners at once, less
-    the tensors they share.
+    All observe task t before any observes task t + 1. One that fails is left out from there on.
+    Memory: the state of all learners at once, less the tensors they share.
     """
     if not splits:
         raise InputError("evaluate_together needs at least one split; pass splits=('val',)")

@@ -24,10 +24,7 @@ def checkpoint_path(folder: str | Path) -> Path:
 
 
 def save_checkpoint(folder: str | Path, learner: Learner, so_far: Evaluation) -> None:
-    """Write the learner's state and its grades, whole or not at all.
-
-    Cost: the state's bytes on disk, after every task.
-    """
+    """Write the learner's state and its grades, whole or not at all."""
     state = learner.state()
     tensors = {f"{_LEARNER}{name}": tensor for name, tensor in state.tensors.items()}
     tensors |= {f"{_EMBEDDING}{k}": tensor for k, tensor in enumerate(so_far.embeddings)}

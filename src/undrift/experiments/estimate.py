@@ -28,10 +28,9 @@ class Estimate:
 
 
 class Estimator:
-    """Seconds per job, one thread: measured in this folder, recorded elsewhere, or guessed.
+    """Seconds per job, one thread: measured in this folder, or guessed from recorded ones.
 
-    Recorded seconds (`reference_seconds.json`) are of another machine: the runs that are in the
-    folder already say how much faster or slower this one is.
+    Those (`reference_seconds.json`) are of another machine: the runs in the folder scale them.
     """
 
     def __init__(self, results: Iterable[Result] = (), searches: Iterable[Search] = ()) -> None:
@@ -58,13 +57,14 @@ class Estimator:
         if waiting:
             pending = {spec.id for job in jobs for spec in job.searches}
             cells = {
-                (c.search.id, c.row.label if c.row.params else "", c.seed): c
+                (c.search.id, c.row.label if c.row.params else "", c.seed): c.run
                 for plan in plans
                 for c in plan.cells()
                 if c.search and c.search.id in pending
             }
-            seconds += sum(self._run(c.stream, c.row.method)[0] for c in cells.values())
-            known += [self._run(c.stream, c.row.method)[1] for c in cells.values()]
+            later = [self._run(run.stream, run.method) for run in cells.values()]
+            seconds += sum(spent for spent, _ in later)
+            known += [basis for _, basis in later]
         return Estimate(seconds, known.count("guess"), known.count("here"))
 
     def _run(self, stream: str, method: str) -> tuple[float, str]:

@@ -42,10 +42,8 @@ def flat(result: Result, run: str | None = None) -> Row:
     """One run as a flat row; `run` is its id, where that is known.
 
     A metric's key alone is by class on the test nodes; `node_` before it means by node, `val_`
-    on the validation nodes. `params` is the JSON of the hyperparameters that differ from the
-    method's defaults, and `param_<name>` has each. `drift_last` is the drift after the last
-    task, `seconds_total` and `seconds_<phase>` are the time, and `keeps_examples` is what the
-    registry says of the method. What is not a finite number is None.
+    on the validation nodes. `params` is JSON of all that `param_<name>` has one by one. What is
+    not a finite number is None.
     """
     spec, cost = result.spec, result.cost
     known = METHODS.get(spec.method)

@@ -14,11 +14,7 @@ from undrift.storage.lock import exclusive
 
 
 class Cell(Record):
-    """One run of a table: its row, its stream, its seed, and the id of its result.
-
-    `search` is the id of the search that chose the settings, where there was one. `run` is None
-    while that search is not done. `failed` is the error of a run that failed.
-    """
+    """One run of a table by its id, None while the search that chooses its settings goes on."""
 
     row: str
     method: str
@@ -38,11 +34,7 @@ class Skipped(Record):
 
 
 class Manifest(Record):
-    """What a plan asked for: `rows` and `streams` in the order of its table, and every cell.
-
-    `row_methods` gives the method of a row; several rows may have the same (an ablation).
-    `rule` says how settings were chosen, in one sentence for the reader of the table.
-    """
+    """What a plan asked for, in the order of its table, and how settings were chosen (`rule`)."""
 
     plan: str
     title: str

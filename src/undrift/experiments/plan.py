@@ -94,10 +94,7 @@ class Plan:
     def manifest(
         self, chosen: Mapping[str, Params], failed: Mapping[str, str] | None = None
     ) -> Manifest:
-        """The table's cells: run ids where they are known. `chosen` is by the search's id.
-
-        `failed` gives the errors of runs and searches that failed, by id.
-        """
+        """The table's cells, with what searches chose and the errors of failures, both by id."""
         errors = failed or {}
         cells = []
         for cell in self.cells():

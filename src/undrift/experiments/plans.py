@@ -67,15 +67,10 @@ def chosen_plans(
 
 
 def named_plan(name: str, *, stand_ins: bool = False) -> Plan:
-    """The plan of this name over the streams whose data is there.
-
-    Streams without their data are left out and listed in `skipped`; with `stand_ins`, generated
-    graphs take the place of the paper's.
-    """
+    """The plan of this name over the streams whose data, or if asked a stand-in, is there."""
     if name not in PLANS:
         raise unknown_name("plan", name, [*PLANS, *PARTS])
-    plan = PLANS[name](stand_ins)
-    return replace(plan, name=name)
+    return replace(PLANS[name](stand_ins), name=name)
 
 
 def _searched(*methods: str) -> tuple[PlanRow, ...]:

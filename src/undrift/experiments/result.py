@@ -101,16 +101,12 @@ class Cost(Record):
 class Result(Record):
     """A finished run.
 
-    `matrix` and `metrics` are of the test nodes, `validation` holds the metrics of the
-    validation nodes (None where a task has none). `drift[t]` is the relative drift of the base
-    task's embeddings after task t: empty for a learner without embeddings, None where it is not
-    a finite number. `provenance` says where the data came from, `split_sha256` in it names the
-    split (see `SavedSplit`), and `stand_in` says whether the data only imitates the benchmark.
+    `matrix` and `metrics` are of the test nodes, `validation` of the validation nodes (None
+    where a task has none). `drift[t]` is the relative drift of the base task's embeddings after
+    task t: empty without embeddings, None where it is not a finite number. `provenance` says
+    where the data came from, `split_sha256` in it names the split (see `SavedSplit`).
     `imbalance[t]` is rho_t, the nodes of the largest class of task t over those of its smallest,
-    infinite where a class has none; None in a result that was written before it was recorded.
-
-    An older format is read as if it were written today, what it lacks takes its default; a newer
-    one is refused. So in memory `format` is always `FORMAT`.
+    infinite where a class has none. What an older format lacks takes its default.
     """
 
     format: _Format = FORMAT
@@ -192,9 +188,7 @@ def load_result(path: str | Path) -> Result:
         by_node = old.by_node.completed(matrix.by_node)
     except InputError as error:
         raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
-    if by_class is old.by_class and by_node is old.by_node:
-        return result
-    whole = Graded[Metrics](by_class=by_class, by_node=by_node)
+    whole = old.model_copy(update={"by_class": by_class, "by_node": by_node})
     return result.model_copy(update={"metrics": whole})
 
 

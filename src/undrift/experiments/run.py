@@ -43,10 +43,7 @@ _SHOWN = 1000  # points of a picture: more cannot be told apart
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that can start, once: all its input was found good and its stream is loaded.
-
-    `spec` is pinned to the content of its stream (see `RunSpec`).
-    """
+    """A run that can start, once: its input was found good, its stream loaded, its spec pinned."""
 
     spec: RunSpec
     learner: Learner
@@ -59,10 +56,7 @@ class PreparedRun:
         after_task: AfterTask | None = None,
         so_far: Evaluation | None = None,
     ) -> Evaluation:
-        """Evaluate the learner, from the start or from where it was cut off.
-
-        Test and, where every task has some, validation nodes are graded in the same pass.
-        """
+        """Evaluate on test and, where every task has some, validation nodes."""
         return evaluate(
             self.learner,
             self.stream,
@@ -104,10 +98,7 @@ class PreparedRun:
 
 
 def prepare(spec: RunSpec) -> PreparedRun:
-    """Make the learner and load the stream, by its name or from its file.
-
-    The seed decides both the stream's split and the learner.
-    """
+    """Make the learner and load the stream; the seed decides both."""
     _check_device(spec.device)  # first: a wrong parameter should not wait for the data
     learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
     if not is_stream_file(spec.stream):

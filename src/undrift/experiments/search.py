@@ -32,10 +32,7 @@ def search(specs: Sequence[SearchSpec], *, progress: Progress = silent) -> list[
     """Try every setting of these grids side by side and choose each by validation class a_avg.
 
     The specs must agree on stream, seed, protocol and device: their learners share the training
-    they have in common (one base encoder serves ACIL and DS-AL, one sequence of encoders every
-    gamma and alpha of ADR). The test nodes are never graded. Of equal settings the first wins.
-
-    Memory: the state of all learners, less what they share; see `evaluate_together`.
+    they have in common. The test nodes are never graded. Of equal settings the first wins.
     """
     first = specs[0].base
     for spec in specs:

@@ -23,10 +23,9 @@ _SOLVED = {"gamma", "alpha", "classifier_gamma"}  # they change a solution, not 
 
 
 class SearchSpec(Record):
-    """Everything that decides what a search finds: one method's grid on one stream and seed.
+    """What a search is: the spec that every trial starts from, and the values of each parameter.
 
-    `base` is the spec that every trial starts from, `grid` the values of each parameter; the
-    trials are their product, in the order in which the grid lists them.
+    The trials are the product of the values, in the order in which the grid lists them.
     """
 
     base: RunSpec
@@ -52,10 +51,7 @@ class SearchSpec(Record):
 
 
 class Trial(Record):
-    """One setting and what it scored on the validation nodes; the test nodes were not looked at.
-
-    `failed` is the error of a setting that could not be computed; it cannot be chosen.
-    """
+    """One setting and what it scored on the validation nodes, or the error that it failed with."""
 
     params: Settings
     validation: Graded[Metrics] | None
@@ -65,9 +61,7 @@ class Trial(Record):
 class Search(Record):
     """A finished search: every trial, and the one with the best validation a_avg by class.
 
-    `seconds` is what the whole search took, with training that several trials share done once;
-    where it ran beside the search of another method, `shared_with` names that one and the
-    seconds are of both together.
+    Where it ran beside searches of the methods `shared_with`, `seconds` are of all together.
     """
 
     spec: SearchSpec

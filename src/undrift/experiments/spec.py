@@ -32,14 +32,10 @@ _WORDS = {"true": True, "false": False, "none": None, "null": None}
 class RunSpec(BaseModel):
     """A run: which stream, which method with which hyperparameters, which seed, graded how.
 
-    Threads and where the result goes are not part of it: they do not decide what is computed.
     `params` holds the hyperparameters that differ from the method's defaults, as plain values
-    (none, booleans, numbers, strings, tuples of them). Lists become tuples, so a spec that was
-    read from JSON equals the one that was written. Bad values are an `InputError`.
-
-    `stream` is a name, or the path of a `stream.toml`. A path does not say what is learned from,
-    so such a spec also needs `stream_sha256`, the hash of the toml and its data: `pinned` fills
-    it in, and `run` does. It is not written where there is none.
+    (none, booleans, numbers, strings, tuples of them); lists become tuples. Bad values are an
+    `InputError`. `stream` is a name, or the path of a `stream.toml`. A path does not say what is
+    learned from: `pinned` adds `stream_sha256`, the hash of the toml and its data.
 
     >>> spec = RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1})
     >>> spec.id
@@ -100,9 +96,8 @@ class RunSpec(BaseModel):
     def id(self) -> str:
         """The first 12 hex digits of the SHA-256 of the spec as canonical JSON.
 
-        Keys are sorted and a whole float is written as an integer, so `gamma=1` and `gamma=1.0`
-        name the same run. For a stream file its content stands in the place of its path: a
-        copied or renamed folder gives the same run, a changed file another.
+        `gamma=1` and `gamma=1.0` name the same run. For a stream file its content stands in the
+        place of its path: a copied folder gives the same run, a changed file another.
         """
         fields = {name: _canonical(getattr(self, name)) for name in type(self).model_fields}
         content = fields.pop("stream_sha256")
@@ -159,21 +154,15 @@ def command_of(spec: RunSpec) -> str:
     'undrift run --stream cs-cl --method adr --seed 0 --set gamma=0.1 --set hidden=64,64'
     """
     words = ["undrift", "run"]
-    words += _option("--stream", spec.stream)
-    words += _option("--method", spec.method)
-    words += ["--seed", str(spec.seed)]
-    if spec.protocol != "global":
-        words += ["--protocol", spec.protocol]
-    if spec.device != "cpu":
-        words += _option("--device", spec.device)
+    for name in ("stream", "method", "seed", "protocol", "device"):
+        value = str(getattr(spec, name))
+        if (name, value) not in (("protocol", "global"), ("device", "cpu")):
+            # a value that starts with a dash would be taken for an option
+            dashed = value.startswith("-")
+            words += [f"--{name}={value}"] if dashed else [f"--{name}", value]
     for name, value in spec.params.items():
         words += ["--set", f"{name}={_text(value)}"]
     return shlex.join(words)
-
-
-def _option(name: str, value: str) -> list[str]:
-    # a value that starts with a dash would be taken for an option
-    return [f"{name}={value}"] if value.startswith("-") else [name, value]
 
 
 def _text(value: Any) -> str:

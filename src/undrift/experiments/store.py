@@ -19,11 +19,9 @@ from undrift.typing import Progress, silent
 
 @dataclass(frozen=True)
 class Records:
-    """What lies in a folder of results.
+    """What lies in a folder of results, in order of ids and file names.
 
-    `results` are by the id of their run, in order of the ids; `manifests` and `searches` in
-    order of their file names. `damaged` says in one sentence each which files were skipped and
-    why; a reader of the results should see them.
+    `damaged` says in one sentence each which files were skipped and why.
     """
 
     results: dict[str, Result]
@@ -36,11 +34,8 @@ class Records:
 def load_records(folder: str | Path, *, progress: Progress = silent) -> Records:
     """Read every result, plan and search of a folder.
 
-    A damaged, foreign or moved file is named in `damaged` and skipped. A folder of a run that
-    is not finished has no `result.json` and is passed over in silence. Only a folder that is
-    not there, or that is not one of results, is an `InputError`.
-
-    Cost: about 0.2 ms for a result.
+    A damaged, foreign or moved file is named in `damaged` and skipped. Only a folder that is
+    not there, or that is not one of results, is an `InputError`. Cost: 0.2 ms for a result.
     """
     folder = check_folder(folder)
     damaged: list[str] = []
@@ -106,11 +101,7 @@ def run_files(folder: Path) -> list[Path]:
 
 
 def read_run(path: Path) -> Result:
-    """Read the `result.json` of a run and check that it is whole and in its place.
-
-    Its folder must be named by the id of its spec, and its metrics must be those of its
-    matrices: otherwise it was moved or edited, and an `InputError` says so.
-    """
+    """Read a `result.json`; one that was moved, or its metrics edited, is an `InputError`."""
     result = load_result(path)
     try:
         expected = result.spec.id

@@ -52,7 +52,7 @@ class Learner(ABC):
     the single assignment that makes `observe` all or nothing, prediction, state, clone.
 
     `seed` is the only source of randomness. `device` is where tensors are computed. `once` is how
-    work is done that several learners have in common: `alone`, or in the cache that a search
+    work is done that several learners have in common: `unshared`, or in the cache that a search
     hands to all of its learners (`evaluate_together`).
     """
 

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import (
-    Figure,
-    Groups,
-    Shown,
-    missing,
-    named,
-    no_run_of,
-    pages,
-    ready,
-)
+from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
 from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
 from undrift.reporting.tables.comparison import spread_of
 
@@ -34,16 +25,12 @@ _LEADER = 5.5  # from the end of the axes to a name, in mm
 
 def figures(shown: Shown) -> Iterator[Figure]:
     """Curves of four streams at a time."""
-    if not shown.groups:
-        yield missing("learning-curves", no_run_of())
-    for name, streams in pages("learning-curves", list(shown.groups)):
-        here = {stream: shown.groups[stream] for stream in streams}
-        caption = (
-            "A_t, the mean accuracy over the tasks seen, after each task; mean over seeds, bands "
-            "one standard deviation. Hollow marks keep examples."
-        )
-        draw = ready(curves_figure, here, width=shown.width)
-        yield Figure(name, f"Learning curves on {named(here)}", caption, draw)
+    caption = (
+        "A_t, the mean accuracy over the tasks seen, after each task; mean over seeds, bands one "
+        "standard deviation. Hollow marks keep examples."
+    )
+    title = "Learning curves on %s"
+    return of_all_streams(shown, "learning-curves", title, caption, curves_figure)
 
 
 @sheet.house_style

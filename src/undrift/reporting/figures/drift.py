@@ -198,13 +198,12 @@ def _points(axes: Axes, embedding: Embedding, size: float) -> None:
 def _legend(figure: Any, width: float, *, means: bool) -> None:
     from matplotlib.lines import Line2D
 
-    def mark(**style: Any) -> Line2D:
-        return Line2D([], [], **style)
-
+    circle: dict[str, Any] = {"marker": "o", "color": "#A8C8DE", "markersize": 4.5}
+    triangle: dict[str, Any] = {"marker": "^", "color": "#004B76", "markersize": 3.5}
     entries = [
-        (mark(linestyle="none", marker="o", color="#A8C8DE", markersize=4.5), "first encoder"),
-        (mark(linestyle="none", marker="^", color="#004B76", markersize=3.5), "last encoder"),
+        (Line2D([], [], linestyle="none", **circle), "first encoder"),
+        (Line2D([], [], linestyle="none", **triangle), "last encoder"),
     ]
     if means:
-        entries.append((mark(color="black", linewidth=0.8), "a class's mean moved"))
+        entries.append((Line2D([], [], color="black", linewidth=0.8), "a class's mean moved"))
     sheet.legend_above(figure, entries, (_LEFT + width - _EDGE) / 2)

@@ -85,6 +85,19 @@ def pages(name: str, streams: Sequence[str]) -> Iterator[tuple[str, Sequence[str
         yield (name if k == 1 else f"{name}-{k}"), streams[start : start + AT_ONCE]
 
 
+def of_all_streams(
+    shown: Shown, name: str, title: str, caption: str, make: Callable[..., Any], *args: Any
+) -> Iterator[Figure]:
+    """A figure of all methods on four streams at a time; `%s` in the words names the streams."""
+    if not shown.groups:
+        yield missing(name, no_run_of())
+    for page, streams in pages(name, list(shown.groups)):
+        here = {stream: shown.groups[stream] for stream in streams}
+        titles = named(here)
+        draw = ready(make, here, *args, width=shown.width)
+        yield Figure(page, title.replace("%s", titles), caption.replace("%s", titles), draw)
+
+
 def named(groups: Groups) -> str:
     """The titles of the streams."""
     return ", ".join(title_of(next(iter(found.values()))[0]) for found in groups.values())

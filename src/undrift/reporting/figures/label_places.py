@@ -44,66 +44,56 @@ def label_places(
     >>> a.right <= b.left or a.high <= b.low or b.high <= a.low or b.right <= a.left
     True
     """
-    marks = np.array([[x - mark, y - mark, x + mark, y + mark] for x, y in points], dtype=float)
-    places = [
-        _Places(np.array(point, dtype=float), size, mark)
-        for point, size in zip(points, sizes, strict=True)
-    ]
-    fixed = [place.cost_alone(marks, np.array([room], dtype=float)) for place in places]
-    chosen = np.array([place.boxes[0] for place in places]).reshape(-1, 4)
+    centres = np.array(points, dtype=float).reshape(-1, 2)
+    marks = np.hstack([centres - mark, centres + mark])
+    extents = np.array(sizes, dtype=float).reshape(-1, 2)
+    boxes, fixed = [], []
+    for point, extent in zip(centres, extents, strict=True):
+        places, taste = _places(point, extent, mark)
+        outside = 1 - _shared(places, np.array([room], dtype=float))[:, 0] / extent.prod()
+        far = np.linalg.norm(_nearest(places, point) - point, axis=1) / extent[1]
+        others = marks[(np.abs(centres - point) > 1e-9).any(1)]
+        own = _COVERS * _shared(places, marks).sum(1) / extent.prod() + _crossed(
+            places, point, others
+        )
+        boxes.append(places)
+        fixed.append(own + _OUTSIDE * outside + far + taste)
+    chosen = np.array([places[0] for places in boxes]).reshape(-1, 4)
     for _ in range(_SWEEPS):
         before = chosen.copy()
-        for k, place in enumerate(places):
+        for k, (places, point) in enumerate(zip(boxes, centres, strict=True)):
             others = np.delete(chosen, k, axis=0)
-            chosen[k] = place.boxes[np.argmin(fixed[k] + place.cost_among(others))]
+            covered = _COVERS * _shared(places, others).sum(1) / extents[k].prod()
+            chosen[k] = places[np.argmin(fixed[k] + covered + _crossed(places, point, others))]
         if np.array_equal(chosen, before):
             break
     return [Box(*box) for box in chosen.tolist()]
 
 
-class _Places:
-    """Candidates for a name: boxes that touch circles around its point, near ones first."""
+def _places(point: Array, extent: Array, mark: float) -> tuple[Array, Array]:
+    """Boxes that touch circles around a point, near ones first, and how ill each reads."""
+    radius = mark * 1.3 + np.repeat(_REACH, _TURNS) * extent[1]
+    angle = np.tile(2 * np.pi * np.arange(_TURNS) / _TURNS, len(_REACH))
+    turned = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    low = point + turned * (radius[:, None] + extent / 2) - extent / 2
+    # right of the point reads best, then left of it
+    return np.hstack([low, low + extent]), 0.3 * np.abs(turned[:, 1]) + 0.1 * (turned[:, 0] < 0)
 
-    def __init__(self, point: Array, size: tuple[float, float], mark: float) -> None:
-        extent = np.array(size, dtype=float)
-        radius = mark * 1.3 + np.repeat(_REACH, _TURNS) * extent[1]
-        angle = np.tile(2 * np.pi * np.arange(_TURNS) / _TURNS, len(_REACH))
-        turned = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        low = point + turned * (radius[:, None] + extent / 2) - extent / 2
-        self.boxes: Array = np.hstack([low, low + extent])
-        # right of the point reads best, then left of it
-        self.taste: Array = 0.3 * np.abs(turned[:, 1]) + 0.1 * (turned[:, 0] < 0)
-        self.point, self.area, self.height = point, float(extent.prod()), float(extent[1])
-        self.nearest: Array = np.clip(point, low, low + extent)
-        along = np.linspace(0, 1, 9)[1:-1, None, None]
-        self.line: Array = point + (self.nearest - point) * along  # [steps, boxes, 2]
 
-    def cost_alone(self, marks: Array, room: Array) -> Array:
-        """What each place costs wherever other names are: marks covered, room left, distance."""
-        covered = _shared(self.boxes, marks).sum(1) / self.area
-        outside = 1 - _shared(self.boxes, room)[:, 0] / self.area
-        far = np.linalg.norm(self.nearest - self.point, axis=1) / self.height + self.taste
-        own = (np.abs(marks[:, :2] + marks[:, 2:] - 2 * self.point) < 1e-9).all(1)
-        cost: Array = _COVERS * covered + _OUTSIDE * outside + far + self._crossed(marks[~own])
-        return cost
+def _nearest(boxes: Array, point: Array) -> Array:
+    return np.clip(point, boxes[:, :2], boxes[:, 2:])
 
-    def cost_among(self, others: Array) -> Array:
-        """What each place costs because of the other names."""
-        covered = _shared(self.boxes, others).sum(1) / self.area
-        cost: Array = _COVERS * covered + self._crossed(others)
-        return cost
 
-    def _crossed(self, others: Array) -> Array:
-        """How much of the line from the point to each place runs over other boxes."""
-        at = self.line[:, :, None, :]
-        inside = ((others[:, :2] < at) & (at < others[:, 2:])).all(-1)
-        crossed: Array = _CROSSES * inside.sum((0, 2))
-        return crossed
+def _crossed(boxes: Array, point: Array, others: Array) -> Array:
+    """How much of the line from the point to each box runs over others."""
+    along = np.linspace(0, 1, 9)[1:-1, None, None]
+    at = (point + (_nearest(boxes, point) - point) * along)[:, :, None, :]
+    inside = ((others[:, :2] < at) & (at < others[:, 2:])).all(-1)
+    return np.asarray(_CROSSES * inside.sum((0, 2)))
 
 
 def _shared(boxes: Array, others: Array) -> Array:
     """The area that each box shares with each other one."""
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
-    areas: Array = np.clip(high - low, 0, None).prod(-1)
-    return areas
+    return np.asarray(np.clip(high - low, 0, None).prod(-1))

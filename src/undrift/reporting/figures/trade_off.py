@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from undrift.errors import InputError
 from undrift.formatting import size
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import (
-    HEADLINE,
-    Figure,
-    Groups,
-    Shown,
-    missing,
-    named,
-    no_run_of,
-    pages,
-    ready,
-)
+from undrift.reporting.figures.figure import HEADLINE, Figure, Groups, Shown, of_all_streams
 from undrift.reporting.figures.label_places import Box, label_places
 from undrift.reporting.figures.style import BOLD, display, ink, seeds_of, style_of, title_of
 from undrift.reporting.names import method_facts, metric_value, symbol
@@ -43,19 +33,13 @@ _LEAST = {"bytes": 1.0, "seconds": 1e-3}  # a log scale has no zero
 def figures(shown: Shown) -> Iterator[Figure]:
     """Accuracy against bytes, then against seconds, four streams at a time."""
     for against, what in (("bytes", "the bytes kept"), ("seconds", "the seconds of a run")):
-        base = f"accuracy-{against}"
-        if not shown.groups:
-            yield missing(base, no_run_of())
-        for name, streams in pages(base, list(shown.groups)):
-            here = {stream: shown.groups[stream] for stream in streams}
-            title = f"{HEADLINE.title.capitalize()} {HEADLINE.symbol} against {what}"
-            caption = (
-                f"On {named(here)}; mean over seeds. Hollow marks keep examples; grey steps join "
-                "the methods that no other beats in both, bounds left out."
-            )
-            yield Figure(
-                name, title, caption, ready(trade_off_figure, here, against, width=shown.width)
-            )
+        title = f"{HEADLINE.title.capitalize()} {HEADLINE.symbol} against {what}"
+        caption = (
+            "On %s; mean over seeds. Hollow marks keep examples; grey steps join the methods that "
+            "no other beats in both, bounds left out."
+        )
+        name = f"accuracy-{against}"
+        yield from of_all_streams(shown, name, title, caption, trade_off_figure, against)
 
 
 @dataclass(frozen=True)
@@ -202,12 +186,10 @@ def _ticks(axes: Axes, against: str) -> None:
 def _legend(figure: Any, width: float) -> None:
     from matplotlib.lines import Line2D
 
-    def mark(**style: Any) -> Line2D:
-        return Line2D([], [], color="black", linestyle="none", marker="o", markersize=4, **style)
-
+    dot: dict[str, Any] = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 4}
     entries = [
-        (mark(), "keeps no examples"),
-        (mark(markerfacecolor="white"), "keeps examples"),
+        (Line2D([], [], **dot), "keeps no examples"),
+        (Line2D([], [], **dot, markerfacecolor="white"), "keeps examples"),
         (Line2D([], [], color=_STEPS, linewidth=0.8), "best at its cost"),
     ]
     sheet.legend_above(figure, entries, width / 2)
