@@ -11,8 +11,8 @@ from torch.nn import functional
 from undrift.encoders.encoder import Encoder, Head, batch_of, whole_graph
 from undrift.encoders.training import Step
 from undrift.errors import InputError
-from undrift.learners.ewc import Ewc, EwcLearned
-from undrift.learners.parts.regularisation.penalty import Parameters
+from undrift.learners.ewc import Ewc
+from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
 from undrift.learners.parts.training.backbone import Model, generator_for
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
@@ -53,7 +53,7 @@ def near(one: Parameters, other: Parameters, tolerance: float) -> bool:
 @pytest.mark.parametrize("batch_size", [None, 5])
 def test_importance_is_the_empirical_fisher_information(batch_size: int | None) -> None:
     task = tiny_stream().task(0)
-    known: EwcLearned = ewc(draws=0, batch_size=batch_size).observe(task).learned_
+    known: PenaltyLearned = ewc(draws=0, batch_size=batch_size).observe(task).learned_
     slow = fisher_by_hand(known.model, task)
     assert near(known.penalty.importance, slow, 1e-5)
     assert all(map(torch.equal, known.penalty.anchor, parameters(known.model)))
@@ -61,7 +61,7 @@ def test_importance_is_the_empirical_fisher_information(batch_size: int | None) 
 
 def test_random_signs_estimate_it() -> None:
     task = tiny_stream(nodes=300).task(0)
-    known: EwcLearned = ewc(draws=50).observe(task).learned_
+    known: PenaltyLearned = ewc(draws=50).observe(task).learned_
     slow = fisher_by_hand(known.model, task)
     assert near(known.penalty.importance, slow, 0.35)
     assert not near(known.penalty.importance, slow, 1e-3)  # 50 draws < 60 nodes: an estimate
@@ -69,7 +69,7 @@ def test_random_signs_estimate_it() -> None:
 
 def test_batch_fisher_is_the_squared_gradient_of_the_training_loss() -> None:
     task = tiny_stream().task(0)
-    known: EwcLearned = ewc(batch_fisher=True).observe(task).learned_
+    known: PenaltyLearned = ewc(batch_fisher=True).observe(task).learned_
     live = [p.clone().requires_grad_() for p in parameters(known.model)]
     encoder = Encoder(known.model.encoder.architecture, tuple(live[:-2]))
     nodes = task.train.nonzero().flatten()
@@ -86,7 +86,7 @@ def test_the_loss_pulls_to_every_old_task() -> None:
     learner = ewc(strength=7.0, draws=0)
     tasks = []
     for t in (0, 1):
-        known: EwcLearned = learner.observe(stream.task(t)).learned_
+        known: PenaltyLearned = learner.observe(stream.task(t)).learned_
         tasks.append((fisher_by_hand(known.model, stream.task(t)), parameters(known.model)))
     model = known.model.grow(2, generator_for(5, 0))
     now = tuple(p + 0.1 for p in parameters(model))

@@ -13,9 +13,9 @@ from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.regularisation.penalty import Parameters
+from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.learners.twp import Twp, TwpLearned, _blocks, topology_gradient
+from undrift.learners.twp import Twp, _blocks, topology_gradient
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
@@ -78,7 +78,7 @@ def test_importances_are_the_squares_of_two_separate_gradients(
 ) -> None:
     task = tiny_stream().task(0)
     learner = twp(loss_strength=strengths[0], topology_strength=strengths[1], batch_size=batch_size)
-    known: TwpLearned = learner.observe(task).learned_
+    known: PenaltyLearned = learner.observe(task).learned_
     of_loss, of_edges = gradients_by_hand(known.model, task)
     slow = tuple(
         strengths[0] * a.square() + strengths[1] * b.square()
@@ -89,7 +89,7 @@ def test_importances_are_the_squares_of_two_separate_gradients(
 
 def test_faithful_squares_the_sum_of_both_gradients() -> None:
     task = tiny_stream().task(0)
-    known: TwpLearned = (
+    known: PenaltyLearned = (
         twp(loss_strength=3.0, topology_strength=2.0, faithful=True).observe(task).learned_
     )
     of_loss, of_edges = gradients_by_hand(known.model, task)
@@ -114,7 +114,7 @@ def test_faithful_mini_batches_have_no_topology() -> None:
 
 def test_the_loss_is_cross_entropy_plus_the_penalty() -> None:
     learner = twp().observe(tiny_stream().task(0))
-    known: TwpLearned = learner.learned_
+    known: PenaltyLearned = learner.learned_
     now = tuple(p + 0.1 for p in parameters(known.model))
     logits = torch.randn(4, 2, generator=generator_for(6, 0))
     step = step_of(known.model, now, logits, torch.tensor([0, 1, 1, 1]))
@@ -162,7 +162,7 @@ def test_beta_makes_the_gradient_of_a_learned_task_smaller() -> None:
 
     def size(beta: float) -> float:
         learner = twp(beta=beta, epochs=60, loss_strength=1.0, topology_strength=0.0)
-        known: TwpLearned = learner.observe(task).learned_
+        known: PenaltyLearned = learner.observe(task).learned_
         return sum(float(f.sqrt().sum()) for f in known.penalty.importance)
 
     assert size(1.0) < 0.8 * size(0.0)

@@ -21,9 +21,8 @@ class RidgeBank:
     """A memory bank {R, Q} that grows by tasks and solves after each.
 
     With `solver="direct"` the factor is made from the sum. With `auto` a task of few rows
-    updates the factor of the last solve when the counted cost says so: a little faster for
-    many small tasks, for twice the state. Both agree to rounding. A factor made from
-    the sum is not part of the state: it is made again, bit for bit. One reached by updates
+    updates the factor of the last solve when that is cheaper, for twice the state. A factor made
+    from the sum is not part of the state: it is made again, bit for bit. One reached by updates
     is (`updated`), because a fresh one would differ in its last bits.
     """
 

@@ -59,9 +59,8 @@ class Factor:
 def factorise(gram: Tensor, ridge: float) -> Factor:
     """Cholesky of `gram + ridge I`, with more and more jitter if rounding makes it indefinite.
 
-    The jitter starts at the rounding error of the mean diagonal, grows tenfold per try and is
-    reported in the factor. Cost: d^3 / 3 operations and one copy of the Gram matrix, in which
-    the factorisation runs.
+    The jitter starts at the rounding error of the mean diagonal and grows tenfold per try. Cost:
+    d^3 / 3 operations and one copy of the Gram matrix.
     """
     d = gram.shape[0]
     scale = float(gram.diagonal().mean()) + ridge if d else 1.0
@@ -82,8 +81,6 @@ def factorise(gram: Tensor, ridge: float) -> Factor:
 
 def update_is_cheaper(rows: int, width: int) -> bool:
     """Whether updating a factor by this many rows costs less than factorising anew.
-
-    Counted: 2 (n + 128) d^2 against d^3 / 3, with the slower rate of the update.
 
     >>> update_is_cheaper(26, 8710), update_is_cheaper(3000, 6805)
     (True, False)

@@ -27,8 +27,8 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Expansion:
     """`H^B = sigma(H W_psi)` with `W_psi` of `width x (alpha width)`, drawn once from the seed.
 
-    Entries are uniform in +-1/sqrt(width), as in ACIL. At alpha = 1 the layer is removed, as
-    the paper reads it. The matrix is never stored: the seed makes it again.
+    The feature buffer layer B of eq. 10. Entries are uniform in +-1/sqrt(width), as in ACIL. At
+    alpha = 1 the layer is removed, as the paper reads it.
 
     >>> Expansion(width=4, alpha=2, seed=0)(torch.ones(3, 4)).shape
     torch.Size([3, 8])
@@ -72,8 +72,7 @@ class Fourier:
 
     `phi(z) . phi(z')` is, up to an error of about 1 / sqrt(outputs), the Gaussian kernel
     `exp(-sharpness^2 |z - z'|^2 / 2)` (Rahimi and Recht, 2007). For rows of length one the
-    distance is at most 2, so one sharpness serves every dataset. The matrix is never stored:
-    the seed makes it again.
+    distance is at most 2, so one sharpness serves every dataset.
 
     >>> Fourier(width=4, outputs=6)(torch.eye(4)[:2]).shape
     torch.Size([2, 6])
@@ -109,15 +108,11 @@ class Fourier:
 class Sketch:
     """`z S`: every column is added, with a random sign, to one of `size` columns.
 
-    Memory of the statistics falls from 8 d^2 to 8 size^2 bytes, and so does the cost of a
-    factorisation from d^3 / 3 to size^3 / 3. Sparse rows stay sparse: no entry is split, so a
-    row has at most as many entries as before. Sums of sketched rows are sketched sums, so
-    nothing about exactness across tasks changes: the learner is exactly joint ridge on `z S`.
-
-    What is lost is stated by the error of a product: `E[(x S) . (y S)] = x . y` with variance
-    at most `(|x|^2 |y|^2 + (x . y)^2) / size`. For rows of length one a product is off by about
-    `1 / sqrt(size)`: 0.03 at 1,000 columns, 0.016 at 4,000. S is drawn from the seed
-    (Charikar, Chen and Farach-Colton, 2002) and never stored.
+    Memory of the statistics falls from 8 d^2 to 8 size^2 bytes, the cost of a factorisation from
+    d^3 / 3 to size^3 / 3. Sparse rows stay sparse, and sums of sketched rows are sketched sums:
+    the learner is exactly joint ridge on `z S`. `E[(x S) . (y S)] = x . y` with variance at most
+    `(|x|^2 |y|^2 + (x . y)^2) / size`: for rows of length one a product is off by about
+    `1 / sqrt(size)` (Charikar, Chen and Farach-Colton, 2002).
 
     >>> rows = torch.eye(6)
     >>> Sketch(width=6, size=3)(rows).abs().sum(dim=1).tolist()

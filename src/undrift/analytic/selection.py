@@ -41,9 +41,8 @@ def choose_by_validation(
     The error of any W is `tr(W^T R_val W) - 2 tr(W^T Q_val) + energy`: sums suffice. The search
     begins at `start` (the last choice) and needs few factorisations: with one factor of
     `R + g I`, the solutions at other ridges lie almost in the span of `W, S W, S^2 W, ...`,
-    `S = (R + g I)^-1`, so a decade to either side is judged in that small space. If the best is
-    elsewhere it is factorised there and judged again, until the best is where the factor is.
-    The weights returned always come from a Cholesky factor at the gamma returned.
+    `S = (R + g I)^-1`, so a decade to either side is judged in that small space, again until the
+    best is where the factor is. The weights come from a Cholesky factor at the gamma returned.
 
     Cost: mostly one factorisation (d^3 / 3), and 4 d^2 C for each of 6 steps. Beside the two
     sums it holds the factor: 8 d^2 bytes.

@@ -88,9 +88,7 @@ def fit(
     """The encoder and head after training; those given stay as they are.
 
     `train` and `val` are node indices, `columns` the head's column of every node's class (read
-    at those nodes only). The graph is on the encoder's device. Deterministic under the
-    generator. Cost per full-batch epoch: a product with X, one with X^T, four with A and the
-    dense products of the upper layers; memory: the activations of the receptive field.
+    at those nodes only). The graph is on the encoder's device. Deterministic under the generator.
     """
     _check_columns(columns[train], head)
     weights = [w.detach().clone().requires_grad_() for w in encoder.weights]

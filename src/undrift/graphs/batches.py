@@ -33,10 +33,8 @@ def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop,
     `nodes` are indices, in any order and with repeats if need be, or a boolean mask. The input
     nodes come sorted, each once; the last hop's rows are `nodes` as given.
 
-    Walks from the last operator to the first: the sources of a hop are its targets and all
-    their neighbours, and the targets of the hop before it. Weights are those of the full
-    operator, so forward and gradient equal the full-batch ones. Cost: the entries of the rows
-    visited; no sampling, no compiled add-on.
+    Weights are those of the full operator, so forward and gradient equal the full-batch ones.
+    Cost: the entries of the rows visited; no sampling, no compiled add-on.
     """
     hops: list[Hop] = []
     targets = nodes

@@ -18,10 +18,9 @@ def normalise(adjacency: Csr, kind: Normalisation = "symmetric", *, self_loops: 
     """The weights omega_oj of eq. 5 as a matrix.
 
     `symmetric` is D^-1/2 (A + I) D^-1/2 (Kipf and Welling), `row` the mean D^-1 (A + I), `sum`
-    the plain A + I. In a directed graph `symmetric` divides by the degree into the receiver and
-    out of the sender, and `row` by the degree into the receiver. Without self-loops the I is
-    left out; a node without neighbours (or whose weights do not sum to more than zero) then
-    aggregates to zero, never to NaN. Cost: one pass over the edges, once per graph.
+    the plain A + I; D is the degree into the receiver, and out of the sender on the right side.
+    Without self-loops the I is left out; a node without neighbours (or whose weights do not sum
+    to more than zero) then aggregates to zero, never to NaN. Cost: one pass over the edges.
 
     >>> a = Csr.from_scipy(sp.csr_matrix([[0.0, 1.0], [1.0, 0.0]]), symmetric=True)
     >>> normalise(a).to_dense().tolist()

@@ -78,7 +78,6 @@ class AdrPlus(AdaptingLearner):
     name: ClassVar[str] = "adr-plus"
     display: ClassVar[str] = "ADR+"
     family: ClassVar[str] = "analytic"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
     learned_type: ClassVar[type] = AdrPlusLearned
     renamed: ClassVar[dict[str, str]] = {

@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.training.model_learner import (
+    ModelLearned,
+    ModelLearner,
+    TaskTraining,
+)
 from undrift.streams.task import Task
 from undrift.typing import Progress
-
-
-@dataclass(frozen=True, eq=False)
-class BareLearned:
-    """What Bare keeps: one encoder and one head over all classes seen."""
-
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
 
 
 @dataclass(kw_only=True)
@@ -41,15 +35,11 @@ class Bare(ModelLearner):
     name: ClassVar[str] = "bare"
     display: ClassVar[str] = "Bare"
     family: ClassVar[str] = "bound"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "one encoder and head"
-    learned_type: ClassVar[type] = BareLearned
+    learned_type: ClassVar[type] = ModelLearned
 
     backbone: Backbone = field(default_factory=Backbone)
 
-    def _learn(self, task: Task, progress: Progress) -> BareLearned:
-        before: BareLearned | None = self.learned_
-        training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
-        model = training.train(progress)
-        return BareLearned(classes, graph.num_features, training.t + 1, model)
+    def _learn(self, task: Task, progress: Progress) -> ModelLearned:
+        training = TaskTraining.of(self, task, self.learned_)
+        return ModelLearned(*training.known(training.train(progress)))

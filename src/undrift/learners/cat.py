@@ -15,8 +15,8 @@ from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.base import check_positive
 from undrift.learners.parts.replay import edge_free
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearner
+from undrift.learners.parts.training.backbone import Backbone, generator_for
+from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows, silent
 
@@ -60,12 +60,9 @@ class Condensation:
     ) -> Graph:
         """The synthetic nodes of a task: dense features, a label each, no edges.
 
-        `train` are the training nodes' indices. Minimises, over encoders E_W with random W,
-
-            sum_c || mean_{i in c} E_W((A^hop X)_i) - mean_{j in c} E_W(x~_j) ||^2
-
-        with `E_W(x) = r / |r|`, `r = ReLU(x W)`. Cost per encoder: `ClassMeans` on the real
-        side, 2 m d width operations on the synthetic one (m nodes); memory: 3 m d floats.
+        Minimises the distance of `Cat` over encoders `E_W(x) = r / |r|`, `r = ReLU(x W)` with
+        random W. Cost per encoder: `ClassMeans` on the real side, 2 m d width operations on the
+        synthetic one (m nodes); memory: 3 m d floats.
         """
         synthetic, labels = self._start(graph, train, classes, generator)
         real = ClassMeans.of(graph, train, classes, self.propagations)
@@ -100,10 +97,8 @@ class Condensation:
 class ClassMeans:
     """The real side: per class the mean embedding of its training nodes, for any encoder.
 
-    Dense features are propagated once, so an encoder costs n d width operations. Sparse ones
-    are propagated after the product, A (X W): A X has several times the entries of X, so one
-    encoder costs (nnz(X) + nnz(A)) width operations over the receptive field. The rows of all
-    nodes are needed, since the embedding is not linear.
+    Dense features are propagated once: an encoder costs n d width operations. Sparse ones are
+    propagated after the product, A (X W), because A X has several times the entries of X.
     """
 
     features: Rows
@@ -129,10 +124,7 @@ class ClassMeans:
 
 
 def random_encoder(graph: Graph, width: int, generator: torch.Generator) -> Tensor:
-    """W of a random encoder, for the graph's features; its scale does not matter.
-
-    Drawn on the CPU, so alike on any device.
-    """
+    """W of a random encoder; drawn on the CPU, so alike on any device."""
     weight = torch.empty(graph.num_features, width, dtype=graph.features.dtype)
     return weight.uniform_(-1, 1, generator=generator).to(graph.device)
 
@@ -148,10 +140,9 @@ def matching_loss(real: Tensor, synthetic: Tensor) -> Tensor:
 
 
 def shares(counts: list[int], total: int) -> list[int]:
-    """`total` places over classes of these sizes: one each, the rest by ratio.
+    """`total` places over classes of these sizes: one each, the rest by largest remainders.
 
-    Never more places than members. Rounds down and gives what is left to the largest
-    remainders, so the places add up.
+    Never more places than members.
 
     >>> shares([90, 10, 1], 12)
     [9, 2, 1]
@@ -179,14 +170,10 @@ def _propagated(rows: Tensor, hops: tuple[Hop, ...]) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class CatLearned:
+class CatLearned(ModelLearned):
     """What CaT keeps: a condensed graph per task, and a model trained on them."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
     bank: tuple[Graph, ...]
-    model: Model
 
 
 @dataclass(kw_only=True)
@@ -244,4 +231,4 @@ class Cat(ModelLearner):
         model = self.backbone.train(
             begun, condensed_task, classes, t=0, generator=generator, progress=progress
         )
-        return CatLearned(classes, graph.num_features, t + 1, bank, model)
+        return CatLearned(classes, graph.num_features, t + 1, model, bank)

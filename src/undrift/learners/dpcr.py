@@ -15,9 +15,13 @@ from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import check_not_negative, check_positive
-from undrift.learners.parts.training.backbone import Backbone, Model
+from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.losses import distillation, new_class_cross_entropy
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.training.model_learner import (
+    ModelLearned,
+    ModelLearner,
+    TaskTraining,
+)
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -83,13 +87,9 @@ def class_projector(moment: Tensor, tolerance: float) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class DpcrLearned:
+class DpcrLearned(ModelLearned):
     """What DPCR keeps: the model, and three moments per class."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
     moments: ClassMoments
     classifier: Tensor
 
@@ -146,10 +146,9 @@ class Dpcr(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> DpcrLearned:
         before: DpcrLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
+        graph, train = task.graph, task.train
         model = training.train(progress, self._loss(before, graph))
         progress("classify", 0, 1)
-        train = task.train
         embeddings = model.embed(graph)[train]
         moments = ClassMoments.of(embeddings, task.labels[train], task.classes)
         if before:
@@ -159,7 +158,7 @@ class Dpcr(ModelLearner):
         if self.normalise:
             classifier = functional.normalize(classifier, dim=0)
         progress("classify", 1, 1)
-        return DpcrLearned(classes, graph.num_features, training.t + 1, model, moments, classifier)
+        return DpcrLearned(*training.known(model), moments, classifier)
 
     def _loss(self, before: DpcrLearned | None, graph: Graph) -> Loss:
         old = len(before.classes) if before else 0

@@ -12,21 +12,21 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
-from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.training.backbone import Backbone, columns_of
 from undrift.learners.parts.training.losses import FeatureTeacher, new_class_cross_entropy
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.training.model_learner import (
+    ModelLearned,
+    ModelLearner,
+    TaskTraining,
+)
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class EfcLearned:
+class EfcLearned(ModelLearned):
     """What EFC keeps: one model, a Gaussian per class, and the latest feature matrix E."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
     prototypes: Prototypes
     matrix: Tensor
 
@@ -78,11 +78,10 @@ class Efc(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> EfcLearned:
         before: EfcLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
-        teacher = FeatureTeacher(training.model.encoder, training.graph)
+        graph, train = task.graph, task.train
+        teacher = FeatureTeacher(training.model.encoder, graph)
         model = training.train(progress, self._loss(before, teacher) if before else cross_entropy)
         progress("prototypes", 0, 1)
-        train = task.train
         h = model.embed(graph)[train]
         columns = columns_of(graph, task.classes)[train]
         prototypes = gaussian_prototypes(h, columns, len(task.classes))
@@ -93,7 +92,7 @@ class Efc(ModelLearner):
             prototypes = before.prototypes.moved(by).joined(prototypes)
         matrix = empirical_feature_matrix(model.head.weight, model.head(h))
         progress("prototypes", 1, 1)
-        return EfcLearned(classes, graph.num_features, training.t + 1, model, prototypes, matrix)
+        return EfcLearned(*training.known(model), prototypes, matrix)
 
     def _loss(self, before: EfcLearned, teacher: FeatureTeacher) -> Loss:
         sampler = before.prototypes.sampler(jitter=self.jitter)
@@ -119,13 +118,11 @@ class Efc(ModelLearner):
 def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:
     """E: how much the log-probabilities of the nodes react to a move of their embeddings.
 
-    By definition the mean over nodes x of `sum_c p_c J_c J_c^T`, where J_c, the gradient of
-    log p_c, is `W (e_c - p)`. The sum over classes is `W (diag(p) - p p^T) W^T`, so with P the
-    nodes' probabilities
+    The mean over nodes of `sum_c p_c J_c J_c^T`, with `J_c = W (e_c - p)` the gradient of log p_c:
 
         E = W (diag(mean p) - P^T P / n) W^T
 
-    for a `d x C` weight; a bias only enters through p. Cost: n C^2 + d^2 C.
+    for a `d x C` weight and P the nodes' probabilities. Cost: n C^2 + d^2 C.
 
     >>> empirical_feature_matrix(torch.eye(2), torch.zeros(3, 2)).tolist()
     [[0.25, -0.25], [-0.25, 0.25]]

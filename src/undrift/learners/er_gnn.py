@@ -13,8 +13,12 @@ from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
 from undrift.learners.parts.replay import Buffer, replayed
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.training.backbone import Backbone, generator_for
+from undrift.learners.parts.training.model_learner import (
+    ModelLearned,
+    ModelLearner,
+    TaskTraining,
+)
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
@@ -35,10 +39,8 @@ def select(
 ) -> Tensor:
     """Up to `budget` training nodes (indices) of each class, class by class, best first.
 
-    `mf` (mean of features) takes those nearest to the class mean of the raw features, `cm`
-    (coverage) those with the fewest training nodes of another class nearer than `distance`,
-    `random` any. Ties fall at random. A class with fewer nodes than `budget` is taken whole.
-    Cost: `mf` one pass over the rows; `cm` all pairs of nodes of different classes, in chunks.
+    Ties fall at random. A class with fewer nodes than `budget` is taken whole. The samplers and
+    their cost: see `ErGnn`.
     """
     checked("sampler", Sampler, sampler)
     labels, features = graph.labelled()[train], graph.features
@@ -80,9 +82,6 @@ def distance_to_mean(rows: Rows) -> Tensor:
 def conflicts(rows: Rows, others: Rows, distance: float) -> Tensor:
     """For each row, how many of the other rows are nearer than `distance` (Euclidean).
 
-    Cost: rows x others x width multiplications when dense, those of the sparse product when
-    sparse; memory: a chunk of distances, however many there are.
-
     >>> conflicts(torch.tensor([[0.0], [9.0]]), torch.tensor([[1.0], [2.0], [3.0]]), 2.5).tolist()
     [2, 0]
     """
@@ -102,13 +101,9 @@ def conflicts(rows: Rows, others: Rows, distance: float) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class ErGnnLearned:
+class ErGnnLearned(ModelLearned):
     """What ER-GNN keeps: a model, and `budget` nodes of every class seen."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
     buffer: Buffer
 
 
@@ -157,23 +152,23 @@ class ErGnn(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> ErGnnLearned:
         before: ErGnnLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
-        model = training.train(progress, self._loss(before, training.model, classes))
+        model = training.train(progress, self._loss(before, training))
         progress("select", 0, 1)
-        kept = self._selected(task, graph, training.t)
+        kept = self._selected(task, training.t)
         buffer = before.buffer.add(kept) if before else kept
         progress("select", 1, 1)
-        return ErGnnLearned(classes, graph.num_features, training.t + 1, model, buffer)
+        return ErGnnLearned(*training.known(model), buffer)
 
-    def _loss(self, before: ErGnnLearned | None, model: Model, classes: tuple[int, ...]) -> Loss:
+    def _loss(self, before: ErGnnLearned | None, training: TaskTraining) -> Loss:
         if before is None:
             return cross_entropy
         weighted = self.backbone.class_weighted
+        model, classes = training.model, training.classes
         return replayed(before.buffer, model, classes, class_weighted=weighted)
 
-    def _selected(self, task: Task, graph: Graph, t: int) -> Buffer:
+    def _selected(self, task: Task, t: int) -> Buffer:
         nodes = select(
-            graph,
+            task.graph,
             task.train.nonzero().flatten(),
             task.classes,
             sampler=self.sampler,
@@ -182,4 +177,4 @@ class ErGnn(ModelLearner):
             # its own generator: which nodes are kept does not depend on how training went
             generator=generator_for(self.seed, t),
         )
-        return Buffer.of(graph, nodes, self.budget)
+        return Buffer.of(task.graph, nodes, self.budget)

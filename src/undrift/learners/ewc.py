@@ -5,30 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-from torch.nn import functional
-
 from undrift.encoders.training import cross_entropy
-from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.regularisation.gradients import NodeGradients, check_draws, loss_weights
-from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
-from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.regularisation.gradients import check_draws, loss_gradients
+from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
+from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
-
-
-@dataclass(frozen=True, eq=False)
-class EwcLearned:
-    """What EWC keeps: one model, and an importance and an anchor per parameter."""
-
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
-    penalty: Penalty
 
 
 @dataclass(kw_only=True)
@@ -59,7 +43,7 @@ class Ewc(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Kirkpatrick et al., PNAS 2017"
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
-    learned_type: ClassVar[type] = EwcLearned
+    learned_type: ClassVar[type] = PenaltyLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
 
     strength: float = 3e4
@@ -71,36 +55,20 @@ class Ewc(ModelLearner):
         check_positive(strength=self.strength)
         check_draws(self.draws, least=1)
 
-    def _learn(self, task: Task, progress: Progress) -> EwcLearned:
-        before: EwcLearned | None = self.learned_
+    def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
+        before: PenaltyLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
         loss = before.penalty.loss(self.strength) if before else cross_entropy
         model = training.train(progress, loss)
         progress("importance", 0, 1)
-        fisher = self._fisher(model, graph, task, classes, training.generator)
-        anchor = parameters_of(model.encoder, model.head)
-        penalty = before.penalty.add(fisher, anchor) if before else Penalty.of(fisher, anchor)
+        learned = PenaltyLearned.after(before, training, model, self._fisher(training, model))
         progress("importance", 1, 1)
-        return EwcLearned(classes, graph.num_features, training.t + 1, model, penalty)
+        return learned
 
-    def _fisher(
-        self,
-        model: Model,
-        graph: Graph,
-        task: Task,
-        classes: tuple[int, ...],
-        generator: torch.Generator,
-    ) -> Parameters:
-        nodes = task.train.nonzero().flatten()
-        columns = columns_of(graph, classes)
-
-        def likelihood(logits: Tensor, part: Tensor) -> Tensor:
-            return -functional.cross_entropy(logits, columns[part], reduction="none")
-
-        gradients = NodeGradients(model, graph, nodes, likelihood, self.backbone.batch_size)
+    def _fisher(self, training: TaskTraining, model: Model) -> Parameters:
+        task, classes = training.task, training.classes
+        gradients, weights = loss_gradients(self.backbone, model, task, classes)
         if self.batch_fisher:
-            weights = loss_weights(columns, nodes, class_weighted=self.backbone.class_weighted)
             return gradients.squared_batch_means(weights)
-        sums = gradients.sum_of_squares(self.draws, generator)
-        return tuple(total / nodes.numel() for total in sums)
+        sums = gradients.sum_of_squares(self.draws, training.generator)
+        return tuple(total / gradients.nodes.numel() for total in sums)

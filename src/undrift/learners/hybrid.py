@@ -127,7 +127,6 @@ class Hybrid(Learner):
     name: ClassVar[str] = "hybrid"
     display: ClassVar[str] = "Hybrid"
     family: ClassVar[str] = "analytic"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes, one encoder"
     learned_type: ClassVar[type] = HybridLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
@@ -209,15 +208,8 @@ class Hybrid(Learner):
         return best if encoded[best].accuracy.weighted(counts) > needed else None
 
     def _propagation(self) -> Propagation:
-        return Propagation(
-            evidence_threshold=self.evidence_threshold,
-            homophily=self.homophily,
-            fourier=self.fourier,
-            hops=self.hops,
-            sketch=self.sketch,
-            seed=self.seed,
-            device=self.device,
-        )
+        shared = ("evidence_threshold", "homophily", "fourier", "hops", "sketch", "seed", "device")
+        return Propagation(**{name: getattr(self, name) for name in shared})
 
     def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
         return self.scale * functional.normalize(embedded(encoder, graph, once=self.once), dim=1)

@@ -9,23 +9,19 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearner
+from undrift.learners.parts.training.backbone import Backbone, generator_for
+from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class JointLearned:
+class JointLearned(ModelLearned):
     """What Joint keeps: every graph it was shown, and a model."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
     graph: Graph
     train: Tensor
     val: Tensor
-    model: Model
 
 
 @dataclass(kw_only=True)
@@ -49,7 +45,6 @@ class Joint(ModelLearner):
     name: ClassVar[str] = "joint"
     display: ClassVar[str] = "Joint"
     family: ClassVar[str] = "bound"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "every task graph"
     keeps_examples: ClassVar[bool] = True
     learned_type: ClassVar[type] = JointLearned
@@ -66,15 +61,8 @@ class Joint(ModelLearner):
         model = self.backbone.train(
             begun, here, classes, t=0, generator=generator, progress=progress
         )
-        return JointLearned(
-            classes=classes,
-            num_features=here.graph.num_features,
-            tasks=t + 1,
-            graph=everything.graph,
-            train=everything.train,
-            val=everything.val,
-            model=model,
-        )
+        known = (classes, here.graph.num_features, t + 1, model)
+        return JointLearned(*known, everything.graph, everything.train, everything.val)
 
 
 def _together(before: JointLearned | None, task: Task) -> Task:

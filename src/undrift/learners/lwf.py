@@ -83,10 +83,11 @@ class Lwf(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> LwfLearned:
         before: LwfLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
-        model = training.train(progress, self._loss(before, graph) if before else cross_entropy)
-        sizes = (*(before.sizes if before else ()), len(classes))
-        return LwfLearned(classes, graph.num_features, sizes, model)
+        model = training.train(
+            progress, self._loss(before, task.graph) if before else cross_entropy
+        )
+        sizes = (*(before.sizes if before else ()), len(training.classes))
+        return LwfLearned(training.classes, task.graph.num_features, sizes, model)
 
     def _loss(self, before: LwfLearned, graph: Graph) -> Loss:
         teacher = before.model.logits(graph)

@@ -19,22 +19,22 @@ from undrift.learners.parts.regularisation.penalty import (
     widened,
 )
 from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.training.model_learner import (
+    ModelLearned,
+    ModelLearner,
+    TaskTraining,
+)
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class MasLearned:
+class MasLearned(ModelLearned):
     """What MAS keeps: one model, an importance per parameter, and how many nodes made it.
 
     The anchor is the model's own parameters.
     """
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
     importance: Parameters
     nodes: int
 
@@ -81,16 +81,15 @@ class Mas(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> MasLearned:
         before: MasLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
         model = training.train(progress, self._loss(before) if before else cross_entropy)
         progress("importance", 0, 1)
         nodes = task.train.nonzero().flatten()
-        omega = self._omega(model, graph, nodes, training.generator)
+        omega = self._omega(model, task.graph, nodes, training.generator)
         if before:
             omega = _averaged(before.importance, before.nodes, omega, nodes.numel())
         progress("importance", 1, 1)
         count = (before.nodes if before else 0) + nodes.numel()
-        return MasLearned(classes, graph.num_features, training.t + 1, model, omega, count)
+        return MasLearned(*training.known(model), omega, count)
 
     def _loss(self, before: MasLearned) -> Loss:
         anchor = parameters_of(before.model.encoder, before.model.head)

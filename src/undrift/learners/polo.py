@@ -12,9 +12,13 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
-from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.training.backbone import Backbone, columns_of
 from undrift.learners.parts.training.losses import FeatureTeacher, frobenius_distance
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.training.model_learner import (
+    ModelLearned,
+    ModelLearner,
+    TaskTraining,
+)
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -22,13 +26,9 @@ _ROWS = 1024  # rows of a class whose distances to the whole class are held at o
 
 
 @dataclass(frozen=True, eq=False)
-class PoloLearned:
+class PoloLearned(ModelLearned):
     """What POLO keeps: one model, and a mean and a radius per class."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
     prototypes: Prototypes
 
 
@@ -91,13 +91,12 @@ class Polo(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> PoloLearned:
         before: PoloLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
-        teacher = FeatureTeacher(training.model.encoder, training.graph)
+        graph, train = task.graph, task.train
+        teacher = FeatureTeacher(training.model.encoder, graph)
         model = training.train(
             progress, self._loss(before.prototypes, teacher) if before else cross_entropy
         )
         progress("prototypes", 0, 1)
-        train = task.train
         h = model.embed(graph)[train]
         columns = columns_of(graph, task.classes)[train]
         prototypes = density_prototypes(h, columns, len(task.classes), self.gamma)
@@ -105,7 +104,7 @@ class Polo(ModelLearner):
             by = self._drift(before.prototypes.means, teacher.embeddings[train], h)
             prototypes = before.prototypes.moved(by).joined(prototypes)
         progress("prototypes", 1, 1)
-        return PoloLearned(classes, graph.num_features, training.t + 1, model, prototypes)
+        return PoloLearned(*training.known(model), prototypes)
 
     def _loss(self, prototypes: Prototypes, teacher: FeatureTeacher) -> Loss:
         sampler = prototypes.sampler(scale=self.noise)

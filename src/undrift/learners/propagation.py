@@ -145,7 +145,6 @@ class Propagation(Learner):
     name: ClassVar[str] = "propagation"
     display: ClassVar[str] = "Propagation"
     family: ClassVar[str] = "analytic"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes"
     learned_type: ClassVar[type] = PropagationLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}

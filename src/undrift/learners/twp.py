@@ -13,9 +13,14 @@ from undrift.encoders.encoder import Encoder, whole_graph
 from undrift.encoders.training import Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_not_negative
-from undrift.learners.parts.regularisation.gradients import NodeGradients, loss_weights
-from undrift.learners.parts.regularisation.penalty import Parameters, Penalty, parameters_of
-from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.regularisation.gradients import loss_gradients
+from undrift.learners.parts.regularisation.penalty import (
+    Parameters,
+    Penalty,
+    PenaltyLearned,
+    parameters_of,
+)
+from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -32,11 +37,8 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
         s_uv = leaky_relu( sum(h_u * tanh(h_v)) ),    e_uv = softmax over the edges into v
 
     and ||e||_2 is the norm over all edges of the graph. No other parameter moves it. Where a
-    layer keeps a node's own features apart (`sage`), h is what goes along the edges.
-
-    The squared norm is a sum over receivers, so edges are taken in blocks of about
-    `edges_at_once` and the gradient of h is added up; one product with X^T ends it. Cost: a few
-    passes over `edges x width`; memory: one block and two matrices `nodes x width`.
+    layer keeps a node's own features apart (`sage`), h is what goes along the edges. Cost: a few
+    passes over `edges x width`; memory: `edges_at_once` edges and two matrices `nodes x width`.
     """
     home = encoder.weights[0].device
     # on the CPU: a GPU adds up the edges of a node in an order that changes from run to run
@@ -102,17 +104,6 @@ def _blocks(indptr: Tensor, edges_at_once: int) -> list[tuple[int, int]]:
     return blocks
 
 
-@dataclass(frozen=True, eq=False)
-class TwpLearned:
-    """What TWP keeps: one model, and an importance and an anchor per parameter."""
-
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    model: Model
-    penalty: Penalty
-
-
 @dataclass(kw_only=True)
 class Twp(ModelLearner):
     """Cross-entropy over all classes seen, plus a quadratic penalty around every old solution.
@@ -142,7 +133,7 @@ class Twp(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Liu, Yang and Wang, AAAI 2021"
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
-    learned_type: ClassVar[type] = TwpLearned
+    learned_type: ClassVar[type] = PenaltyLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "loss_strength": (1e2, 1e4, 1e6, 1e7),
         "topology_strength": (1e2, 1e4),
@@ -158,18 +149,15 @@ class Twp(ModelLearner):
         check_not_negative(loss_strength=self.loss_strength, beta=self.beta)
         check_not_negative(topology_strength=self.topology_strength)
 
-    def _learn(self, task: Task, progress: Progress) -> TwpLearned:
-        before: TwpLearned | None = self.learned_
+    def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
+        before: PenaltyLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        graph, classes = training.graph, training.classes
         penalty = before.penalty if before else None
         model = training.train(progress, lambda step: self._loss(step, penalty))
         progress("importance", 0, 1)
-        importance = self._importance(model, graph, task, classes)
-        anchor = parameters_of(model.encoder, model.head)
-        penalty = penalty.add(importance, anchor) if penalty else Penalty.of(importance, anchor)
+        learned = PenaltyLearned.after(before, training, model, self._importance(training, model))
         progress("importance", 1, 1)
-        return TwpLearned(classes, graph.num_features, training.t + 1, model, penalty)
+        return learned
 
     def _loss(self, step: Step, penalty: Penalty | None) -> Tensor:
         loss = cross_entropy(step)
@@ -181,24 +169,15 @@ class Twp(ModelLearner):
             loss = loss + self.beta * torch.stack([g.abs().sum() for g in gradient]).sum()
         return loss if penalty is None else loss + penalty(parameters)
 
-    def _importance(
-        self, model: Model, graph: Graph, task: Task, classes: tuple[int, ...]
-    ) -> Parameters:
+    def _importance(self, training: TaskTraining, model: Model) -> Parameters:
         """loss_strength I_loss + topology_strength I_topo, at the task's solution."""
-        nodes = task.train.nonzero().flatten()
-        columns = columns_of(graph, classes)
-        weights = loss_weights(columns, nodes, class_weighted=self.backbone.class_weighted)
-        size = self.backbone.batch_size
-
-        def likelihood(logits: Tensor, part: Tensor) -> Tensor:
-            return functional.cross_entropy(logits, columns[part], reduction="none")
-
-        gradients = NodeGradients(model, graph, nodes, likelihood, size)
-        if self.faithful and size is not None and size < nodes.numel():
+        task, size = training.task, self.backbone.batch_size
+        gradients, weights = loss_gradients(self.backbone, model, task, training.classes)
+        if self.faithful and size is not None and size < gradients.nodes.numel():
             squares = gradients.squared_batch_means(weights)
             return tuple((self.loss_strength + self.topology_strength) * f for f in squares)
         of_loss = gradients.mean(weights)
-        of_edges = topology_gradient(model.encoder, graph)
+        of_edges = topology_gradient(model.encoder, task.graph)
         of_topology = tuple(g if self.faithful else torch.zeros_like(g) for g in of_loss)
         of_topology = (of_topology[0] + of_edges, *of_topology[1:])
         return tuple(

@@ -9,15 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from undrift.encoders.encoder import Encoder
-from undrift.merging.merger import (
-    Adapted,
-    Settings,
-    check_layers,
-    check_models,
-    nothing_added,
-    plus,
-)
+from undrift.merging.merger import WeightRule, check_layers, check_models, nothing_added, plus
 
 
 def merge_average(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -33,7 +25,7 @@ def merge_average(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 
 @dataclass(frozen=True, eq=False)
-class Average:
+class Average(WeightRule):
     """The running sum of all encoders' weights and their number; a plain `Average()` is empty.
 
     Memory: 8 bytes per weight. Cost: one addition per weight and task.
@@ -45,21 +37,12 @@ class Average:
     total: tuple[Tensor, ...] = ()
     tasks: int = 0
 
-    @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Average:
-        """The memory before the first task."""
-        return cls()
-
     def add(self, weights: Sequence[Tensor]) -> Average:
         """The memory after one more encoder."""
         check_layers(self.total, weights)
         # a copy, also of float64: what goes on training must not change what was kept
         new = tuple(w.detach().to(torch.float64, copy=True) for w in weights)
         return Average(plus(self.total, new), self.tasks + 1)
-
-    def observe(self, adapted: Adapted) -> Average:
-        """The memory after the encoder of a task."""
-        return self.add(adapted.encoder.weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """The mean of what was added, in float64."""

@@ -112,10 +112,9 @@ def probe(probabilities: Tensor, signs: Tensor) -> Tensor:
 
 
 def unit_norm(fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The Fisher of a whole model, scaled to length 1; one that is all zero stays so.
+    """The Fisher of a whole model, scaled to length 1, so that a sure classifier has its say too.
 
-    A classifier that is sure of every node has a Fisher near zero in all entries. Scaled, it
-    has as much to say as the others, and says it about its largest entries.
+    One that is all zero stays so.
 
     >>> unit_norm([torch.tensor([3.0]), torch.tensor([4.0])])
     (tensor([0.6000]), tensor([0.8000]))

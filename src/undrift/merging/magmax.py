@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -12,8 +12,8 @@ from torch import Tensor
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import (
-    Adapted,
     Settings,
+    WeightRule,
     check_alike,
     check_layers,
     check_models,
@@ -57,7 +57,7 @@ def _first_largest(sizes: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class MagMax:
+class MagMax(WeightRule):
     """theta_pre, and for every weight the value farthest from it so far.
 
     The farthest value says the same as the largest task vector entry, without its rounding.
@@ -77,7 +77,7 @@ class MagMax:
             raise InputError(f"the scale of MagMax must be greater than 0, not {self.scale}")
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> MagMax:
+    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
         """The memory before the first task."""
         return cls(encoder.weights if settings.origin == "initial" else ())
 
@@ -89,10 +89,6 @@ class MagMax:
         before = self.farthest or start
         farthest = tuple(map(_farther, start, before, own))
         return MagMax(start, farthest, self.scale)
-
-    def observe(self, adapted: Adapted) -> MagMax:
-        """The memory after the encoder of a task."""
-        return self.add(adapted.encoder.weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """theta_pre plus the scaled largest changes, in float64."""

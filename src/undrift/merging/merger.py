@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
@@ -60,11 +61,9 @@ class Adapted:
 class Merger(Protocol):
     """The running memory of a merging rule: frozen, packable, of a size that tasks do not grow.
 
-    Every rule is a dataclass with a `name`, a `display` name for tables, and two ways in.
-    `add(...)` takes the evidence that the rule needs: weights only, or with layer inputs or
-    Fishers. `observe` takes it from an encoder of the package and calls `add`. Each rule's
-    module has a pure function beside it (`merge_average`, ...) that merges plain mappings of
-    names to tensors from their whole history; the memory must equal it.
+    Every rule is a dataclass with a `name` and a `display` name for tables. Ours also have
+    `add(...)`, which `observe` calls with the evidence that the rule needs, and beside them a pure
+    function (`merge_average`, ...) of plain mappings of names to tensors, which they equal.
     """
 
     name: ClassVar[str]
@@ -82,6 +81,23 @@ class Merger(Protocol):
     def merge(self) -> tuple[Tensor, ...]:
         """The merged weights, layer by layer."""
         ...
+
+
+class WeightRule(ABC):
+    """A rule that needs nothing but weights, and is empty without any argument."""
+
+    @classmethod
+    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
+        """The memory before the first task."""
+        return cls()
+
+    @abstractmethod
+    def add(self, weights: Sequence[Tensor]) -> Self:
+        """The memory after one more encoder."""
+
+    def observe(self, adapted: Adapted) -> Self:
+        """The memory after the encoder of a task."""
+        return self.add(adapted.encoder.weights)
 
 
 def named(weights: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -37,9 +37,8 @@ def merge_regmean(
     `grams[i][name]` is the mean of `x x^T` over the inputs x of that linear map in model i. It
     belongs to the first dimension of the weight: W is `d_in x d_out`, so transpose those of
     `torch.nn.Linear`. Off-diagonal entries are multiplied by `off_diagonal` first. A row of W
-    whose input was always zero is the mean of the models' rows, weighed by the mean diagonal of
-    their G_i. Computed in float64 by Cholesky, returned in the
-    given type. Cost: d_in^3 / 3 per matrix.
+    whose input was always zero is a mean of the models' rows. Computed in float64, returned in
+    the given type. Cost: d_in^3 / 3 per matrix.
 
     >>> models = [{"w": torch.tensor([[1.0]])}, {"w": torch.tensor([[4.0]])}]
     >>> grams = [{"w": torch.tensor([[2.0]])}, {"w": torch.tensor([[1.0]])}]
@@ -147,11 +146,7 @@ class RegMean:
 def _plus_task(
     sums: RidgeStatistics, rows: Rows, weight: Tensor, memory: RegMean
 ) -> RidgeStatistics:
-    """Adds `a G + (1 - a) diag(G) + floor I` of these rows, and its product with W.
-
-    The first part is a Gram of rows weighted by a/n, so it goes straight into the sum; of the
-    others only the diagonal is needed.
-    """
+    """Adds `a G + (1 - a) diag(G) + floor I` of these rows, and its product with W."""
     n = rows.shape[0]
     if n == 0:
         raise InputError("RegMean needs a layer's inputs at one node or more; none were given")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -13,8 +13,8 @@ from torch import Tensor
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import (
-    Adapted,
     Settings,
+    WeightRule,
     check_alike,
     check_layers,
     check_models,
@@ -81,7 +81,7 @@ def trimmed(vector: Sequence[Tensor], density: float = DENSITY) -> tuple[Tensor,
 
 
 @dataclass(frozen=True, eq=False)
-class Ties:
+class Ties(WeightRule):
     """theta_pre, and per weight the sum and number of the positive and of the negative changes.
 
     These are enough: the sign elected is that of the two sums together, and the entries that
@@ -109,7 +109,7 @@ class Ties:
             )
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Ties:
+    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
         """The memory before the first task."""
         return cls(encoder.weights if settings.origin == "initial" else ())
 
@@ -128,10 +128,6 @@ class Ties:
             self.density,
             self.scale,
         )
-
-    def observe(self, adapted: Adapted) -> Ties:
-        """The memory after the encoder of a task."""
-        return self.add(adapted.encoder.weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """theta_pre plus the scaled mean of the changes that agree, in float64."""

@@ -22,11 +22,8 @@ def check_stream(stream: TaskStream, make: Callable[[int], TaskStream] | None = 
     Checked: the tasks' classes are disjoint and cover every label of the graph; masks are
     disjoint and cover no node outside the tasks; every class is in every split; no test label
     is visible in a task; a task's features, labels, masks and edges are exactly those of the
-    full graph, so no edge leaves its task; and a split drawn from a seed is drawn again by the
-    same seed. Give `make`, a function from a seed to a stream, to check that last promise for a
-    stream of your own: it is called twice with the stream's seed.
-
-    Cost: every task graph is made once, plus two passes over the edges.
+    full graph; and a seed draws the same split again, for a stream of your own if you give
+    `make`, a function from a seed to a stream.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> check_stream(tiny_stream())

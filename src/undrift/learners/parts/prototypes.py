@@ -42,10 +42,7 @@ class Prototypes:
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """Draws from N(mean, root^2) of each class; `roots` is `[classes, 1, 1]` or `[classes, d, d]`.
-
-    Build it once per task. Cost of a draw: d operations for a radius, d^2 for a covariance.
-    """
+    """Draws from N(mean, root^2) per class; `roots` is `[classes, 1, 1]` or `[classes, d, d]`."""
 
     means: Tensor
     roots: Tensor
@@ -68,11 +65,7 @@ def columns_for(means: Tensor, per_class: int) -> Tensor:
 
 
 def _roots(covariances: Tensor, jitter: float) -> Tensor:
-    """The symmetric square root of each covariance, by its eigenvalues in float64.
-
-    Fewer nodes than dimensions make a covariance singular, where Cholesky fails or depends on
-    its jitter; a symmetric root always exists, is unique and changes smoothly.
-    """
+    """The symmetric square root of each: exists, unlike Cholesky's, also where one is singular."""
     values, vectors = torch.linalg.eigh(covariances.double())
     roots = (values.clamp_min(0) + jitter).sqrt().unsqueeze(-2)
     symmetric: Tensor = (vectors * roots) @ vectors.mT
@@ -80,11 +73,7 @@ def _roots(covariances: Tensor, jitter: float) -> Tensor:
 
 
 def gaussian_prototypes(h: Tensor, columns: Tensor, classes: int) -> Prototypes:
-    """Mean and covariance of the rows of each column 0..classes-1.
-
-    The covariance is unbiased (divided by n - 1); that of a single row is zero. Computed in
-    float64, kept in the type of `h`.
-    """
+    """Mean and unbiased covariance (zero of a single row) of the rows of each column."""
     means, covariances = [], []
     for column in range(classes):
         rows = h[columns == column].double()

@@ -76,10 +76,8 @@ def replayed(
     """The loss `beta CE(batch) + (1 - beta) CE(buffer)` with `beta = |B| / (|B| + n_batch)`.
 
     So the smaller side has the larger weight. Both sides' cross-entropies run over all
-    `classes`, the head's columns in order. The buffer passes through the encoder in training
-    mode with the step's noise. `class_weighted` counts classes within the buffer. `model` tells
-    the architecture and the device; its weights are not read. Cost: one more forward and
-    backward pass over |B| nodes per step.
+    `classes`, the head's columns in order. `class_weighted` counts classes within the buffer.
+    `model` tells the architecture and the device; its weights are not read.
     """
     batch = whole_graph(model.encoder, buffer.graph).for_training()
     columns = columns_of(buffer.graph, classes)

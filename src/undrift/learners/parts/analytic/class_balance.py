@@ -23,10 +23,9 @@ def nodes_that_count(task: Task, nodes: Nodes, once: Once = unshared) -> Tensor:
 def class_share(task: Task, bank: RidgeBank | None) -> float:
     """What the rows of one class weigh together, the same for every class ever.
 
-    It is the mean class size of the first task: the first task's rows then weigh as much as
-    without balance, so an absolute gamma keeps its meaning. Later tasks read it from the
-    classifier's `bank` as it was before them: the energy of one-hot targets is the sum of all
-    weights, which is the share times the classes so far. Nothing more is kept.
+    It is the mean class size of the first task, so that an absolute gamma keeps its meaning.
+    Later tasks read it from the classifier's `bank` before them: the energy of one-hot targets
+    is the sum of all weights, the share times the classes so far.
     """
     if bank is None or bank.statistics.count == 0:
         return int(task.train.sum()) / len(task.classes)

@@ -25,9 +25,7 @@ def drift_map(
 
     `P = I + (B^T B + gamma I)^-1 B^T (A - B)` for embeddings B `before` and A `after`: ridge
     regression with the identity as prior, so directions without a row do not move. gamma is
-    relative to the mean diagonal. With `still`, the Gram matrix R of old rows is added to
-    B^T B: the rows of old tasks then count as rows that did not move, which is what HAM aims
-    at. Cost: d^3.
+    relative to the mean diagonal. `still`: sums of old rows that count as rows that did not move.
     """
     moved = RidgeStatistics.of(before, after - before)
     if still is not None:
@@ -42,11 +40,7 @@ def mapped(bank: RidgeBank, by: Tensor) -> RidgeBank:
 
 
 def through(statistics: RidgeStatistics, weight: Tensor) -> RidgeStatistics:
-    """The sums over the rows x W from the sums over the rows x, whatever W is.
-
-    With S and T of what enters the last layer of an encoder that ends linear, `W^T S W` and
-    `W^T T` are the classifier's R and Q under any later last layer: it cannot make them stale.
-    """
+    """The sums over the rows x W from the sums over the rows x: no later W makes them stale."""
     w = weight.to(statistics.gram)
     return replace(statistics, gram=w.T @ statistics.gram @ w, moment=w.T @ statistics.moment)
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from undrift.encoders.encoder import batch_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.regularisation.penalty import Parameters, model_of, parameters_of
-from undrift.learners.parts.training.backbone import Model
+from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.streams.task import Task
 
 NodeValue = Callable[[Tensor, Tensor], Tensor]
 """`value(logits, nodes)`: a number per node of a batch, from that node's row of logits."""
@@ -55,11 +57,7 @@ class NodeGradients:
         return sums
 
     def sum_of_sizes(self, draws: int, generator: torch.Generator) -> Parameters:
-        """`sum_n |g_n|` for every parameter, by Cauchy numbers; `draws=0` is exact.
-
-        One running sum of logarithms is kept, so more draws need no more memory. A parameter
-        that no node moves has exactly zero.
-        """
+        """`sum_n |g_n|` for every parameter, by Cauchy numbers; `draws=0` is exact."""
         sums = self._zeros()
         for values, live in self._batches():
             if _is_exact(values, draws):
@@ -88,8 +86,7 @@ class NodeGradients:
     def squared_batch_means(self, weights: Tensor) -> Parameters:
         """The mean over batches of the squared gradient of each batch's weighted mean value.
 
-        The form of the CGLB code for EWC and MAS, and of TWP. Nodes are taken in order, so it
-        depends on the batches, and it vanishes where training has converged.
+        The form of the CGLB code: it depends on the batches and vanishes at convergence.
         """
         sums = self._zeros()
         for gradient, _ in self._batch_means(weights):
@@ -129,6 +126,19 @@ def check_draws(draws: int, least: int) -> None:
         raise InputError(
             f"draws must be 0 (one exact pass per node) or at least {least}, not {draws}"
         )
+
+
+def loss_gradients(
+    backbone: Backbone, model: Model, task: Task, classes: tuple[int, ...]
+) -> tuple[NodeGradients, Tensor]:
+    """The gradients of the training nodes' cross-entropies, and each node's weight in the loss."""
+    nodes, columns = task.train.nonzero().flatten(), columns_of(task.graph, classes)
+
+    def losses(logits: Tensor, part: Tensor) -> Tensor:
+        return functional.cross_entropy(logits, columns[part], reduction="none")
+
+    gradients = NodeGradients(model, task.graph, nodes, losses, backbone.batch_size)
+    return gradients, loss_weights(columns, nodes, class_weighted=backbone.class_weighted)
 
 
 def loss_weights(columns: Tensor, nodes: Tensor, *, class_weighted: bool) -> Tensor:

@@ -11,6 +11,7 @@ from torch.nn import functional
 from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.parts.training.backbone import Model
+from undrift.learners.parts.training.model_learner import ModelLearned, TaskTraining
 
 Parameters = tuple[Tensor, ...]
 """One tensor per parameter: the encoder's weights, the head's weight, the head's bias."""
@@ -43,13 +44,9 @@ class Penalty:
 
         sum_s F_s (p - a_s)^2 = F (p - a)^2 + rest,   F = sum_s F_s,   a = sum_s F_s a_s / F,
 
-    so a task costs no memory: `importance` F and `anchor` a are one model each, `rest` is the
-    number that no parameter changes. This form also rounds well: the gradient 2 F (p - a) is
-    small near the anchor, and not the difference of two large sums.
-
-    Columns of the head that came after a task have no importance for it; the penalty of a model
-    with more classes than were anchored reads the old columns only. Cost of a value and its
-    gradient: four passes over the parameters.
+    so a task costs no memory: `importance` F and `anchor` a are one model each. This form also
+    rounds well: the gradient 2 F (p - a) is no difference of two large sums. Columns of the head
+    that came after a task have no importance for it. Cost: four passes over the parameters.
 
     >>> one = Penalty.of((torch.tensor([3.0]),), (torch.tensor([1.0]),))
     >>> two = one.add((torch.tensor([1.0]),), (torch.tensor([5.0]),))
@@ -95,3 +92,24 @@ class Penalty:
             return cross_entropy(step) + strength * self(parameters_of(step.encoder, step.head))
 
         return loss
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyLearned(ModelLearned):
+    """What EWC and TWP keep: one model, and an importance and an anchor per parameter."""
+
+    penalty: Penalty
+
+    @classmethod
+    def after(
+        cls,
+        before: PenaltyLearned | None,
+        training: TaskTraining,
+        model: Model,
+        importance: Parameters,
+    ) -> PenaltyLearned:
+        """With the importance of the task just learned, around its model."""
+        anchor = parameters_of(model.encoder, model.head)
+        one = Penalty.of(importance, anchor)
+        penalty = before.penalty.add(importance, anchor) if before else one
+        return cls(*training.known(model), penalty)

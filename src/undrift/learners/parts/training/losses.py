@@ -21,9 +21,8 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
 
         KD = - mean_x sum_c softmax(teacher / T)_c log softmax(student / T)_c
 
-    over the teacher's columns, which are the first of the student's. Its gradient is that of
-    the Kullback-Leibler divergence and shrinks with 1 / T; no factor T^2 makes up for it, as in
-    the public code. Cost: one pass over the logits.
+    over the teacher's columns, which are the first of the student's. No factor T^2 makes up for
+    gradients that shrink with 1 / T, as in the public code.
 
     >>> import torch
     >>> logits = torch.tensor([[2.0, 0.0, 9.0]])
@@ -41,8 +40,7 @@ def overlapping_distillation(
 ) -> Tensor:
     """A sum of distillations over the first `n` columns, for each `n` of `sizes`.
 
-    With the class counts after each task this is the form of the CGLB code, in which the
-    classes of an early task are distilled once for every task since.
+    The form of the CGLB code: an early task's classes are distilled once for every task since.
     """
     total = student.new_zeros(())
     for size in sizes:
@@ -58,8 +56,7 @@ class FeatureTeacher:
 
     The new embeddings come from a forward pass without dropout. With it they could never equal
     the old ones: of f_old and a mask that keeps half and doubles the rest, the nearest f is
-    f_old / 2, so distillation would shrink the embeddings it is meant to keep. Cost: one more
-    forward and backward pass per step; memory: one embedding per node of the task's graph.
+    f_old / 2, so distillation would shrink the embeddings it is meant to keep.
     """
 
     def __init__(self, encoder: Encoder, graph: Graph) -> None:

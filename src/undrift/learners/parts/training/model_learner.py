@@ -37,6 +37,16 @@ class ModelLearner(Learner, ABC):
         return 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class ModelLearned:
+    """What such a learner keeps: one encoder under one head over all classes seen."""
+
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    model: Model
+
+
 def base_training(backbone: Backbone, task: Task) -> tuple[object, ...]:
     """What plain training on the first task depends on, beside the generator."""
     return "base training", backbone, task, task.classes
@@ -94,6 +104,10 @@ class TaskTraining:
     def graph(self) -> Graph:
         """The task's graph."""
         return self.task.graph
+
+    def known(self, model: Model) -> tuple[tuple[int, ...], int, int, Model]:
+        """The parts of `ModelLearned` after the task."""
+        return self.classes, self.graph.num_features, self.t + 1, model
 
     def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
         """The model after training on the task with this loss.
