@@ -11,8 +11,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from undrift.errors import InputError, unknown_name
 
-__all__ = ["check_fields", "checked", "field_types"]
-
 _WORDS: dict[Any, tuple[str, str]] = {
     bool: ("true or false", "true or false each"),
     int: ("a whole number", "whole numbers"),

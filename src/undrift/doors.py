@@ -14,8 +14,6 @@ from typing import Any
 
 from undrift.errors import InputError, unknown_name
 
-__all__ = ["Door"]
-
 
 @dataclass(frozen=True)
 class Door:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["InputError", "unknown_name"]
-
 
 class InputError(ValueError):
     """Bad input. The command line prints it as one sentence and exits with 2."""

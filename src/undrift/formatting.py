@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "percent", "size"]
-
 
 def duration(seconds: float) -> str:
     """A time with the digits that matter, in the unit that suits it.

@@ -10,8 +10,6 @@ import torch
 
 from undrift.typing import Once
 
-__all__ = ["Cache", "drawn_once"]
-
 T = TypeVar("T")
 
 

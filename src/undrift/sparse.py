@@ -23,8 +23,6 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-__all__ = ["Csr", "beside", "plus", "row_index", "stacked"]
-
 _INDEX_TYPES = (torch.int32, torch.int64)
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
 
     from undrift.sparse import Csr
 
-__all__ = ["Once", "Progress", "Rows", "silent", "unshared"]
-
 T = TypeVar("T")
 
 Rows: TypeAlias = "Tensor | Csr"

@@ -9,7 +9,7 @@ from undrift.analytic import bank as bank_module
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.factor import Factor
 from undrift.storage.state import pack, unpack
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.references import joint_ridge
 
 
 def task(seed: int, n: int, d: int) -> tuple[torch.Tensor, torch.Tensor]:

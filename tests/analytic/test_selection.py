@@ -18,7 +18,7 @@ from undrift.analytic.selection import (
 from undrift.analytic.solve import effective_ridge, solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
-from undrift.testing.reference_propagation import refitted_leave_one_out
+from undrift.testing.references import refitted_leave_one_out
 
 
 def problem(seed: int, n: int, d: int, noise: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:

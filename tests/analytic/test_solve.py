@@ -8,7 +8,7 @@ import torch
 from undrift.analytic.solve import effective_ridge, solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.references import joint_ridge
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.errors import InputError
 from undrift.sparse import Csr
-from undrift.testing.reference_ridge import joint_ridge, recursive_ridge
+from undrift.testing.references import joint_ridge, recursive_ridge
 
 EXACT = 1e-9
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Hop, normalise, receptive_field
 from undrift.sparse import Csr
-from undrift.testing.reference_graphs import dense_receptive_field, k_hop_forward
+from undrift.testing.references import dense_receptive_field, k_hop_forward
 
 
 def random_adjacency(seed: int, nodes: int, degree: float, *, directed: bool) -> Csr:

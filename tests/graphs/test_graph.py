@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph
 from undrift.sparse import Csr
-from undrift.testing.reference_graphs import dense_operator
+from undrift.testing.references import dense_operator
 
 
 def random_graph(

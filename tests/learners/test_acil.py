@@ -15,7 +15,7 @@ from undrift.errors import InputError
 from undrift.learners.acil import Acil, AcilLearned
 from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.reference_ridge import blockwise_recursion, joint_ridge
+from undrift.testing.references import blockwise_recursion, joint_ridge
 
 
 def acil(**params: Any) -> Acil:

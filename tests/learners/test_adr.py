@@ -25,7 +25,7 @@ from undrift.sharing import Cache
 from undrift.streams.task import Task
 from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.reference_ridge import joint_ridge, merged_layer
+from undrift.testing.references import joint_ridge, merged_layer
 
 
 def adr(**params: Any) -> Adr:

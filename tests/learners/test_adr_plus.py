@@ -19,7 +19,7 @@ from undrift.streams.task import Task
 from undrift.streams.thin import thin
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.references import joint_ridge
 
 QUICK: dict[str, Any] = {"epochs": 6, "hidden": (10, 8), "lr": 1e-2, "lr_next": 1e-2}
 AS_ADR: dict[str, Any] = {"gamma": 0.5, "nodes": "train", "logits": "task"}

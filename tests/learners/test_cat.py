@@ -28,7 +28,7 @@ from undrift.learners.cat import (
 )
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.testing.reference_graphs import dense_operator
+from undrift.testing.references import dense_operator
 
 QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 

@@ -17,7 +17,7 @@ from undrift.learners.dpcr import (
     shift_projection,
 )
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.references import joint_ridge
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -14,7 +14,7 @@ from undrift.learners.acil import Acil
 from undrift.learners.ds_al import DsAl, DsAlLearned
 from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.references import joint_ridge
 
 
 def ds_al(**params: Any) -> DsAl:

@@ -24,9 +24,8 @@ from undrift.sparse import Csr
 from undrift.storage.state import pack
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import noisy_stream, tiny_stream
-from undrift.testing.patterned import patterned_graph
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_stream
+from undrift.testing.references import joint_ridge
 
 QUICK: dict[str, Any] = {"epochs": 5, "hidden": (8, 8)}
 

@@ -30,9 +30,8 @@ from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS
-from undrift.testing.graphs import noisy_stream, tiny_graph, tiny_stream
-from undrift.testing.patterned import patterned_graph
-from undrift.testing.reference_propagation import (
+from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_graph, tiny_stream
+from undrift.testing.references import (
     adaptive_features,
     association_by_counting,
     balanced_joint_ridge,

@@ -16,7 +16,7 @@ from undrift.merging.ham import Ham
 from undrift.merging.merger import Settings
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.reference_ridge import merged_layer
+from undrift.testing.references import merged_layer
 
 
 def encoders(kind: str, graphs: list[Graph], hidden: tuple[int, ...]) -> list[Encoder]:

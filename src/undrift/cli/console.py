@@ -1,10 +1,16 @@
-"""Where the command line writes: results to stdout, progress to stderr."""
+"""Where the command line writes: results to stdout; progress to stderr, a bar or plain lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from undrift.evaluation.loop import Evaluation
 
 _PIPE_WIDTH = 120
 _SENTENCES = 20
@@ -27,3 +33,47 @@ def name_damaged(console: Console, sentences: Sequence[str], what: str) -> None:
         console.print(f"skipped: {sentence}", markup=False)
     if len(sentences) > _SENTENCES:
         console.print(f"skipped: {len(sentences) - _SENTENCES} more damaged {what}")
+
+
+class RunProgress:
+    """Shows which task and phase a run is in. Its methods are the two callbacks of a run."""
+
+    def __init__(self, console: Console, tasks: int, bar: Progress | None) -> None:
+        self._console = console
+        self._tasks = tasks
+        self._bar = bar
+        self._task = 0
+        self._spent = 0.0
+        self._row = bar.add_task("loading the stream", total=None) if bar else None
+
+    def report(self, phase: str, done: int, total: int) -> None:
+        """Move the bar to a step of a phase."""
+        if self._bar is not None and self._row is not None:
+            text = f"task {self._task + 1}/{self._tasks}  {phase:<9}"
+            self._bar.update(self._row, description=text, completed=done, total=total)
+
+    def after_task(self, t: int, so_far: Evaluation) -> None:
+        """Say how a task went."""
+        self._task = t + 1
+        spent = sum(so_far.seconds.values())
+        self._console.print(
+            f"task {t + 1}/{self._tasks} took {spent - self._spent:.1f} s: "
+            f"A_t {so_far.by_class.a_t[-1]:.1f} % by class, {so_far.by_node.a_t[-1]:.1f} % by node"
+        )
+        self._spent = spent
+
+
+@contextmanager
+def run_progress(console: Console, tasks: int) -> Iterator[RunProgress]:
+    """The progress of a run over so many tasks; the bar is gone when the run ends."""
+    if not console.is_terminal:
+        yield RunProgress(console, tasks, None)
+        return
+    with bar_of(console) as bar:
+        yield RunProgress(console, tasks, bar)
+
+
+def bar_of(console: Console) -> Progress:
+    """A bar with a description, steps and time; gone when it ends."""
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)

@@ -99,8 +99,7 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
     """Attack the stream, learn it, and grade the learner with and without task ids."""
     from importlib.metadata import version
 
-    from undrift.cli.console import progress_console
-    from undrift.cli.progress import run_progress
+    from undrift.cli.console import progress_console, run_progress
     from undrift.evaluation import leakage as evaluation
     from undrift.evaluation.loop import evaluate
     from undrift.evaluation.protocols import Protocol

@@ -64,7 +64,7 @@ def report(
 @contextmanager
 def _shown(console: Console) -> Iterator[Progress]:
     """A bar on a terminal; elsewhere a line for each phase, when it starts."""
-    from undrift.cli.progress import bar_of
+    from undrift.cli.console import bar_of
 
     def line(phase: str, done: int, total: int) -> None:
         if done == 0 and total > 0:

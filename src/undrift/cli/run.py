@@ -61,8 +61,7 @@ def run(
     traceback
         When the run fails, print where.
     """
-    from undrift.cli.console import output, progress_console
-    from undrift.cli.progress import run_progress
+    from undrift.cli.console import output, progress_console, run_progress
     from undrift.cli.values import choose_readings, parse_settings
     from undrift.experiments.result import result_path
     from undrift.experiments.spec import RunSpec

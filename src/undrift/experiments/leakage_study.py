@@ -29,9 +29,9 @@ class LeakageStudy(Record):
 
     @property
     def file(self) -> str:
-        """The name of its file; what a file name cannot have in a stream's name becomes `_`."""
-        stream = re.sub(r"[^\w.-]", "_", self.stream)
-        return f"leakage-{stream}-{self.method}-{self.seed}.json"
+        """The name of its file; what a file name cannot have becomes `_`."""
+        name = re.sub(r"[^\w.-]", "_", f"{self.stream}-{self.method}")
+        return f"leakage-{name}-{self.seed}.json"
 
 
 def save_study(study: LeakageStudy, folder: str | Path) -> Path:
@@ -41,10 +41,8 @@ def save_study(study: LeakageStudy, folder: str | Path) -> Path:
 
 def load_study(path: str | Path) -> LeakageStudy:
     """Read a study; a damaged or foreign file is an `InputError`."""
-    what, again = "a leakage study, or damaged", "run undrift leakage again"
-    return read_record(
-        LeakageStudy, path, "leakage study", what, first="check the path", again=again
-    )
+    said = {"first": "check the path", "again": "run undrift leakage again"}
+    return read_record(LeakageStudy, path, "leakage study", "a leakage study, or damaged", **said)
 
 
 def load_studies(folder: str | Path) -> list[LeakageStudy]:

@@ -2,8 +2,7 @@
 
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
 from undrift.testing.check_stream import check_stream
-from undrift.testing.graphs import noisy_stream, tiny_graph, tiny_stream
-from undrift.testing.patterned import patterned_graph
+from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_graph, tiny_stream
 
 __all__ = [
     "LEARNER_CHECKS",

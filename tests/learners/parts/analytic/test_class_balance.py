@@ -18,7 +18,7 @@ from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.references import joint_ridge
 
 
 def skewed(seed: int = 0) -> TaskStream:

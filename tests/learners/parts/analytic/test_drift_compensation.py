@@ -23,7 +23,7 @@ from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Settings
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.reference_ridge import joint_ridge
+from undrift.testing.references import joint_ridge
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:

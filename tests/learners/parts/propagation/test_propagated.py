@@ -18,7 +18,7 @@ from undrift.learners.parts.propagation.propagated import (
 )
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.reference_propagation import adaptive_features, separate_features
+from undrift.testing.references import adaptive_features, separate_features
 
 
 def dense(rows: Tensor | Csr) -> Tensor:

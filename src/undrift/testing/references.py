@@ -1,0 +1,215 @@
+"""Slow, obvious twins of every fast path: graphs, propagation and ridge regression.
+
+Dense matrices, loops over nodes, refitting; nothing is shared with what must equal them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> Tensor:
+    """The twin of `normalise`, entry by entry, in float64.
+
+    `adjacency[i, j]` is the weight of what j sends to i. With `I` the self-loops and degrees
+    into a receiver and out of a sender: `symmetric` divides an entry by the root of both,
+    `row` by the degree into the receiver, `sum` by nothing. Cost: n^2 steps of Python.
+
+    >>> dense_operator(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), "row").tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    n = adjacency.shape[0]
+    weights = [[float(adjacency[i, j]) for j in range(n)] for i in range(n)]
+    if self_loops:
+        for i in range(n):
+            weights[i][i] += 1.0
+    into = [sum(weights[i][j] for j in range(n)) for i in range(n)]
+    out = [sum(weights[i][j] for i in range(n)) for j in range(n)]
+    operator = torch.zeros(n, n, dtype=torch.float64)
+    for i in range(n):
+        for j in range(n):
+            if weights[i][j] == 0.0:
+                continue  # nothing is sent: a degree of zero is never divided by
+            if kind == "symmetric":
+                operator[i, j] = weights[i][j] / (into[i] ** 0.5 * out[j] ** 0.5)
+            elif kind == "row":
+                operator[i, j] = weights[i][j] / into[i]
+            elif kind == "sum":
+                operator[i, j] = weights[i][j]
+            else:
+                raise ValueError(f"no twin for normalisation {kind!r}")
+    return operator
+
+
+def dense_receptive_field(adjacency: Tensor, nodes: Iterable[int], hops: int) -> set[int]:
+    """Every node whose features reach `nodes` within `hops` steps, the nodes themselves too.
+
+    >>> path = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 1, 0]])  # 0 -> 1 -> 2
+    >>> dense_receptive_field(path, [2], 1), dense_receptive_field(path, [2], 2)
+    ({1, 2}, {0, 1, 2})
+    """
+    reached = {int(node) for node in nodes}
+    for _ in range(hops):
+        for receiver in tuple(reached):
+            for sender in range(adjacency.shape[1]):
+                if float(adjacency[receiver, sender]) != 0.0:
+                    reached.add(sender)
+    return reached
+
+
+def k_hop_forward(
+    operators: Sequence[Tensor], features: Tensor, weights: Sequence[Tensor]
+) -> Tensor:
+    """`h = relu(A_k h W_k)` for k = 1..K, over all nodes, with dense matrices throughout.
+
+    The twin of a forward pass over the hops of `receptive_field`: its rows for some nodes, and
+    the gradient that a loss on these rows gives the weights, must come out the same.
+    """
+    h = features
+    for operator, weight in zip(operators, weights, strict=True):
+        h = torch.relu(operator @ h @ weight)
+    return h
+
+
+def adaptive_features(
+    features: Tensor,
+    adjacency: Tensor,
+    hops: int,
+    evidence_threshold: float,
+    homophily: float = 1.0,
+) -> Tensor:
+    """The twin of `Propagated(mix="adaptive").rows`, node by node, in float64.
+
+    Each node starts from its own row and takes another hop as long as the effective feature
+    count within its reach is under `evidence_threshold`.
+    """
+    n = features.shape[0]
+    x = torch.stack([_unit(row) for row in features.double()])
+    operator = dense_operator(adjacency.double(), "symmetric")
+    linked = [[j for j in range(n) if adjacency[i, j] != 0] for i in range(n)]
+    own = [float(row.abs().sum() ** 2 / row.square().sum()) if row.any() else 0.0 for row in x]
+    reached, hop, mixed = own, x, x.clone()
+    for k in range(1, hops + 1):
+        hop = operator @ hop
+        for i in range(n):
+            weight = max(0.0, 1 - reached[i] / evidence_threshold) * homophily**k
+            if weight >= 1e-3:
+                mixed[i] += weight * hop[i]
+        reached = [reached[i] + sum(reached[j] for j in linked[i]) for i in range(n)]
+    return torch.stack([_unit(row) for row in mixed])
+
+
+def separate_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
+    """The twin of `Propagated(mix="separate").rows`: own row, then means over neighbours."""
+    n = features.shape[0]
+    hop = [_unit(row) for row in features.double()]
+    blocks = [hop]
+    for _ in range(hops):
+        means = []
+        for i in range(n):
+            linked = [hop[j] for j in range(n) if adjacency[i, j] != 0]
+            means.append(sum(linked, torch.zeros_like(hop[i])) / max(len(linked), 1))
+        hop = means
+        blocks.append([2 * row for row in hop])
+    return torch.stack([_unit(torch.cat([block[i] for block in blocks])) for i in range(n)])
+
+
+def association_by_counting(ends: list[tuple[int, int]]) -> float:
+    """The twin of `label_association`: chi squared of undirected edges' ends, cell by cell."""
+    both = [*ends, *((b, a) for a, b in ends)]
+    classes = sorted({a for a, _ in both})
+    chi = 0.0
+    for a in classes:
+        for b in classes:
+            expected = sum(x == a for x, _ in both) * sum(y == b for _, y in both) / len(both)
+            chi += (both.count((a, b)) - expected) ** 2 / expected
+    m, c = len(ends), len(classes)
+    measured = (chi / len(both) - c * (c - 1) / (2 * m)) / (c - 1)
+    return min(max(measured, 0.0) * m / (m + 20), 1.0)
+
+
+def balanced_joint_ridge(rows: Tensor, targets: Tensor, gamma: float) -> Tensor:
+    """Class-balanced ridge on all rows at once; gamma relative to the mean diagonal."""
+    y = targets.double()
+    weights = torch.stack([1 / y[:, row.argmax()].sum() for row in y])
+    diagonal = (rows.double().square() * weights.unsqueeze(1)).sum(dim=0)
+    return joint_ridge(rows, y, gamma * float(diagonal.mean()), weights)
+
+
+def refitted_leave_one_out(
+    rows: Tensor, targets: Tensor, weights: Tensor, ridge: float, held_out: range
+) -> float:
+    """The weighted leave-one-out error by solving anew without each of these rows."""
+    x, y = rows.double(), targets.double()
+    total = 0.0
+    for i in held_out:
+        rest = [j for j in range(x.shape[0]) if j != i]
+        solution = joint_ridge(x[rest], y[rest], ridge, weights[rest])
+        total += float(weights[i] * (y[i] - x[i] @ solution).square().sum())
+    return total
+
+
+def _unit(row: Tensor) -> Tensor:
+    length = row.norm()
+    return row / length if float(length) > 0 else row
+
+
+def joint_ridge(
+    rows: Tensor, targets: Tensor, gamma: float, weights: Tensor | None = None
+) -> Tensor:
+    """The ridge solution from all rows at once, as least squares on a stacked system.
+
+    `[sqrt(w) X; sqrt(gamma) I] W = [sqrt(w) Y; 0]`: no Gram matrix is ever formed, so this
+    shares no rounding with the fast path.
+    """
+    x, y = rows.double(), targets.double()
+    if weights is not None:
+        root = weights.double().sqrt().unsqueeze(1)
+        x, y = root * x, root * y
+    d = x.shape[1]
+    eye = gamma**0.5 * torch.eye(d, dtype=torch.float64)
+    stacked = torch.cat([x, eye])
+    wanted = torch.cat([y, torch.zeros(d, y.shape[1], dtype=torch.float64)])
+    q, r = torch.linalg.qr(stacked)
+    solution: Tensor = torch.linalg.solve_triangular(r, q.T @ wanted, upper=True)
+    return solution
+
+
+def recursive_ridge(rows: Tensor, targets: Tensor, gamma: float) -> Tensor:
+    """The same one row at a time, by the rank-one recursion of the inverse (ACIL's form)."""
+    x, y = rows.double(), targets.double()
+    inverse = torch.eye(x.shape[1], dtype=torch.float64) / gamma
+    weights = torch.zeros(x.shape[1], y.shape[1], dtype=torch.float64)
+    for row, target in zip(x, y, strict=True):
+        along = inverse @ row
+        inverse -= torch.outer(along, along) / (1 + row @ along)
+        weights += torch.outer(inverse @ row, target - row @ weights)
+    return weights
+
+
+def merged_layer(inputs: list[Tensor], weights: list[Tensor], gamma: float) -> Tensor:
+    """One merged layer from all stacked rows: eq. 6 as it is written."""
+    hats = torch.cat([h.double() for h in inputs])
+    outputs = torch.cat([h.double() @ w.double() for h, w in zip(inputs, weights, strict=True)])
+    return joint_ridge(hats, outputs, gamma)
+
+
+def blockwise_recursion(batches: list[tuple[Tensor, Tensor]], gamma: float) -> Tensor:
+    """ACIL's published recursion, batch by batch; a batch may bring new target columns.
+
+    From `R = I / gamma`: `K = (I + X R X^T)^-1`, `R <- R - R X^T K X R`,
+    `W <- W + R X^T (Y - X W)`.
+    """
+    d = batches[0][0].shape[1]
+    inverse = torch.eye(d, dtype=torch.float64) / gamma
+    weights = torch.zeros(d, 0, dtype=torch.float64)
+    for rows, targets in batches:
+        x, y = rows.double(), targets.double()
+        weights = torch.nn.functional.pad(weights, (0, y.shape[1] - weights.shape[1]))
+        eye = torch.eye(x.shape[0], dtype=torch.float64)
+        inverse = inverse - inverse @ x.T @ torch.linalg.solve(eye + x @ inverse @ x.T, x @ inverse)
+        weights = weights + inverse @ x.T @ (y - x @ weights)
+    return weights
