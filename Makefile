@@ -19,7 +19,7 @@ demo: $(READY)
 
 # one torch thread per worker: two-thread torch slows many times when the other core is busy
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 # Debian's Chromium for the tests of the HTML report; without it they skip and say so
 browser: $(READY)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,24 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def undrift(folder: Path, *arguments: str, site: Path | None = None) -> str:
+# several command lines in one process: torch is imported once
+ALL = """
+import json, sys
+from undrift.cli.app import start
+for arguments in json.loads(sys.argv[1]):
+    code = start(arguments)
+    print(chr(12))
+    if code:
+        sys.exit(code)
+"""
+
+
+def undrift(folder: Path, *lines: Sequence[str], site: Path | None = None) -> list[str]:
+    """What each command line printed."""
     paths = [str(site)] if site else []
     paths += [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
     done = subprocess.run(
-        [sys.executable, "-c", "from undrift.cli import main; main()", *arguments],
+        [sys.executable, "-c", ALL, json.dumps(lines)],
         cwd=folder,
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
@@ -51,7 +65,7 @@ def undrift(folder: Path, *arguments: str, site: Path | None = None) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout.split("\f\n")
 
 
 def test_one_entry_and_it_is_in_runs_questions_tables_and_the_report(
@@ -61,29 +75,35 @@ def test_one_entry_and_it_is_in_runs_questions_tables_and_the_report(
     assert sorted(path.name for path in files) == ["entry_points.txt", "my_metrics.py"]
     assert ENTRY.count("=") == MODULE.count("Metric(") == 1  # one entry
 
-    undrift(tmp_path, "run", "--method", "joint", *QUICK)  # before it was installed
-    shown = undrift(tmp_path, "run", "--method", "bare", *QUICK, site=installed)
+    undrift(tmp_path, ("run", "--method", "joint", *QUICK))  # before it was installed
+    asked = ("results", "--csv", "-", "--columns", "method,worst", "--sort", "worst")
+    query = ("results", "--csv", "-", "--query", "SELECT max(worst) AS best FROM results")
+    shown, table, best, *_ = undrift(
+        tmp_path,
+        ("run", "--method", "bare", *QUICK),
+        asked,
+        query,
+        ("report", "runs", "--out", "report"),
+        site=installed,
+    )
     assert "A_min" in shown
     results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/result.json")]
     lowest = {r["spec"]["method"]: min(r["matrix"]["class"][-1]) for r in results}
     written = {r["spec"]["method"]: r["metrics"]["class"].get("worst") for r in results}
     assert written == {"joint": None, "bare": lowest["bare"]}
 
-    asked = ("results", "--csv", "-", "--columns", "method,worst", "--sort", "worst")
-    found = list(csv.DictReader(undrift(tmp_path, *asked, site=installed).splitlines()))
+    found = list(csv.DictReader(table.splitlines()))
     assert {row["method"]: float(row["worst"]) for row in found} == pytest.approx(lowest)
     assert float(found[0]["worst"]) >= float(found[1]["worst"])
-    query = ("results", "--csv", "-", "--query", "SELECT max(worst) AS best FROM results")
-    assert float(undrift(tmp_path, *query, site=installed).split()[1]) == max(lowest.values())
+    assert float(best.split()[1]) == max(lowest.values())
 
-    undrift(tmp_path, "report", "runs", "--out", "report", site=installed)
-    table = tmp_path / "report" / "tables" / "other-runs.csv"
-    lines = list(csv.DictReader(table.read_text().splitlines()))
+    reported = tmp_path / "report" / "tables" / "other-runs.csv"
+    lines = list(csv.DictReader(reported.read_text().splitlines()))
     means = {line["row"]: float(line["mean"]) for line in lines if line["metric"] == "worst"}
     assert means == pytest.approx({row: lowest[row.split()[0]] for row in means})
     assert len(means) == len(lowest)
     assert "A_min" in (tmp_path / "report" / "index.html").read_text()
 
     # and where the package is not installed, what it wrote is still read
-    without = undrift(tmp_path, "results", "--csv", "-", "--columns", "method,a_f")
+    without, _ = undrift(tmp_path, ("results", "--csv", "-", "--columns", "method,a_f"))
     assert len(without.splitlines()) == 3

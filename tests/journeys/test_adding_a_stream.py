@@ -87,6 +87,9 @@ streams = ["ring-cl"]
 methods = ["bare"]
 seeds = [0]
 search = false
+
+[params.bare]
+epochs = 2
 """
 
 
@@ -99,7 +102,7 @@ def test_one_module_and_one_entry_reach_every_command(site: Path) -> None:
     assert "rings of the outside package" in line
     assert "generator: outside_rings.make_graph()" in done(site, "streams", "--show", "ring-cl")
 
-    said = done(site, "run", "--stream", "ring-cl")
+    said = done(site, "run", "--stream", "ring-cl", "--set", "fourier=0")
     assert "propagation on ring-cl" in said
     (path,) = (site.parent / "runs").glob("*/result.json")
     result = json.loads(path.read_text())
