@@ -13,7 +13,7 @@ from undrift.errors import InputError
 from undrift.evaluation.together import Outcome, evaluate_together
 from undrift.experiments.result import graded_metrics
 from undrift.experiments.run import prepare
-from undrift.experiments.search_record import Search, SearchSpec, Trial
+from undrift.experiments.search_record import CHOSEN_BY, Search, SearchSpec, Trial
 from undrift.learners.registry import make_learner
 from undrift.typing import Progress, silent
 
@@ -29,7 +29,7 @@ def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def search(specs: Sequence[SearchSpec], *, progress: Progress = silent) -> list[Search]:
-    """Try every setting of these grids side by side and choose each by validation class a_avg.
+    """Try every setting of these grids side by side and choose each by `CHOSEN_BY`.
 
     The specs must agree on stream, seed, protocol and device: their learners share the training
     they have in common. The test nodes are never graded. Of equal settings the first wins.
@@ -79,7 +79,8 @@ def _search(spec: SearchSpec, trials: list[Trial], seconds: float, others: list[
             f"every setting of the grid of {spec.base.method!r} failed on {spec.base.stream!r}, "
             f"the first with: {trials[0].failed}"
         )
-    best = max(whole, key=lambda trial: trial.validation.by_class.a_avg if trial.validation else 0)
+    scores = [getattr(t.validation.by_class, CHOSEN_BY.key) for t in whole if t.validation]
+    best = whole[max(range(len(whole)), key=lambda k: CHOSEN_BY.sign * scores[k])]
     return Search(
         spec=spec,
         trials=trials,

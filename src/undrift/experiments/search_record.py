@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.record import Record, read_record, tuples, write_record
 from undrift.experiments.result import Graded, Metrics
 from undrift.experiments.spec import RunSpec
@@ -18,6 +19,9 @@ from undrift.learners.registry import METHODS
 
 Settings = Annotated[dict[str, Any], AfterValidator(tuples)]
 
+
+CHOSEN_BY = METRICS["a_avg"]
+"""What a search makes best, on validation nodes and by class."""
 
 _SOLVED = {"gamma", "alpha", "classifier_gamma"}  # they change a solution, not what was trained
 
@@ -59,7 +63,7 @@ class Trial(Record):
 
 
 class Search(Record):
-    """A finished search: every trial, and the one with the best validation a_avg by class.
+    """A finished search: every trial, and the one that is best by `CHOSEN_BY`.
 
     Where it ran beside searches of the methods `shared_with`, `seconds` are of all together.
     """
@@ -84,9 +88,9 @@ def search_rule(specs: Iterable[SearchSpec]) -> str:
         trained = "which share one training" if anew < settings else "each trained anew"
     return (
         f"Settings are chosen per stream on the validation nodes of seed "
-        f"{' and '.join(map(str, seeds))} alone (best class a_avg over each method's grid: at most "
-        f"{settings} settings, {trained}), then run on every seed; the test nodes are looked at "
-        "once per chosen setting."
+        f"{' and '.join(map(str, seeds))} alone (best class {CHOSEN_BY.key} over each method's "
+        f"grid: at most {settings} settings, {trained}), then run on every seed; the test "
+        "nodes are looked at once per chosen setting."
     )
 
 

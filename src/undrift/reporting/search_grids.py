@@ -10,7 +10,7 @@ from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from undrift.evaluation.metrics import METRICS
+from undrift.experiments.search_record import CHOSEN_BY
 from undrift.experiments.standing import in_order
 from undrift.formatting import duration
 from undrift.learners.registry import METHODS
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from undrift.experiments.search_record import Search
     from undrift.experiments.spec import RunSpec
 
-CHOSEN_BY = METRICS["a_avg"]  # what a search makes best on validation nodes, by class
 Setting = tuple[str, ...]  # its values as text, in the order of `SearchGrid.values`
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SearchGrid:
     """Searches that differ in their seed alone."""
 

@@ -52,7 +52,7 @@ def missing(name: str, why: str) -> Figure:
     return Figure(name, name, "", lambda _: None, why)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Shown:
     """What figures are drawn from: the records, and which of them stand for what."""
 

@@ -8,12 +8,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
+from undrift.experiments.search_record import CHOSEN_BY
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Shown, missing, pages, ready
 from undrift.reporting.figures.sheet import COLUMN
 from undrift.reporting.figures.style import display, drawn_title, safe_name
 from undrift.reporting.names import symbol, value_text
-from undrift.reporting.search_grids import CHOSEN_BY, SearchGrid, search_grids
+from undrift.reporting.search_grids import SearchGrid, search_grids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,13 +8,12 @@ from typing import Any
 
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import Graded, Metrics, Result
-from undrift.experiments.search_record import Search
+from undrift.experiments.search_record import CHOSEN_BY, Search
 from undrift.experiments.spec import command_of
 from undrift.experiments.standing import finished_rows
 from undrift.formatting import duration, size
 from undrift.reporting.html.overview import PlanTable
 from undrift.reporting.names import metric_value, short_title, value_text
-from undrift.reporting.search_grids import CHOSEN_BY
 
 
 def details_data(

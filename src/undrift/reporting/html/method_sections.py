@@ -22,7 +22,7 @@ from undrift.reporting.names import method_facts, metric_value, number_text, sho
 WIDTH, HEIGHT, EDGE = 168, 44, 3  # of a curve the size of a word
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Backdrop:
     """The faint curves of every row on a stream: drawn once, to one scale, behind each line."""
 

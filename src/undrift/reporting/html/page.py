@@ -12,12 +12,13 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from undrift.evaluation.metrics import METRICS
+from undrift.experiments.search_record import CHOSEN_BY
 from undrift.reporting.html.details import details_data
 from undrift.reporting.html.method_sections import method_sections
 from undrift.reporting.html.overview import Page, overview
 from undrift.reporting.html.svg import inline_svg
 from undrift.reporting.html.table import metric_head, metric_tip, table_view
-from undrift.reporting.search_grids import CHOSEN_BY, surfaces
+from undrift.reporting.search_grids import surfaces
 
 TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
 
