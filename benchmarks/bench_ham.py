@@ -11,6 +11,7 @@ from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.learners.adr import Adr
 from undrift.merging.ham import Ham
+from undrift.merging.merger import Settings
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 
@@ -46,7 +47,7 @@ def _generator() -> torch.Generator:
 
 
 def _ham(stream: TaskStream, encoder: Encoder) -> None:
-    ham = Ham.empty(encoder, gamma=1.0)
+    ham = Ham.empty(encoder, Settings(gamma=1.0))
     for task in stream:
         ham = ham.add(encoder.trace(task.graph, task.train.nonzero().flatten()), encoder.weights)
         ham.merge()
