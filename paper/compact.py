@@ -20,7 +20,6 @@ from undrift.evaluation.metrics import METRICS
 from undrift.experiments.flat import flat
 from undrift.experiments.manifest import Cell, Manifest, Skipped
 from undrift.experiments.result import Cost, Graded, Metrics, Result, graded_metrics
-from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records, load_records, with_rules
 
 __all__ = ["is_compact", "read_compact", "rounded", "write_compact"]
@@ -167,15 +166,7 @@ def _ratios(imbalance: list[float] | None) -> str | None:
 
 
 def _run(line: Line) -> Result:
-    spec = RunSpec(
-        stream=line["stream"],
-        method=line["method"],
-        seed=line.whole("seed"),
-        protocol=line["protocol"],
-        params=line.json("params"),
-        device=line["device"],
-        stream_sha256=line["stream_sha256"] or None,
-    )
+    spec = line.spec("params")
     if spec.id != line["id"]:
         raise InputError(f"the id of this run is {spec.id}, not {line['id']}")
     matrix = Graded[list[list[float]]](

@@ -10,7 +10,6 @@ from paper.csv_lines import Line, grades, lines_of, packed
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.search_record import Search, SearchSpec, Trial
-from undrift.experiments.spec import RunSpec
 
 __all__ = ["SEARCH_COLUMNS", "searches_from", "trial_lines"]
 
@@ -78,15 +77,7 @@ def _search(name: str, found: list[tuple[Line, Trial]]) -> Search:
         for line, _ in found:
             for parameter, value in line.json("setting").items():
                 grid.setdefault(parameter, {}).setdefault(packed(value), value)
-        base = RunSpec(
-            stream=first["stream"],
-            method=first["method"],
-            seed=first.whole("seed"),
-            protocol=first["protocol"],
-            params=first.json("fixed"),
-            device=first["device"],
-            stream_sha256=first["stream_sha256"] or None,
-        )
+        base = first.spec("fixed")
         spec = SearchSpec(base=base, grid={k: tuple(v.values()) for k, v in grid.items()})
         if spec.id != name:
             raise InputError(f"the settings of search {name} are those of another, {spec.id}")

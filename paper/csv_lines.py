@@ -16,6 +16,7 @@ from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.record import validation_message
 from undrift.experiments.result import Graded, Metrics
+from undrift.experiments.spec import RunSpec
 from undrift.storage.files import write_atomically
 
 __all__ = ["LATER", "Line", "grades", "lines_of", "number", "packed", "write_lines"]
@@ -172,6 +173,18 @@ class Line:
             return None
         return Graded[Metrics](
             by_class=self._metrics(prefix), by_node=self._metrics(f"{prefix}node_")
+        )
+
+    def spec(self, params: str) -> RunSpec:
+        """The run that the line describes; `params` names the column of its hyperparameters."""
+        return RunSpec(
+            stream=self["stream"],
+            method=self["method"],
+            seed=self.whole("seed"),
+            protocol=self["protocol"],
+            params=self.json(params),
+            device=self["device"],
+            stream_sha256=self["stream_sha256"] or None,
         )
 
     def _metrics(self, prefix: str) -> Metrics:
