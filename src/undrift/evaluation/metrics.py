@@ -1,7 +1,4 @@
-"""The metrics of an accuracy matrix, one entry each: everything that names a metric reads it here.
-
-Importing this module does not import torch.
-"""
+"""The metrics of an accuracy matrix, one entry each, read by all that names one; no torch."""
 
 from __future__ import annotations
 
@@ -44,22 +41,34 @@ def _forgetting(matrix: AccuracyMatrix) -> float:
 
 _OWN = (
     Metric(
-        *("a_avg", "A_avg", "average incremental accuracy", "up"),
+        key="a_avg",
+        symbol="A_avg",
+        title="average incremental accuracy",
+        better="up",
         formula=r"\frac{1}{N} \sum_t \frac{1}{t+1} \sum_{i \le t} M_{t,i}",
         of=lambda matrix: fmean(matrix.a_t),
     ),
     Metric(
-        *("a_f", "A_f", "final accuracy", "up"),
+        key="a_f",
+        symbol="A_f",
+        title="final accuracy",
+        better="up",
         formula=r"\frac{1}{N} \sum_i M_{N-1,i}",
         of=lambda matrix: matrix.a_t[-1],
     ),
     Metric(
-        *("a_l", "A_l", "learning accuracy", "up"),
+        key="a_l",
+        symbol="A_l",
+        title="learning accuracy",
+        better="up",
         formula=r"\frac{1}{N} \sum_t M_{t,t}",
         of=lambda matrix: fmean(row[-1] for row in matrix.rows),
     ),
     Metric(
-        *("forgetting", "forgetting", "forgetting", "down"),
+        key="forgetting",
+        symbol="forgetting",
+        title="forgetting",
+        better="down",
         formula=r"\frac{1}{N-1} \sum_{i < N-1} (M_{i,i} - M_{N-1,i})",
         of=_forgetting,
     ),
@@ -69,15 +78,12 @@ _OWN = (
 class _Metrics(Mapping[str, Metric]):
     """Our metrics in their order, then those of other packages (`undrift.metrics`)."""
 
-    _own: Mapping[str, Metric] = {metric.key: metric for metric in _OWN}
-    _door = Door("metric", "undrift.metrics", dict.fromkeys(_own, ""))
+    _door = Door("metric", "undrift.metrics", {metric.key: metric for metric in _OWN})
 
     def __getitem__(self, key: str) -> Metric:
-        if key in self._own:
-            return self._own[key]
         if key not in self._door:
             raise KeyError(key)
-        found: Any = self._door.load(key)
+        found: Any = self._door.own.get(key) or self._door.load(key)
         if not isinstance(found, Metric) or found.key != key:
             raise InputError(
                 f"metric {key!r} of the package {self._door.origin(key)} must be a Metric whose "

@@ -58,9 +58,6 @@ class Method:
     keeps: str = "-"
 
 
-_FACTS = tuple(f.name for f in fields(Method))
-
-
 class _Methods(Mapping[str, Method]):
     """Every method by name, in order, read from its class when asked for.
 
@@ -83,7 +80,7 @@ class _Methods(Mapping[str, Method]):
         try:
             if name not in DOOR.own:
                 method_class(name)  # for its checks
-            return Method(**{**DOOR.facts(name, _FACTS), "name": name})
+            return Method(**{**DOOR.facts(name, [f.name for f in fields(Method)]), "name": name})
         except InputError as error:
             return Method(name, name, family="broken", keeps=str(error))
 
@@ -137,8 +134,6 @@ def recorded_name(method: str | type[Learner]) -> str:
 
 def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
     """The learner to begin with: the most accurate one here that keeps no example.
-
-    It needs no setting; see docs/choosing-a-method.md for when to take another.
 
     >>> default_learner().name
     'propagation'
