@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -21,11 +21,24 @@ from undrift.learners.registry import recorded_name
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
-from undrift.streams.task import Task
+from undrift.streams.task import Task, as_task
 from undrift.typing import Once, Progress, silent, unshared
 
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
 """Some nodes of a graph: their numbers, or a mask."""
+
+Ids = Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
+"""An id per node of a graph, none twice."""
+
+Verb = Literal["returns", "forgets", "merges"]
+
+
+class Revision(NamedTuple):
+    """How many labelled rows a change of a batch reached: subtracted, added, and in the batch."""
+
+    subtracted: int
+    added: int
+    rows: int
 
 
 class Learned(Protocol):
@@ -46,6 +59,10 @@ class Learned(Protocol):
 class Learner(ABC):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
 
+    What a method can do beyond that it says on its class: `returns` (a batch may bring nodes of
+    known classes), `forgets` (`forget` and `revise` are exact), `merges` (`merge` equals training
+    on both). The others refuse in one sentence.
+
     A method is a dataclass whose fields are its hyperparameters and that implements two pure
     functions: `_learn(task, progress)` returns what is known after the task without changing
     the learner, and `_scores(learned, graph)` reads from it. This class does the rest: checks,
@@ -62,6 +79,9 @@ class Learner(ABC):
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "-"  # what is kept, in a few words
     keeps_examples: ClassVar[bool] = False
+    returns: ClassVar[bool] = False
+    forgets: ClassVar[bool] = False
+    merges: ClassVar[bool] = False
     learned_type: ClassVar[type]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
     renamed: ClassVar[dict[str, str]] = {}  # parameters by the names they had, for old records
@@ -105,14 +125,122 @@ class Learner(ABC):
         """Which class a protocol stands for in `learned_type`, such as a rule chosen by name."""
         return {}
 
-    # the four verbs ----------------------------------------------------------------------
+    def _forgotten(self, task: Task, progress: Progress) -> Learned:
+        """What is known without this batch; for a method that `forgets`."""
+        raise NotImplementedError
 
-    def observe(self, task: Task, *, progress: Progress = silent) -> Self:
-        """Learn a task; afterwards its data may be deleted. A rejected task changes nothing."""
+    def _revised(
+        self, before: Task, after: Task, ids: tuple[Ids, Ids] | None, progress: Progress
+    ) -> tuple[Learned, Revision]:
+        """What is known with `after` in the place of `before`; for a method that `forgets`."""
+        raise NotImplementedError
+
+    def _merged(self, other: Any) -> Learned:
+        """What is known with all that another learner of this class knows."""
+        raise NotImplementedError
+
+    def _emptied(self) -> Learned:
+        """What `sibling` starts from: what rows depend on, and the sum of none."""
+        raise NotImplementedError
+
+    def _hindrance(self, verb: Verb) -> str | None:
+        """Why this learner cannot, as its hyperparameters are, what its class can; None if it can.
+
+        A sentence's end that says what to change, such as "set cleansing=False".
+        """
+        return None
+
+    # the verbs ---------------------------------------------------------------------------
+
+    def observe(self, batch: Task | Graph, *, progress: Progress = silent) -> Self:
+        """Learn a batch; afterwards its data may be deleted. A rejected batch changes nothing.
+
+        It may bring new classes, and known ones where the method `returns`. Nodes without a label
+        are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
+        the labelled nodes are for validation, drawn by `seed` (`as_task`).
+        """
+        task = as_task(batch, self.seed)
         self._check_task(task)
-        there = self.once(lambda: task.to(self.device), "task", task, self.device)
-        self.learned_ = self._learn(there, progress)
+        self.learned_ = self._learn(self._moved(task), progress)
         return self
+
+    def forget(self, batch: Task | Graph, *, progress: Progress = silent) -> Self:
+        """Be as if this batch had never been observed; it must be given as it was then.
+
+        What the first batch fixed for all (such as the homophily weight of `propagation`) stays.
+        """
+        self._must("forgets", "forget")
+        task = as_task(batch, self.seed)
+        self._check_known(task)
+        self.learned_ = self._forgotten(self._moved(task), progress)
+        return self
+
+    def revise(
+        self,
+        before: Task | Graph,
+        after: Task | Graph,
+        *,
+        ids: tuple[Ids, Ids] | None = None,
+        progress: Progress = silent,
+    ) -> Revision:
+        """Put a corrected batch in the place of one that was observed.
+
+        Nodes, edges, features or labels may differ. `ids` names the nodes of both; without it
+        node i is node i in both, and those that one side lacks stand last. Only rows within reach
+        of a change are computed again: how many is returned.
+        """
+        self._must("forgets", "revise")
+        old, new = as_task(before, self.seed), as_task(after, self.seed)
+        self._check_known(old)
+        self._check_task(new)
+        moved = self._moved(old), self._moved(new)
+        self.learned_, revision = self._revised(*moved, ids, progress)
+        return revision
+
+    def merge(self, other: Learner) -> Self:
+        """Add what another learner knows, as if this one had observed its batches as well.
+
+        Both must be of one method with the same hyperparameters, and rows must mean the same to
+        both: make one the `sibling` of the other before it observes anything.
+        """
+        self._must("merges", "merge")
+        if type(other) is not type(self):
+            raise InputError(
+                f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
+                "must be of one method"
+            )
+        self._check_same_params(other.params(), "the other learner has")
+        if other.learned_ is not None:
+            self.learned_ = other.learned_ if self.learned_ is None else self._merged(other)
+        return self
+
+    def sibling(self) -> Self:
+        """An empty learner for which rows mean the same, so that the two can `merge`."""
+        self._must("merges", "have a sibling")
+        if self.learned_ is None:
+            raise InputError(
+                "what rows depend on is fixed by the first batch; observe one, then make a sibling"
+            )
+        made = self.clone()
+        made.learned_ = self._emptied()
+        return made
+
+    def can(self, verb: Verb) -> bool:
+        """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
+        return bool(getattr(self, verb)) and self._hindrance(verb) is None
+
+    def _moved(self, task: Task) -> Task:
+        return self.once(lambda: task.to(self.device), "task", task, self.device)
+
+    def _must(self, verb: Verb, what: str) -> None:
+        why = self._hindrance(verb)
+        if not getattr(self, verb):
+            raise InputError(
+                f"{self.display} cannot {what}; undrift methods lists those that can, such as "
+                "propagation"
+            )
+        if why is not None:
+            raise InputError(f"{self.display} cannot {what} as it is set; {why}")
 
     def scores(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A score per node and class seen; columns in the order of `classes_`.
@@ -172,13 +300,7 @@ class Learner(ABC):
                 f"this state belongs to method {state.method!r}, not {self.name!r}; load it "
                 f"into a {state.method!r} learner"
             )
-        mine, theirs = self.params(), state.params
-        for key in mine:
-            if key != "device" and key in theirs and mine[key] != theirs[key]:
-                raise InputError(
-                    f"the state was learned with {key}={theirs[key]!r}, this learner has "
-                    f"{key}={mine[key]!r}; build the learner with {key}={theirs[key]!r}"
-                )
+        self._check_same_params(state.params, "the state was learned with")
         learned = None
         if state.tensors or state.values:
             tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
@@ -282,19 +404,38 @@ class Learner(ABC):
         if self.learned_ is None:
             return
         seen = [c for c in task.classes if c in self.classes_]
-        if seen:
+        if seen and not self.can("returns"):
+            how = self._hindrance("returns") or "undrift methods lists those that can"
             raise InputError(
-                f"class {seen[0]} was observed before; a task brings new classes only (observed "
-                f"so far: {list(self.classes_)})"
+                f"class {seen[0]} was observed before, and {self.display} takes new classes only "
+                f"(observed so far: {list(self.classes_)}); {how}"
             )
         self._check_width(task.graph)
+
+    def _check_known(self, task: Task) -> None:
+        """Reject a batch that cannot have been observed."""
+        strange = [c for c in task.classes if c not in self.classes_]
+        if strange:
+            raise InputError(
+                f"class {strange[0]} was never observed (observed: {list(self.classes_)}); "
+                "forget and revise need a batch as it was observed"
+            )
+        self._check_width(task.graph)
+
+    def _check_same_params(self, theirs: Mapping[str, Any], who: str) -> None:
+        for key, mine in self.params().items():
+            if key != "device" and key in theirs and mine != theirs[key]:
+                raise InputError(
+                    f"{who} {key}={theirs[key]!r}, this learner has {key}={mine!r}; build the "
+                    f"learner with {key}={theirs[key]!r}"
+                )
 
     def _checked(self, graph: Graph, nodes: Nodes | None) -> Tensor | None:
         self._check_graph(graph)
         return None if nodes is None else row_index(_as_tensor(nodes), graph.num_nodes, "node")
 
     def _check_graph(self, graph: Graph) -> None:
-        if self.learned_ is None:
+        if not self.classes_:
             raise InputError("nothing was observed yet; call observe(task) before predicting")
         self._check_width(graph)
 

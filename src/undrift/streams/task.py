@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -68,6 +71,57 @@ class Task:
             return self
         train, val, test = (mask.to(graph.device) for mask in (self.train, self.val, self.test))
         return Task(graph, train, val, test, self.classes)
+
+
+def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    """The known classes, then those of `more` that are new.
+
+    >>> joined((4, 2), (2, 7))
+    (4, 2, 7)
+    """
+    return (*known, *(c for c in more if c not in known))
+
+
+_VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by
+
+
+def as_task(batch: Task | Graph, seed: int, ids: Any = None) -> Task:
+    """A batch as a task: a task as it is, a graph with a fifth of its nodes for validation.
+
+    Which ones is decided for each node by itself, from the seed and its id (its number, without
+    `ids`), so that no other node's coming or going moves it. A class that would have no training
+    node has all its nodes in training. Nodes labelled -1 are context. Masks that the graph has
+    count instead.
+
+    >>> graph = Graph.from_arrays(torch.eye(8), [[0], [1]], labels=[0, 0, 0, 0, 0, 0, 0, -1])
+    >>> task = as_task(graph, seed=0)
+    >>> int(task.train.sum() + task.val.sum())
+    7
+    """
+    if isinstance(batch, Task):
+        return batch
+    if not isinstance(batch, Graph):
+        raise InputError(f"a batch must be a Task or a Graph with labels, not {type(batch)}")
+    if batch.masks:
+        return Task(batch)
+    labels = batch.labelled()
+    known = labels >= 0
+    if not bool(known.any()):
+        raise InputError("no node of this batch has a label; a batch needs some to be learned")
+    names = np.arange(batch.num_nodes) if ids is None else np.asarray(ids)
+    drawn = torch.from_numpy(_drawn(names, seed)).to(labels.device)
+    val = known & (drawn < _VALIDATION)
+    for c in labels[val].unique().tolist():
+        if not bool((~val & (labels == c)).any()):
+            val &= labels != c
+    return Task(batch, known & ~val, val)
+
+
+def _drawn(names: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A number in 0..1 per id, the same for the same seed and id wherever it stands."""
+    key = str(seed).encode()
+    words = (blake2b(str(name).encode(), digest_size=8, key=key).digest() for name in names)
+    return np.fromiter((int.from_bytes(word, "big") / 2**64 for word in words), np.float64)
 
 
 def check_mask(mask: Tensor, n: int, what: str) -> None:

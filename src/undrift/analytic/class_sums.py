@@ -1,0 +1,170 @@
+"""`ClassSums`: plain sums over labelled rows, balanced between classes when they are solved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.gram import add_product_, pieces
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.errors import InputError
+from undrift.typing import Rows
+
+_PRIOR_ROWS = 20.0  # rows of pooled variance that each class's own is shrunk by
+_NO_VARIANCE = 1e-12  # of the mean square: a column that does not vary within classes
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSums:
+    """`gram = sum z z^T`, and per class c: `moment = sum z`, `squares = sum z o z`, `counts`.
+
+    No row has a weight, so the sum depends only on which rows are in it: not on their order, on
+    batches, on classes that come back or on sites. A commutative group: `a + b`, `a - b`, `zero`.
+    All in float64. Memory: 8 (d^2 + 2 d C) bytes.
+
+    >>> one, two = torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> sums = ClassSums.of(one, two) + ClassSums.of(one, two)
+    >>> sums.counts.tolist(), sums.moment.tolist()
+    ([2.0, 2.0], [[2.0, 0.0]])
+    """
+
+    gram: Tensor
+    moment: Tensor
+    squares: Tensor
+    counts: Tensor
+
+    @classmethod
+    def zero(cls, width: int, classes: int = 0, device: str = "cpu") -> ClassSums:
+        """The sum of no rows."""
+
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float64, device=device)
+
+        return cls(
+            zeros(width, width), zeros(width, classes), zeros(width, classes), zeros(classes)
+        )
+
+    @classmethod
+    def of(cls, rows: Rows, targets: Tensor) -> ClassSums:
+        """The sum over these rows, whose class is a one in `targets` (`one_hot`)."""
+        return cls.zero(rows.shape[1], targets.shape[1], str(rows.device)).add(rows, targets)
+
+    def add(self, rows: Rows, targets: Tensor) -> ClassSums:
+        """The sum with these rows; `targets` may have more columns than were seen."""
+        wide = self.grow(targets.shape[1])
+        plain = wide.plain().add(rows, targets)
+        squares = wide.squares.clone()
+        for where, part in pieces(rows):
+            add_product_(squares, part.double().square(), targets[where])
+        return ClassSums(plain.gram, plain.moment, squares, wide.counts + targets.sum(dim=0))
+
+    # the group ---------------------------------------------------------------------------
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        return self._combine(other, 1)
+
+    def __sub__(self, other: ClassSums) -> ClassSums:
+        return self._combine(other, -1)
+
+    def _combine(self, other: ClassSums, sign: int) -> ClassSums:
+        if self.width != other.width:
+            raise InputError(
+                f"cannot combine sums of {self.width} and {other.width} columns; they describe "
+                "different features"
+            )
+        grown = max(self.classes, other.classes)
+        a, b = self.grow(grown), other.grow(grown)
+        return ClassSums(
+            torch.add(a.gram, b.gram, alpha=sign),
+            torch.add(a.moment, b.moment, alpha=sign),
+            torch.add(a.squares, b.squares, alpha=sign),
+            torch.add(a.counts, b.counts, alpha=sign),
+        )
+
+    def select(self, columns: Sequence[int]) -> ClassSums:
+        """The same sum with these classes in this order; -1 is a class without rows."""
+        index = torch.tensor(columns, dtype=torch.int64, device=self.counts.device)
+        there = (index >= 0).double()
+        index = index.clamp(min=0)
+
+        def taken(table: Tensor) -> Tensor:
+            if table.shape[-1] == 0:
+                return table.new_zeros(*table.shape[:-1], index.numel())
+            return table[..., index] * there
+
+        return ClassSums(self.gram, taken(self.moment), taken(self.squares), taken(self.counts))
+
+    def grow(self, classes: int) -> ClassSums:
+        """The same sum with at least this many classes."""
+        if classes <= self.classes:
+            return self
+        missing = [-1] * (classes - self.classes)
+        return self.select([*range(self.classes), *missing])
+
+    # what it is --------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int:
+        """Columns of a row: d."""
+        return int(self.gram.shape[0])
+
+    @property
+    def classes(self) -> int:
+        """Columns of the moment: C, with or without rows."""
+        return int(self.counts.shape[0])
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return int(self.counts.sum())
+
+    def below_zero(self, before: ClassSums) -> bool:
+        """Whether more was subtracted from `before` than it held, as far as a sum can tell.
+
+        Sums of squares are never negative, nor is a class's variance; rounding leaves both at
+        most a trifle under zero.
+        """
+        least = -1e-9 * before.grow(self.classes).squares.sum(dim=0)
+        spread = self.squares - self.moment.square() / self.counts.clamp(min=1)
+        diagonal = before.gram.diagonal()
+        return (
+            bool((self.counts < -0.5).any())
+            or bool((spread < least).any())
+            or bool((self.gram.diagonal() < -1e-9 * diagonal.abs().max()).any())
+        )
+
+    def plain(self) -> RidgeStatistics:
+        """R and Q in which every row weighs the same."""
+        return RidgeStatistics(self.gram, self.moment, self.count, float(self.counts.sum()))
+
+    def balanced(self) -> RidgeStatistics:
+        """R and Q in which every class with rows weighs one, whatever its size.
+
+            R = S o (sum_c r_c r_c^T) + sum_c mu_c mu_c^T,    Q = [mu_c]
+
+        with class means mu_c, the pooled covariance S within classes, and `r_c^2` the variances
+        of class c over those of S. A class's own variances are shrunk towards S as by 20 rows.
+        With equal variances R is that of rows that weigh 1 / n_c. Cost: 2 d^2 C operations.
+        """
+        there = self.counts > 0.5
+        sizes = self.counts.clamp(min=1)
+        means = self.moment / sizes
+        total = max(float(self.counts.sum()), 1.0)
+        pooled = torch.addmm(self.gram, self.moment, means.T, alpha=-1).div_(total)
+        ratio = self.variance_ratios(pooled.diagonal()).sqrt() * there
+        gram = pooled.mul_(ratio @ ratio.T).addmm_(means, means.T)
+        return RidgeStatistics(gram, means, self.count, float(there.sum()))
+
+    def variance_ratios(self, pooled: Tensor) -> Tensor:
+        """`[d, C]`: each class's shrunk variances over the pooled ones."""
+        sizes = self.counts.clamp(min=1)
+        own = (self.squares / sizes - (self.moment / sizes).square()).clamp(min=0)
+        share = self.counts / (self.counts + _PRIOR_ROWS)
+        least = _NO_VARIANCE * self.gram.diagonal() / max(float(self.counts.sum()), 1.0)
+        varies = (pooled > least) & (pooled > 0)
+        relative = own / torch.where(varies, pooled, 1.0).unsqueeze(1)
+        mixed = share * relative + (1 - share)
+        return torch.where(varies.unsqueeze(1), mixed, torch.ones_like(mixed))

@@ -1,0 +1,179 @@
+"""`SumLearner`: a fixed function of the graph, sums over its rows, and a closed-form solution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.base import Ids, Learned, Learner, Revision
+from undrift.storage.state import pack
+from undrift.streams.changes import changed_nodes, within_reach
+from undrift.streams.task import Task, joined
+from undrift.typing import Progress, silent
+
+
+class Sums(Protocol):
+    """What a method sums over rows: a group, with a column per class."""
+
+    @property
+    def counts(self) -> Tensor:
+        """How many training rows each class has."""
+        ...
+
+    def __add__(self, other: Self) -> Self: ...
+    def __sub__(self, other: Self) -> Self: ...
+    def select(self, columns: Sequence[int]) -> Self:
+        """The same sum with these classes in this order; -1 is a class without rows."""
+        ...
+
+    def below_zero(self, before: Self) -> bool:
+        """Whether more was subtracted from `before` than it held, as far as a sum can tell."""
+        ...
+
+
+class SummedLearned(Learned, Protocol):
+    """What such a learner knows: what rows depend on, their sums, and what is solved from them."""
+
+    @property
+    def fixed(self) -> Any:
+        """What rows depend on, decided by the first batch: a frozen dataclass."""
+        ...
+
+    @property
+    def sums(self) -> Any:
+        """The sums over all rows."""
+        ...
+
+
+class SumLearner(Learner, ABC):
+    """A learner whose knowledge is a sum over rows that are a fixed function of their batch.
+
+    A method says what rows depend on (`_fixed`), sums a batch's rows (`_sums`), and solves
+    (`_solution`). All verbs follow: observing adds a batch's sums, forgetting subtracts them,
+    revising does both with the rows within reach of a change, merging adds another learner's.
+    What is known is a function of the rows that are in, to rounding.
+    """
+
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
+
+    @abstractmethod
+    def _fixed(self, task: Task, progress: Progress) -> Any:
+        """What rows depend on beside their batch and the hyperparameters, from the first batch."""
+
+    @abstractmethod
+    def _sums(
+        self,
+        fixed: Any,
+        task: Task,
+        classes: tuple[int, ...],
+        rows: Tensor | None,
+        progress: Progress,
+    ) -> Any:
+        """The sums of a batch over the labelled rows in the mask `rows`; None takes all."""
+
+    @abstractmethod
+    def _solution(
+        self, fixed: Any, classes: tuple[int, ...], sums: Any, progress: Progress
+    ) -> Learned:
+        """What is known from these sums, a pure function of them."""
+
+    @abstractmethod
+    def _reach(self, fixed: Any, graph: Graph) -> Tensor:
+        """For every node, how many hops away its row looks."""
+
+    # the verbs ---------------------------------------------------------------------------
+
+    def _learn(self, task: Task, progress: Progress) -> Learned:
+        before: SummedLearned | None = self.learned_
+        fixed = before.fixed if before else self._fixed(task, progress)
+        classes = joined(before.classes if before else (), task.classes)
+        sums = self._sums(fixed, task, classes, None, progress)
+        if before is not None:
+            sums = before.sums + sums
+        return self._solution(fixed, classes, sums, progress)
+
+    def _forgotten(self, task: Task, progress: Progress) -> Learned:
+        known: SummedLearned = self.learned_
+        gone = self._sums(known.fixed, task, known.classes, None, progress)
+        return self._left(known.classes, known.sums - gone, progress)
+
+    def _revised(
+        self, before: Task, after: Task, ids: tuple[Ids, Ids] | None, progress: Progress
+    ) -> tuple[Learned, Revision]:
+        known: SummedLearned = self.learned_
+        changed = changed_nodes(before, after, ids)
+        reached = [
+            within_reach(task.graph, touched, self._reach(known.fixed, task.graph))
+            for task, touched in zip((before, after), changed, strict=True)
+        ]
+        classes = joined(known.classes, after.classes)
+        old = self._sums(known.fixed, before, classes, reached[0], progress)
+        new = self._sums(known.fixed, after, classes, reached[1], progress)
+        learned = self._left(classes, known.sums - old + new, progress)
+        counts = [
+            int((mask & (task.train | task.val)).sum())
+            for mask, task in zip(reached, (before, after), strict=True)
+        ]
+        return learned, Revision(*counts, int((after.train | after.val).sum()))
+
+    def _left(self, classes: tuple[int, ...], sums: Any, progress: Progress) -> Learned:
+        """What is known from a sum of which something was subtracted."""
+        if sums.below_zero(self.learned_.sums):
+            raise InputError(
+                "what is to be forgotten was never observed like this: fewer rows than none would "
+                "be left; give the batch exactly as it was observed (nothing was changed)"
+            )
+        kept = [i for i, count in enumerate(sums.counts.tolist()) if count > 0.5]
+        if not kept:
+            sums = sums - sums  # without the rounding that is left of it
+        left = tuple(classes[i] for i in kept)
+        return self._solution(self.learned_.fixed, left, sums.select(kept), progress)
+
+    def _merged(self, other: Any) -> Learned:
+        mine: SummedLearned = self.learned_
+        theirs: SummedLearned = other.learned_
+        if self.map_digest() != other.map_digest():
+            raise InputError(
+                "rows mean different things to the two learners: each fixed its feature map by its "
+                "own first batch; make one the sibling() of the other before it observes anything"
+            )
+        classes = joined(mine.classes, theirs.classes)
+        place = {c: i for i, c in enumerate(theirs.classes)}
+        sums = theirs.sums.select([place.get(c, -1) for c in classes])
+        return self._solution(mine.fixed, classes, mine.sums + _to(sums, self.device), silent)
+
+    def _emptied(self) -> Learned:
+        known: SummedLearned = self.learned_
+        return self._solution(known.fixed, (), (known.sums - known.sums).select([]), silent)
+
+    def map_digest(self) -> str:
+        """A SHA-256 of what rows depend on: learners with the same one can merge."""
+        from hashlib import sha256
+
+        if self.learned_ is None:
+            raise InputError("what rows depend on is fixed by the first batch; observe one first")
+        tensors, values = pack(self.learned_.fixed)
+        params = {key: value for key, value in self.params().items() if key != "device"}
+        digest = sha256(repr((self.name, sorted(params.items()), sorted(values.items()))).encode())
+        for name in sorted(tensors):
+            digest.update(name.encode())
+            digest.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def _to(sums: Any, device: str) -> Any:
+    """The sums on a device; a learner's own are where its others are."""
+    from undrift.storage.state import unpack
+
+    if torch.device(device) == sums.counts.device:
+        return sums
+    tensors, values = pack(sums)
+    return unpack(type(sums), {k: t.to(device) for k, t in tensors.items()}, values)

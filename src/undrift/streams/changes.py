@@ -1,0 +1,114 @@
+"""What differs between two versions of a batch, and which rows that reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.sparse import Csr
+from undrift.streams.task import Task
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def changed_nodes(before: Task, after: Task, ids: tuple[Any, Any] | None) -> tuple[Tensor, Tensor]:
+    """Masks over the nodes of both: those whose features, edges, label or split differ.
+
+    A node that the other side lacks has changed, and so have its neighbours. `ids` names the
+    nodes of both; without it node i is the same node in both. Cost: one pass over both graphs.
+    """
+    here, there = _same_nodes(before.graph.num_nodes, after.graph.num_nodes, ids)
+    differ = _differ(before, after, here, there)
+    masks = []
+    for graph, common in ((before.graph, here), (after.graph, there)):
+        lacking = np.ones(graph.num_nodes, dtype=bool)
+        lacking[common] = False
+        links = graph.adjacency.to("cpu").to_scipy()
+        ones = np.ones(links.nnz, dtype=np.float32)
+        pattern = sp.csr_matrix((ones, links.indices, links.indptr), links.shape)
+        around = (pattern @ lacking + pattern.T @ lacking) > 0
+        differ |= around[common]
+        masks.append(lacking)
+    masks[0][here] = differ
+    masks[1][there] = differ
+    found = [
+        torch.from_numpy(mask).to(task.graph.device)
+        for mask, task in zip(masks, (before, after), strict=True)
+    ]
+    return found[0], found[1]
+
+
+def within_reach(graph: Graph, touched: Tensor, reach: Tensor) -> Tensor:
+    """The nodes whose row looks at a touched node: at most `reach` hops away, per node.
+
+    Cost: one product with the adjacency per hop, until no row looks further.
+    """
+    a = graph.adjacency
+    links = Csr(a.indptr, a.indices, torch.ones_like(a.values), a.shape, a.symmetric)
+    seen = reached = touched
+    for hops in range(1, int(reach.max()) + 1 if reach.numel() else 0):
+        spread = links @ seen.to(links.dtype).unsqueeze(1)
+        new = (spread.squeeze(1) > 0) & ~seen
+        if not bool(new.any()):
+            break
+        seen = seen | new
+        reached = reached | (new & (reach >= hops))
+    return reached
+
+
+def _same_nodes(n: int, m: int, ids: tuple[Any, Any] | None) -> tuple[Array, Array]:
+    """The places of the nodes that are in both, on either side."""
+    if ids is None:
+        common = np.arange(min(n, m))
+        return common, common
+    names = [np.asarray(each).astype(str) for each in ids]
+    for each, nodes, which in zip(names, (n, m), ("before", "after"), strict=True):
+        if each.shape != (nodes,) or np.unique(each).size != nodes:
+            raise InputError(
+                f"the ids of the batch {which} must be {nodes} different names, one per node"
+            )
+    _, here, there = np.intersect1d(names[0], names[1], return_indices=True)
+    return here, there
+
+
+def _differ(before: Task, after: Task, here: Array, there: Array) -> Array:
+    """Of the nodes that are in both: whether something of the node itself is different."""
+    differ = np.zeros(here.size, dtype=bool)
+    for name in ("train", "val"):
+        a, b = (getattr(task, name).cpu().numpy() for task in (before, after))
+        differ |= a[here] != b[there]
+    labels = [task.labels.cpu().numpy() for task in (before, after)]
+    known = [(task.train | task.val).cpu().numpy() for task in (before, after)]
+    differ |= (labels[0][here] != labels[1][there]) & (known[0][here] | known[1][there])
+    a, b = (_scipy(task.graph.features) for task in (before, after))
+    if a.shape[1] != b.shape[1]:
+        raise InputError(
+            f"the batch has {a.shape[1]} features before and {b.shape[1]} after; give both the "
+            "same columns"
+        )
+    differ |= _rows_that_differ(a[here], b[there])
+    links = [task.graph.adjacency.to("cpu").to_scipy() for task in (before, after)]
+    unequal = (links[0][here][:, here] != links[1][there][:, there]).tocoo()
+    differ[unequal.row] = True
+    differ[unequal.col] = True
+    return differ
+
+
+def _scipy(rows: Tensor | Csr) -> Any:
+    return rows.to("cpu").to_scipy() if isinstance(rows, Csr) else rows.cpu().numpy()
+
+
+def _rows_that_differ(a: Any, b: Any) -> Array:
+    if sp.issparse(a) != sp.issparse(b):
+        a, b = sp.csr_matrix(a), sp.csr_matrix(b)
+    if not sp.issparse(a):
+        found: Array = (a != b).any(axis=1)
+        return found
+    unequal = (a != b).tocsr()
+    return np.diff(unequal.indptr) > 0
