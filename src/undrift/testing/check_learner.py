@@ -206,8 +206,9 @@ def check_rejected_task(learner: Learner) -> None:
     stream = tiny_stream()
     taught = _taught(learner, stream, tasks=2)
     before = taught.scores(stream.graph)
-    with _rejected("a class that was observed before"):
-        taught.observe(stream.task(0))
+    if not taught.can("returns"):
+        with _rejected("a class that was observed before"):
+            taught.observe(stream.task(0))
     _unchanged(taught, before, stream.graph, "a class observed before")
     with _rejected("a task with another feature width"):
         taught.observe(_narrower(stream.task(2)))
