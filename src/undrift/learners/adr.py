@@ -65,6 +65,7 @@ class Adr(AdaptingLearner):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Song, Guan and Kong, Analytic Drift Resister"
     keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),

@@ -129,6 +129,7 @@ class SumLearner(Learner, ABC):
             for mask, task in zip(reached, (before, after), strict=True)
         )
         return learned, Revision(subtracted, added, int((after.train | after.val).sum()))
+<<<<<<< HEAD
 
     def _check_forgettable(self, task: Task) -> None:
         base = self._trained_on(self.learned_.fixed)
@@ -137,6 +138,8 @@ class SumLearner(Learner, ABC):
                 f"the encoder of {self.display} was trained on this batch and would remember it; "
                 "learn anew without it, or use propagation, which trains no encoder"
             )
+=======
+>>>>>>> main
 
     def _left(self, classes: tuple[int, ...], sums: Any, progress: Progress) -> Learned:
         """What is known from a sum of which something was subtracted."""
