@@ -187,6 +187,9 @@ class Hybrid(SumLearner):
     display: ClassVar[str] = "Hybrid"
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes, one encoder"
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = HybridLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}

@@ -24,7 +24,8 @@ _FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
 INFORMATIVE_FROM = 0.3  # label association from which it is found
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
-_MARGIN = 0.02  # by which that bank's mean validation accuracy must be higher to be selected
+_MARGIN = 0.02  # by which that bank's mean validation accuracy must be higher to be selected,
+_DOUBT = 0.5  # and by this over the root of the validation nodes: about a standard error
 
 
 def homophily_weight(task: Task) -> float:
@@ -200,6 +201,9 @@ class Propagation(SumLearner):
     display: ClassVar[str] = "Propagation"
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes"
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = PropagationLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
@@ -328,5 +332,6 @@ def selected_bank(sums: PropagationSums) -> str:
         return "separate"
     if "hops" not in banks:
         return "mix"
-    better = banks["hops"].accuracy > banks["mix"].accuracy + _MARGIN * sums.judged
+    margin = _MARGIN + _DOUBT / max(banks["mix"].val.count, 1) ** 0.5
+    better = banks["hops"].accuracy > banks["mix"].accuracy + margin * sums.judged
     return "hops" if better else "mix"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -57,12 +57,9 @@ class SumLearner(Learner, ABC):
     A method says what rows depend on (`_fixed`), sums a batch's rows (`_sums`), and solves
     (`_solution`). All verbs follow: observing adds a batch's sums, forgetting subtracts them,
     revising does both with the rows within reach of a change, merging adds another learner's.
-    What is known is a function of the rows that are in, to rounding.
+    What is known is a function of the rows that are in, to rounding. A method says so on its class
+    (`returns`, `forgets`, `merges`), as tables read them there.
     """
-
-    returns: ClassVar[bool] = True
-    forgets: ClassVar[bool] = True
-    merges: ClassVar[bool] = True
 
     @abstractmethod
     def _fixed(self, task: Task, progress: Progress) -> Any:
@@ -129,7 +126,6 @@ class SumLearner(Learner, ABC):
             for mask, task in zip(reached, (before, after), strict=True)
         )
         return learned, Revision(subtracted, added, int((after.train | after.val).sum()))
-<<<<<<< HEAD
 
     def _check_forgettable(self, task: Task) -> None:
         base = self._trained_on(self.learned_.fixed)
@@ -138,8 +134,6 @@ class SumLearner(Learner, ABC):
                 f"the encoder of {self.display} was trained on this batch and would remember it; "
                 "learn anew without it, or use propagation, which trains no encoder"
             )
-=======
->>>>>>> main
 
     def _left(self, classes: tuple[int, ...], sums: Any, progress: Progress) -> Learned:
         """What is known from a sum of which something was subtracted."""
