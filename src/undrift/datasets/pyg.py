@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from importlib import import_module
 from pathlib import Path
-from pickle import UnpicklingError  # noqa: S403  # the error alone: nothing is unpickled
+from pickle import UnpicklingError  # the error alone: nothing is unpickled
 from types import SimpleNamespace
 from typing import Any
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -82,7 +82,8 @@ def read_tables(
     `time` holds numbers or ISO dates (see `as_times`). A row of `edges` is an edge from the id in
     `source` to the id in `target`; `undirected=True` adds its reverse. Repeated edges and
     self-loops are left out and counted; so are edges to a node that is not in `nodes` with
-    `unknown_edges="drop"`, which are an error otherwise. Cost: about 0.3 microseconds per cell of CSV.
+    `unknown_edges="drop"`, which are an error otherwise. Cost: about 0.3 microseconds per
+    cell of CSV.
     """
     nodes, edges = Path(nodes), Path(edges)
     there = column_names(nodes)
@@ -152,7 +153,8 @@ def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
     return index
 
 
-class _Unknown(NamedTuple):
+@dataclass(frozen=True)
+class _Unknown:
     """How many edges name a node that is not there, and the first of them in words."""
 
     count: int

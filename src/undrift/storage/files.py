@@ -166,7 +166,7 @@ def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str
         tensor = tensors[name]
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
         flat = torch.empty(tensor.numel(), dtype=tensor.dtype).copy_(tensor.flatten())
-        digest.update(memoryview(flat.view(torch.uint8).numpy()))
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
