@@ -133,8 +133,8 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 def test_a_newer_file_asks_for_an_upgrade(tmp_path: Path) -> None:
     path = tmp_path / "split.npz"
     save_split(path, split())
-    np.savez(path, **(parts(path) | {"version": np.int64(2)}))
-    with pytest.raises(InputError, match=r"newer undrift .split version 2.*; upgrade undrift"):
+    np.savez(path, **(parts(path) | {"version": np.int64(3)}))
+    with pytest.raises(InputError, match=r"newer undrift .split version 3.*; upgrade undrift"):
         load_split(path)
 
 

@@ -108,7 +108,7 @@ For example:
 """,
     ),
     "methods": (
-        "List the methods: family, what they keep, paper.",
+        "List the methods: family, what they can do, what they keep, paper.",
         """\
 For example:
 

@@ -57,6 +57,9 @@ class Method:
     paper: str = "-"
     keeps_examples: bool = False
     keeps: str = "-"
+    returns: bool = False
+    forgets: bool = False
+    merges: bool = False
 
 
 class _Methods(Mapping[str, Method]):

@@ -17,9 +17,11 @@ from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
 Array = np.ndarray[Any, np.dtype[Any]]
-VERSION = 1
+VERSION = 2
+"""1 is a split whose tasks are those of its classes, and is still written so; 2 has `arrives`."""
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
 _ARRAYS = ("version", "nodes", "sizes", "classes", "masks", "labels_sha256", "sha256")
+_RETURNING = ("arrives", "context")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class SavedSplit:
 
     `labels_sha256` is `labels_digest` of the labels that were split: it tells the same nodes in
     the same order from a graph that only has as many. `sha256` is the hash of what the split
-    says, the same on every machine and in every file.
+    says, the same on every machine and in every file. `arrives` is the task of every node where
+    its class does not decide it, and `context` what else a task then shows (see `TaskStream`).
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -36,6 +39,8 @@ class SavedSplit:
     val: Array
     test: Array
     labels_sha256: str
+    arrives: Array | None = None
+    context: str = "none"
     sha256: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,16 +49,25 @@ class SavedSplit:
             raise InputError("a split needs three lists of booleans, all of the same length")
         if bool((np.sum(masks, axis=0) > 1).any()):
             raise InputError("the masks of a split overlap; a node belongs to one of them")
-        digest = hashlib.sha256(f"undrift split {VERSION} {self.labels_sha256}\n".encode())
+        if self.arrives is not None and self.arrives.shape != (self.nodes,):
+            raise InputError("a split needs the task of every node, or of none")
+        digest = hashlib.sha256(f"undrift split {self.version} {self.labels_sha256}\n".encode())
         for array in (self._sizes(), self._flat(), np.array([self.nodes])):
             digest.update(array.astype("<i8").tobytes() + b"\n")
         digest.update(self._packed().tobytes())
+        if self.arrives is not None:
+            digest.update(self.arrives.astype("<i8").tobytes() + self.context.encode())
         object.__setattr__(self, "sha256", digest.hexdigest())
 
     @property
     def nodes(self) -> int:
         """How many nodes the masks are for."""
         return int(self.train.size)
+
+    @property
+    def version(self) -> int:
+        """The oldest version that can say this."""
+        return 1 if self.arrives is None else 2
 
     def _sizes(self) -> Array:
         return np.array([len(classes) for classes in self.classes], dtype=np.int64)
@@ -77,15 +91,19 @@ def labels_digest(labels: Array) -> str:
 def save_split(path: str | Path, split: SavedSplit) -> None:
     """Write a split as a compact `.npz`, whole or not at all: three bits per node, compressed."""
     file = io.BytesIO()
+    more: dict[str, Any] = {}
+    if split.arrives is not None:
+        more = {"arrives": split.arrives.astype(np.int32), "context": np.array(split.context)}
     np.savez_compressed(
         file,
-        version=np.int64(VERSION),
+        version=np.int64(split.version),
         nodes=np.int64(split.nodes),
         sizes=split._sizes(),
         classes=split._flat(),
         masks=split._packed(),
         labels_sha256=np.array(split.labels_sha256),
         sha256=np.array(split.sha256),
+        **more,
     )
     write_atomically(path, file.getvalue())
 
@@ -101,7 +119,8 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
         raise InputError(f"there is no split file {path}; check the path")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            parts: dict[str, Array] = {name: archive[name] for name in _ARRAYS}
+            names = [*_ARRAYS, *(name for name in _RETURNING if name in archive)]
+            parts: dict[str, Array] = {name: archive[name] for name in names}
     except (*_DAMAGE, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path) from error
     if int(parts["version"]) > VERSION:
@@ -128,7 +147,9 @@ def _unpack(parts: dict[str, Array]) -> SavedSplit:
     classes = tuple(tuple(islice(flat, size)) for size in parts["sizes"].tolist())
     masks = np.unpackbits(parts["masks"], axis=1, count=int(parts["nodes"])).astype(np.bool_)
     train, val, test = masks
-    return SavedSplit(classes, train, val, test, str(parts["labels_sha256"]))
+    arrives = parts["arrives"].astype(np.int64) if "arrives" in parts else None
+    context = str(parts.get("context", "none"))
+    return SavedSplit(classes, train, val, test, str(parts["labels_sha256"]), arrives, context)
 
 
 def _damaged(path: Path) -> InputError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -128,7 +128,8 @@ def _stream(
     if tasks is None:
         from undrift.storage.splits import load_split
 
-        return TaskStream.with_split(graph, load_split(file.files["split_file"]), **about)
+        split_file = load_split(file.files["split_file"])
+        return _with_times(TaskStream.with_split(graph, split_file, **about), tables)
     names = tables.class_names if tables is not None else {}
     _check_classes(graph, names)
     about["fractions"] = (split.train, split.val, split.test)
@@ -141,13 +142,22 @@ def _stream(
         if isinstance(periods, list):
             periods = [days(start) if isinstance(start, date) else start for start in periods]
         return TaskStream.by_time(graph, tables.time, periods, **about)
-    return TaskStream.from_graph(
+    stream = TaskStream.from_graph(
         graph,
         base=tasks.base or 0,  # the settings have both where tasks are not by time
         increment=tasks.increment or 0,
         order=_order(tasks.order, names),
         **about,
     )
+    return _with_times(stream, tables)
+
+
+def _with_times(stream: TaskStream, tables: TableGraph | None) -> TaskStream:
+    if tables is None or tables.time is None:
+        return stream
+    from undrift.streams.periods import Times
+
+    return replace(stream, times=Times.of(tables.time))
 
 
 def _order(order: Any, names: Mapping[int, str]) -> Any:

@@ -16,6 +16,19 @@ from undrift.graphs.inputs import as_numbers
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+@dataclass(frozen=True, eq=False)
+class Times:
+    """A time per node (not a number where it is unknown), and when periods start, if given."""
+
+    values: Array
+    starts: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, time: Any, starts: tuple[float, ...] | None = None) -> Times:
+        """From anything that holds a number per node."""
+        return cls(as_numbers(time, "time").astype(np.float64), starts)
+
+
 @dataclass(frozen=True)
 class Periods:
     """Where each period starts, and the classes that first appear in it (none is possible)."""
@@ -50,7 +63,7 @@ def classes_by_period(labels: Tensor, time: Any, periods: int | Sequence[float])
     """
     known = labels.cpu().numpy()
     times = _times(time, known)
-    starts = _starts(times[known >= 0], periods)
+    starts = starts_of(times[known >= 0], periods)
     classes, place = np.unique(known[known >= 0], return_inverse=True)
     first = np.full(classes.size, np.inf)
     np.minimum.at(first, place, times[known >= 0])
@@ -76,7 +89,8 @@ def _times(time: Any, labels: Array) -> Array:
     return times
 
 
-def _starts(times: Array, periods: int | Sequence[float]) -> Array:
+def starts_of(times: Array, periods: int | Sequence[float]) -> Array:
+    """When each period starts: so many of equal length, or the first time and those given."""
     if not times.size:
         raise InputError("a stream by time needs nodes with a class label; there is none")
     low, high = times.min(), times.max()

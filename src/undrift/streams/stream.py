@@ -1,9 +1,10 @@
-"""`TaskStream`: one graph whose classes arrive a few at a time."""
+"""`TaskStream`: one graph whose nodes arrive in batches, by class or otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -14,26 +15,35 @@ from torch import Tensor
 from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.streams.periods import Times, classes_by_period
 from undrift.streams.split import split_nodes
 from undrift.streams.summary import TaskSummary, summarise
-from undrift.streams.task import Task, check_mask
+from undrift.streams.task import Task, check_mask, joined
 
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
 Order = Literal["label", "random"] | Sequence[int]
+Context = Literal["none", "seen"]
 
 
 @dataclass(frozen=True, eq=False)
 class TaskStream:
-    """A class-incremental stream T_0, T_1, ... over one graph.
+    """A stream of tasks T_0, T_1, ... over one graph: a batch of its nodes each.
 
     `graph` is the whole graph with its true labels, for evaluation; a learner only ever sees
-    `task(t)`. `classes` holds the classes of each task, no class twice. `train`, `val` and
-    `test` are disjoint masks over `graph`. `fractions` is None where the masks were given and
-    not drawn. `provenance` says where the data came from; `stand_in` in it says that the data
-    imitates a benchmark and is not it. `task_of` is the task of each node of `graph`, -1 for a
-    node that is in none. Edges between tasks are in no task's graph.
+    `task(t)`. `classes` holds the classes of each task. `train`, `val` and `test` are disjoint
+    masks over `graph`. `fractions` is None where the masks were given and not drawn.
+    `provenance` says where the data came from; `stand_in` in it says that the data imitates a
+    benchmark and is not it. `task_of` is the task of each node of `graph`, -1 for a node that is
+    in none. Edges between tasks are in no task's graph.
+
+    Without `arrives` a stream is class-incremental: all nodes of a class are in its task, and no
+    class comes twice. With it, `arrives` is the task of every node and the stream is
+    `returning`: `classes` are those with training nodes in the task, and with `context="seen"` a
+    task's graph also holds the neighbours of its nodes that arrived before, without their
+    labels. `undrift.streams.arrange` makes such streams. `times` are the times of the nodes, if
+    they have any.
 
     Build one with `from_graph`, or from masks of your own:
     `TaskStream(graph, classes=((0, 1), (2, 3)), train=..., val=..., test=...)`.
@@ -48,18 +58,30 @@ class TaskStream:
     seed: int = 0
     fractions: tuple[float, ...] | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    arrives: Tensor | None = field(default=None, repr=False)
+    context: Context = "none"
+    times: Times | None = field(default=None, repr=False)
     task_of: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         flat = [c for classes in self.classes for c in classes]
-        if not flat or not all(self.classes) or len(set(flat)) != len(flat) or min(flat) < 0:
+        # of a returning stream a class may be in many tasks, but in one of them once
+        twice = any(len(set(c)) < len(c) for c in (self.classes if self.returning else [flat]))
+        if not flat or not all(self.classes) or twice or min(flat) < 0:
             raise InputError(
                 "a stream needs one group of class ids per task, none empty and no class twice, "
                 f"not {self.classes}"
             )
         for split in ("train", "val", "test"):
             check_mask(getattr(self, split), self.graph.num_nodes, f"{split} mask of a stream")
-        object.__setattr__(self, "task_of", _tasks(_labels(self.graph), self.classes))
+        by_class = _tasks(_labels(self.graph), self.classes)
+        task_of = by_class if self.arrives is None else self.arrives.masked_fill(by_class < 0, -1)
+        if task_of.shape != by_class.shape or int(task_of.max()) >= len(self.classes):
+            raise InputError(
+                f"arrives must be the number of a task, 0 to {len(self.classes) - 1}, for each of "
+                f"the {self.graph.num_nodes} nodes"
+            )
+        object.__setattr__(self, "task_of", task_of)
 
     @classmethod
     def from_graph(
@@ -110,7 +132,24 @@ class TaskStream:
     @property
     def num_classes(self) -> int:
         """The classes of all tasks together."""
-        return sum(len(classes) for classes in self.classes)
+        return len(self.arrived)
+
+    @property
+    def returning(self) -> bool:
+        """Whether nodes arrive in batches of their own, so that classes may come back."""
+        return self.arrives is not None
+
+    @cached_property
+    def arrived(self) -> tuple[int, ...]:
+        """Every class, in the order in which they arrive."""
+        return self.seen(len(self) - 1)
+
+    def seen(self, t: int) -> tuple[int, ...]:
+        """The classes of tasks 0 to t, in the order in which they arrive."""
+        found: tuple[int, ...] = ()
+        for classes in self.classes[: t + 1]:
+            found = joined(found, classes)
+        return found
 
     @property
     def stand_in(self) -> bool:
@@ -120,21 +159,42 @@ class TaskStream:
     # what arrives ------------------------------------------------------------------------
 
     def task(self, t: int) -> Task:
-        """Task T_t: its induced subgraph, nodes in the order of `nodes([t])`.
+        """Task T_t: the induced subgraph of `shown(t)`, nodes in that order.
 
-        The labels of test nodes are -1. Made anew on every call. Cost: the edges of the task's
-        nodes.
+        The labels of test nodes and of context are -1, and so is that of a validation node whose
+        class has no training node in the task: it is context. Made anew on every call. Cost: the
+        edges of the task's nodes.
         """
-        nodes = self.nodes([t])
-        part, test = self.graph.subgraph(nodes), self.test[nodes]
-        hidden = _labels(part).masked_fill(test, -1)
+        nodes = self.shown(t)
+        part, own = self.graph.subgraph(nodes), self.task_of[nodes] == t
+        labels = _labels(part)
+        taught = torch.isin(labels, torch.tensor(self.classes[t], device=labels.device))
+        train, val = self.train[nodes] & own, self.val[nodes] & own & taught
+        test = self.test[nodes] & own
+        hidden = test | ~own | (self.val[nodes] & ~taught)
         return Task(
-            graph=Graph(part.features, part.adjacency, hidden),
-            train=self.train[nodes],
-            val=self.val[nodes],
+            graph=Graph(part.features, part.adjacency, labels.masked_fill(hidden, -1)),
+            train=train,
+            val=val,
             test=test,
             classes=self.classes[t],
         )
+
+    def shown(self, t: int) -> Tensor:
+        """The nodes that task t shows, ascending: its own, and with context their neighbours
+        that arrived before.
+        """
+        own = self.nodes([t])
+        if self.context == "none":
+            return own
+        adjacency = self.graph.adjacency
+        starts, ends = adjacency.indptr[own], adjacency.indptr[own + 1]
+        counts = ends - starts
+        first = torch.repeat_interleave(starts - counts.cumsum(0) + counts, counts)
+        around = adjacency.indices[first + torch.arange(first.numel(), device=first.device)]
+        before = (self.task_of[around] >= 0) & (self.task_of[around] < t)
+        found: Tensor = torch.cat([own, around[before].to(own.dtype)]).unique()
+        return found
 
     def nodes(self, tasks: Iterable[int]) -> Tensor:
         """The nodes of these tasks, as ascending indices into `graph`."""
@@ -175,20 +235,21 @@ class TaskStream:
 
         `time` holds a number per node; `periods` is how many periods of equal length reach from
         the first to the last time, or the times at which new ones start. All nodes of a class
-        belong to its task, however late they appear. A period without a new class makes no task,
+        belong to its task, however late they appear; `arrange(stream, "time")` gives every node
+        to its own period instead. A period without a new class makes no task,
         and `provenance["periods"]` says so. Every class is split as in `from_graph`.
 
         >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
         ((1,), (0,))
         """
-        from undrift.streams.periods import classes_by_period
-
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods)
         masks = split_nodes(labels, seed=seed, fractions=fractions)
         about = dict(provenance or {}) | {"periods": str(found)}
-        return cls(graph, found.tasks, *masks, name, seed, tuple(fractions), about)
+        times = Times.of(time, found.starts)
+        drawn = tuple(fractions)
+        return cls(graph, found.tasks, *masks, name, seed, drawn, about, times=times)
 
     @classmethod
     def with_split(
@@ -225,16 +286,26 @@ class TaskStream:
             torch.from_numpy(mask).to(labels.device)
             for mask in (split.train, split.val, split.test)
         )
-        about = dict(provenance or {})
-        return cls(graph, split.classes, train, val, test, name, seed, provenance=about)
+        arrives = split.arrives
+        return cls(
+            graph,
+            split.classes,
+            *(train, val, test),
+            name,
+            seed,
+            provenance=dict(provenance or {}),
+            arrives=None if arrives is None else torch.from_numpy(arrives).to(labels.device),
+            context="seen" if split.context == "seen" else "none",
+        )
 
     def saved_split(self) -> SavedSplit:
-        """The classes of every task and the masks, to be kept by `save_split`."""
+        """The classes (or nodes) of every task and the masks, to be kept by `save_split`."""
         from undrift.storage.splits import SavedSplit, labels_digest
 
         train, val, test = (mask.cpu().numpy() for mask in (self.train, self.val, self.test))
         digest = labels_digest(_labels(self.graph).cpu().numpy())
-        return SavedSplit(self.classes, train, val, test, digest)
+        arrives = None if self.arrives is None else self.task_of.cpu().numpy()
+        return SavedSplit(self.classes, train, val, test, digest, arrives, self.context)
 
 
 def _labels(graph: Graph) -> Tensor:

@@ -56,14 +56,15 @@ def summarise(stream: TaskStream) -> list[TaskSummary]:
 def imbalance_of(stream: TaskStream) -> list[float]:
     """rho_t of every task: the nodes of its largest class over those of its smallest.
 
-    All nodes count (eq. `imbalance` of the paper): the published figures of Arxiv-CL come out
-    so, and not from the training nodes alone. Infinite where a class has no node. Cost: one
-    sort of the labels.
+    All nodes of the task count (eq. `imbalance` of the paper): the published figures of Arxiv-CL
+    come out so, and not from the training nodes alone. Infinite where a class has no node. Cost:
+    one sort of the labels.
     """
-    labels = np.empty(0) if stream.graph.labels is None else stream.graph.labels.cpu().numpy()
-    present, counts = np.unique(labels, return_counts=True)
-    size = dict(zip(present.tolist(), counts.tolist(), strict=True))
-    sizes = [[size.get(c, 0) for c in classes] for classes in stream.classes]
+    labels, task_of = stream.graph.labelled().cpu().numpy(), stream.task_of.cpu().numpy()
+    pairs = np.stack([task_of, labels], axis=1)[task_of >= 0]
+    present, counts = np.unique(pairs, axis=0, return_counts=True)
+    size = {(t, c): n for (t, c), n in zip(present.tolist(), counts.tolist(), strict=True)}
+    sizes = [[size.get((t, c), 0) for c in group] for t, group in enumerate(stream.classes)]
     return [max(nodes) / min(nodes) if min(nodes) else float("inf") for nodes in sizes]
 
 

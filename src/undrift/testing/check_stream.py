@@ -19,11 +19,12 @@ SPLITS = ("train", "val", "test")
 def check_stream(stream: TaskStream, make: Callable[[int], TaskStream] | None = None) -> None:
     """Raise an AssertionError that says which promise the stream breaks; else return.
 
-    Checked: the tasks' classes are disjoint and cover every label of the graph; masks are
-    disjoint and cover no node outside the tasks; every class is in every split; no test label
-    is visible in a task; a task's features, labels, masks and edges are exactly those of the
-    full graph; and a seed draws the same split again, for a stream of your own if you give
-    `make`, a function from a seed to a stream.
+    Checked: the tasks' classes cover every label of the graph, and are disjoint unless the stream
+    is `returning`, when they are those of the task's training nodes; every labelled node is in
+    one task; masks are disjoint and cover no node outside the tasks; every class is in every
+    split; no label of a test node or of context is visible in a task; a task's features, labels,
+    masks and edges are exactly those of the full graph; and a seed draws the same split and tasks
+    again, for a stream of your own if you give `make`, a function from a seed to a stream.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> check_stream(tiny_stream())
@@ -38,13 +39,19 @@ def check_stream(stream: TaskStream, make: Callable[[int], TaskStream] | None = 
 def _check_classes(stream: TaskStream) -> None:
     flat = [c for classes in stream.classes for c in classes]
     twice = sorted({c for c in flat if flat.count(c) > 1})
-    assert not twice, f"class {twice[0]} arrives in more than one task; a class arrives once"
+    assert stream.returning or not twice, (
+        f"class {twice[0]} arrives in more than one task; a class arrives once"
+    )
     labels = _labels(stream)
     present = set(labels[labels >= 0].tolist())
     lost = sorted(present - set(flat))
     assert not lost, f"class {lost[0]} of the graph is in no task; label its nodes -1 or add it"
     empty = sorted(set(flat) - present)
     assert not empty, f"class {empty[0]} of the stream has no node in the graph"
+    astray = (labels >= 0) & (stream.task_of < 0)
+    assert not bool(astray.any()), (
+        f"node {int(astray.long().argmax())} has a label but is in no task"
+    )
     assert len(stream) == len(stream.classes), (
         f"len(stream) is {len(stream)}, but stream.classes has {len(stream.classes)} tasks"
     )
@@ -70,9 +77,10 @@ def _check_masks(stream: TaskStream) -> None:
 
 
 def _check_task(stream: TaskStream, t: int, task: Task) -> None:
-    nodes = stream.nodes([t])
+    nodes = stream.shown(t)
     labels, visible = _labels(stream)[nodes], task.graph.labels
     where = f"task {t}"
+    own = _check_shown(stream, t, nodes)
     assert task.classes == stream.classes[t], (
         f"{where} says its classes are {task.classes}, the stream says {stream.classes[t]}"
     )
@@ -80,17 +88,34 @@ def _check_task(stream: TaskStream, t: int, task: Task) -> None:
         f"{where} has {task.graph.num_nodes} nodes, but {nodes.numel()} nodes have its classes"
     )
     assert visible is not None, f"{where} has no labels, not even for training nodes"
+    taught = torch.tensor([c in task.classes for c in labels.tolist()], dtype=torch.bool)
     for split in SPLITS:
-        same = torch.equal(getattr(task, split), getattr(stream, split)[nodes])
+        wanted = getattr(stream, split)[nodes] & own
+        wanted = wanted & taught if split == "val" else wanted
+        same = torch.equal(getattr(task, split), wanted)
         assert same, f"the {split} mask of {where} is not that of the stream at its nodes"
     leaked = int((visible[task.test] >= 0).sum())
     assert leaked == 0, f"{where} shows the labels of {leaked} test nodes; they must be -1"
+    around = int((visible[~own] >= 0).sum())
+    assert around == 0, f"{where} shows the labels of {around} nodes of context; they must be -1"
     known = task.train | task.val
     assert torch.equal(visible[known], labels[known]), (
         f"{where} shows a wrong label at a train or val node"
     )
     _check_edges(stream, nodes, task, where)
     _check_features(stream, nodes, task, where)
+
+
+def _check_shown(stream: TaskStream, t: int, nodes: Tensor) -> Tensor:
+    """Which of the nodes shown are the task's own; the others must have arrived before."""
+    own = stream.task_of[nodes] == t
+    assert int(own.sum()) == int((stream.task_of == t).sum()), (
+        f"task {t} does not show all its nodes"
+    )
+    before = (stream.task_of[nodes] >= 0) & (stream.task_of[nodes] < t)
+    assert bool((own | before).all()), f"task {t} shows a node that arrives later"
+    assert stream.context == "seen" or bool(own.all()), f"task {t} shows nodes of other tasks"
+    return own
 
 
 def _check_edges(stream: TaskStream, nodes: Tensor, task: Task, where: str) -> None:
@@ -138,6 +163,8 @@ def _check_seed(stream: TaskStream, make: Callable[[int], TaskStream] | None) ->
         assert a.classes == b.classes == stream.classes, (
             f"seed {stream.seed} gives other classes per task when the stream is made again"
         )
+        same = torch.equal(a.task_of, stream.task_of) and torch.equal(b.task_of, stream.task_of)
+        assert same, f"seed {stream.seed} gives other nodes per task when the stream is made again"
     for masks in pairs:
         for split, first, second in zip(SPLITS, masks[:3], masks[3:], strict=True):
             assert torch.equal(first.cpu(), second.cpu()), (
