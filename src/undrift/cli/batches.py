@@ -58,7 +58,7 @@ class Columns:
         }
 
 
-def batches(files: Sequence[Path], wanted: int) -> list[Sequence[Path]]:
+def batches(files: Sequence[Path], wanted: int | None = None) -> list[Sequence[Path]]:
     """Files in groups: a table of nodes takes the next one as its edges, others stand alone."""
     from undrift.folder.batch import ALONE
 
@@ -68,9 +68,7 @@ def batches(files: Sequence[Path], wanted: int) -> list[Sequence[Path]]:
         count = 1 if left[0].suffix.lower() in ALONE else 2
         groups.append(left[:count])
         left = left[count:]
-    if len(groups) != wanted or len(groups[-1]) != (
-        1 if groups[-1][0].suffix.lower() in ALONE else 2
-    ):
+    if wanted is not None and len(groups) != wanted:
         names = "NODES EDGES" if wanted == 1 else "OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES"
         raise InputError(
             f"give {names}, or {wanted} file{'s' * (wanted > 1)} that end{'s' * (wanted == 1)} in "

@@ -110,7 +110,9 @@ def predict(
     /,
     *files: Path,
     out: Path,
-    nodes: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
+    nodes: Annotated[
+        tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=True)
+    ] = (),
     columns: Columns = _AsLast,
     traceback: _Flag = False,
 ) -> None:
@@ -145,7 +147,9 @@ def forget(
     /,
     *files: Path,
     node: str | None = None,
-    batch: Annotated[tuple[tuple[Path, Path], ...], Many] = (),
+    batch: Annotated[
+        tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=True)
+    ] = (),
     columns: Columns = _AsLast,
     traceback: _Flag = False,
 ) -> None:
@@ -165,7 +169,7 @@ def forget(
     node
         Forget the node of this id instead.
     batch
-        NODES EDGES of a batch that holds the node; repeat it for more. "-" as EDGES of one file.
+        NODES EDGES of a batch that holds the node, or one .npz or .pt file; repeat it for more.
     columns
         How tables are read.
     traceback
@@ -183,7 +187,7 @@ def forget(
         if node is None:
             _tell(folder, opened.forget(one_batch(files), progress=progress, **columns.given()))
             return
-        sources = [one_batch([path for path in pair if str(path) != "-"]) for pair in batch]
+        sources = batches(batch)
         step, waiting = opened.forget_node(node, sources, progress=progress, **columns.given())
     if step is not None:
         _tell(folder, step)
@@ -393,7 +397,7 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
         (
             "forget desk january/nodes.csv january/edges.csv",
             "forget desk --node a17",
-            "forget desk --node a17 --batch jan-nodes.csv jan-edges.csv --batch graph.npz -",
+            "forget desk --node a17 --batch jan-nodes.csv jan-edges.csv --batch feb.npz",
         ),
     ),
     "revise": (revise, ("revise desk old/nodes.csv old/edges.csv new/nodes.csv new/edges.csv",)),
