@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.checks import check_fields
+from undrift.encoders.adam import Adam
 from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.base import check_positive
@@ -68,11 +69,11 @@ class Condensation:
         real = ClassMeans.of(graph, train, classes, self.propagations)
         averages = _averages(labels, classes, synthetic.dtype)
         synthetic.requires_grad_()
-        optimiser = torch.optim.Adam([synthetic], lr=self.condense_lr, fused=True)
+        optimiser = Adam([synthetic], lr=self.condense_lr)
         progress("condense", 0, self.n_encoders)
         for done in range(self.n_encoders):
             weight = random_encoder(graph, self.encoder_width, generator)
-            optimiser.zero_grad(set_to_none=True)
+            optimiser.zero_grad()
             matching_loss(real(weight), averages @ embedded(synthetic @ weight)).backward()
             optimiser.step()
             progress("condense", done + 1, self.n_encoders)
