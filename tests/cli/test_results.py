@@ -213,14 +213,15 @@ def test_it_does_not_import_torch() -> None:
     assert done.returncode == 0
 
 
-def test_what_a_result_names_is_not_imported(tmp_path: Path) -> None:
+def test_what_a_result_names_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
     run = save(50.0, stream="evil_module:X", method="evil_module:Y")
     Path("evil_module.py").write_text("open('imported', 'w').close()\n", encoding="utf-8")
-    code = (
-        "import sys; from undrift.cli.app import start; sys.path.insert(0, '.'); "
-        "sys.exit(start(['results']) or start(['report', 'runs']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run in done.stdout
+    monkeypatch.syspath_prepend(".")
+    assert start(["results"]) == 0
+    assert run in capsys.readouterr().out
+    assert start(["report", "runs"]) == 0
     assert "evil_module:Y" in "".join(p.read_text("utf-8") for p in tmp_path.rglob("*.html"))
     assert not Path("imported").exists()
+    assert "evil_module" not in sys.modules

@@ -1,12 +1,13 @@
-"""A dataset with its stream from outside: one entry of another package, in every command."""
+"""A dataset with its stream from outside: without an entry point, and with a wrong one.
+
+With a right one it is in every command: `test_outside_package.py`.
+"""
 
 from __future__ import annotations
 
-import csv
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,37 +15,7 @@ import pytest
 from undrift import doors
 from undrift.cli.app import start
 
-PACKAGE = """
-import numpy as np
-
-from undrift.datasets import Dataset
-from undrift.graphs import Graph
-
-
-def make_graph():
-    labels = np.arange(120) % 6
-    rng = np.random.default_rng(0)
-    features = np.eye(6)[labels] + 0.1 * rng.standard_normal((120, 6))
-    step = np.arange(120)
-    return Graph.from_arrays(features, np.stack([step, (step + 6) % 120]), labels, undirected=True)
-
-
-RING = Dataset(
-    name="ring",
-    title="Ring",
-    files=(),
-    nodes=120,
-    edges=240,
-    features=6,
-    classes=6,
-    licence="MIT",
-    source="rings of the outside package",
-    reader=make_graph,
-    stream="Ring-CL",
-    base=2,
-    increment=2,
-)
-"""
+PACKAGE = (Path(__file__).parent / "outside_package" / "theirs" / "rings.py").read_text()
 ENTRY = "[undrift.streams]\nring-cl = outside_rings:RING\n"
 
 
@@ -60,75 +31,29 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
-def undrift(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    paths = [str(site), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
-        [sys.executable, "-c", "from undrift.cli import main; main()", *arguments],
-        cwd=site.parent,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
-        | {"COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+@pytest.fixture
+def reachable(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The folder is where Python looks, in this process and for this test."""
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.delitem(sys.modules, "outside_rings", raising=False)
+    doors._outside.cache_clear()
+    yield
+    doors._outside.cache_clear()
 
 
-def done(site: Path, *arguments: str) -> str:
-    ran = undrift(site, *arguments)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
-PLAN = """
-name = "mine"
-streams = ["ring-cl"]
-methods = ["bare"]
-seeds = [0]
-search = false
-
-[params.bare]
-epochs = 2
-"""
-
-
-def test_one_module_and_one_entry_reach_every_command(site: Path) -> None:
-    assert len(list(site.glob("*.py"))) == 1
-    assert ENTRY.count("=") == 1
-
-    (line,) = [line for line in done(site, "streams").splitlines() if "ring-cl" in line]
-    assert line.split()[:6] == ["ring-cl", "120", "240", "6", "6", "3"]
-    assert "rings of the outside package" in line
-    assert "generator: outside_rings.make_graph()" in done(site, "streams", "--show", "ring-cl")
-
-    said = done(site, "run", "--stream", "ring-cl", "--set", "fourier=0")
-    assert "propagation on ring-cl" in said
-    (path,) = (site.parent / "runs").glob("*/result.json")
-    result = json.loads(path.read_text())
-    assert result["spec"]["stream"] == "ring-cl"
-    assert result["provenance"]["generator"] == "outside_rings.make_graph()"
-    assert len(result["matrix"]["class"]) == 3
-
-    (site.parent / "mine.toml").write_text(PLAN)
-    done(site, "bench", "mine.toml", "--workers", "1")
-    done(site, "report", "runs")
-    page = (site.parent / "report" / "index.html").read_text()
-    assert "Ring-CL" in page
-    tables = list((site.parent / "report" / "tables").glob("*.csv"))
-    rows = [row for table in tables for row in csv.DictReader(table.read_text().splitlines())]
-    assert "ring-cl" in {row["stream"] for row in rows}
-
-
-def test_a_stream_is_named_by_its_module_without_an_entry(site: Path) -> None:
+@pytest.mark.usefixtures("reachable")
+def test_a_stream_is_named_by_its_module_without_an_entry(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (site / "outside_rings-1.0.dist-info" / "entry_points.txt").unlink()
-    assert "propagation on outside_rings:RING" in done(
-        site, "run", "--stream", "outside_rings:RING"
-    )
+    monkeypatch.chdir(site.parent)
+    assert start(["run", "--stream", "outside_rings:RING", "--set", "fourier=0"]) == 0
+    assert "propagation on outside_rings:RING" in capsys.readouterr().out
     (path,) = (site.parent / "runs").glob("*/result.json")
     assert json.loads(path.read_text())["spec"]["stream"] == "outside_rings:RING"
 
 
+@pytest.mark.usefixtures("reachable")
 @pytest.mark.parametrize(
     ("package", "entry", "sentence"),
     [
@@ -140,7 +65,6 @@ def test_a_stream_is_named_by_its_module_without_an_entry(site: Path) -> None:
 )
 def test_a_wrong_entry_is_one_sentence(
     site: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     package: str,
     entry: str,
@@ -149,11 +73,5 @@ def test_a_wrong_entry_is_one_sentence(
     (site / "outside_rings.py").write_text(package)
     list_of_entries = site / "outside_rings-1.0.dist-info" / "entry_points.txt"
     list_of_entries.write_text(f"[undrift.streams]\n{entry}\n")
-    monkeypatch.syspath_prepend(site)
-    monkeypatch.delitem(sys.modules, "outside_rings", raising=False)
-    doors._outside.cache_clear()
-    try:
-        assert start(["streams", "--show", entry.split(maxsplit=1)[0]]) == 2
-    finally:
-        doors._outside.cache_clear()
+    assert start(["streams", "--show", entry.split(maxsplit=1)[0]]) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())

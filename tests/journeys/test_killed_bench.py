@@ -49,7 +49,7 @@ gamma = [0.1, 1.0]
 def command(out: Path) -> list[str]:
     program = "from undrift.cli import main; main()"
     plan = str(out.parent / "plan.toml")
-    return [sys.executable, "-c", program, "bench", plan, "--workers", "2", "--out", str(out)]
+    return [sys.executable, "-c", program, "bench", plan, "--workers", "1", "--out", str(out)]
 
 
 def table(out: Path) -> tuple[str, object]:

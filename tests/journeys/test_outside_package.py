@@ -1,27 +1,42 @@
 """Another distribution, installed in a fresh environment, joins every command.
 
-It brings a method and a merging rule: one file each, and a line in its pyproject.toml.
+It brings a method, a merging rule, a dataset with its stream, a metric and a figure: one file each,
+and a line in its pyproject.toml. A second figure and a second method are broken.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 
 import undrift
+from undrift.cli.app import start
+
+pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[report]'")
 
 PACKAGE = Path(__file__).parent / "outside_package"
+PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+(FIGURE,) = re.findall(r"```python\n(from undrift.reporting.*?)```", PAGE.read_text(), re.DOTALL)
+(FIGURE_ENTRY,) = re.findall(r'undrift.figures"\]\n(.*?) = ".*?:(.*?)"', PAGE.read_text())
+METHODS = {"joint", "nearest-mean", "adr"}
 PLAN = """
-streams = ["synthetic"]
+name = "mine"
+streams = ["ring-cl"]
 methods = ["nearest-mean", "adr"]
 seeds = [0]
 search = true
@@ -34,13 +49,25 @@ merge = "recent"
 [grid.adr]
 gamma = [0.1, 1.0]
 """
-Undrift = Callable[..., subprocess.CompletedProcess[str]]
+
+# several command lines in one process, so that torch is imported once; the last one ends it
+ALL = """
+import json, sys
+from undrift.cli import main
+from undrift.cli.app import start
+*lines, last = json.loads(sys.argv[1])
+for arguments in lines:
+    if code := start(arguments):
+        sys.exit(code)
+    print(chr(12), flush=True)
+    print(chr(12), file=sys.stderr, flush=True)
+sys.argv[1:] = last
+main()
+"""
 
 
-@pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> Undrift:
-    """The real command line in an environment of its own in which the package is installed."""
-    folder = tmp_path_factory.mktemp("outside")
+def installed(folder: Path) -> Path:
+    """The Python of a new environment in which the package is installed."""
     venv.create(folder / "env", with_pip=False)
     paths = {"base": str(folder / "env"), "platbase": str(folder / "env")}
     site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
@@ -48,60 +75,166 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Undrift:
     here = (Path(undrift.__file__).parents[1], sysconfig.get_path("purelib"))
     (site / "already_there.pth").write_text("\n".join(map(str, here)))
     source = copytree(PACKAGE, folder / "source")  # a build leaves files beside the sources
+    (source / "theirs" / "runs_per_method.py").write_text(FIGURE)  # as the page has it
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     install += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(site)]
-    subprocess.run([*install, str(source)], check=True, capture_output=True)
-    python = Path(sysconfig.get_path("scripts", "venv", vars=paths)) / "python"
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    install += ["--no-compile", str(source)]
+    subprocess.run(install, check=True, capture_output=True)
+    return Path(sysconfig.get_path("scripts", "venv", vars=paths)) / "python"
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [python, "-c", "from undrift.cli import main; main()", *arguments],
-            cwd=folder,
-            env={**inherited, "COLUMNS": "240"},
-            capture_output=True,
-            text=True,
-            check=False,
+
+def commands(
+    python: Path, folder: Path, lines: Sequence[Sequence[str]], code: int
+) -> tuple[list[str], list[str]]:
+    """What each command line printed, and said beside it; the last one ends with this code."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, "-c", ALL, json.dumps(lines)],
+        cwd=folder,
+        env={**inherited, "COLUMNS": "240", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout.split("\f\n"), done.stderr.split("\f\n")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the commands left behind."""
+
+    results: dict[str, dict[str, Any]]
+    page: str
+    tables: dict[str, list[dict[str, str]]]
+    figures: set[str]
+
+    @classmethod
+    def of(cls, folder: Path) -> Outcome:
+        """The runs and the report of a folder."""
+        report = folder / "report"
+        return cls(
+            {
+                path.parent.name: json.loads(path.read_text())
+                for path in folder.glob("runs/*/result.json")
+            },
+            (report / "index.html").read_text(),
+            {
+                path.stem: list(csv.DictReader(path.read_text().splitlines()))
+                for path in (report / "tables").glob("*.csv")
+            },
+            {path.name for path in (report / "figures").iterdir()},
         )
 
-    return run
+
+def test_what_another_package_brings_is_in_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_that_each_is_one_file_and_one_line()
+    monkeypatch.chdir(tmp_path)
+    quick = ["--set", "epochs=5", "--set", "hidden=8,8"]
+    assert start(["run", "--method", "joint", *quick]) == 0  # before it was installed
+    Path("plan.toml").write_text(PLAN)
+    printed, said = commands(
+        installed(tmp_path / "outside"),
+        tmp_path,
+        [
+            ["methods"],
+            ["streams"],
+            ["streams", "--show", "ring-cl"],
+            ["bench", "plan.toml", "--workers", "1"],
+            ["run", "--method", "theirs.nearest_mean:NearestMean", "--stream", "ring-cl"],
+            ["results", "--filter", "method=nearest-mean"],
+            ["results", "--csv", "-", "--columns", "method,stream,worst", "--sort", "worst"],
+            ["results", "--csv", "-", "--query", "SELECT max(worst) AS best FROM results"],
+            ["report", "runs"],
+            ["run", "--method", "unfinished"],
+        ],
+        code=2,
+    )
+    methods, streams, about_ring, _, shown, asked, table, best, _, _ = printed
+    outcome = Outcome.of(tmp_path)
+    check_the_method(outcome, methods, asked)
+    check_the_rule(outcome)
+    check_the_stream(outcome, streams, about_ring)
+    check_the_metric(outcome, shown, table, best)
+    check_the_figure(outcome)
+    # what is broken is one sentence
+    assert said[-1].startswith("undrift: method 'unfinished' of the package theirs cannot be")
+    assert said[-1].count("\n") == 1
+
+    # and where the package is not installed, what it wrote is still read
+    capsys.readouterr()
+    assert start(["results", "--csv", "-", "--columns", "method,a_f"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(outcome.results)
 
 
-def test_a_method_and_a_rule_of_another_package(command: Undrift, tmp_path: Path) -> None:
-    files = {file.name for file in (PACKAGE / "theirs").iterdir() if file.suffix == ".py"}
-    assert files == {"__init__.py", "nearest_mean.py", "recent.py"}
+def check_that_each_is_one_file_and_one_line() -> None:
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+    doors = project["entry-points"]
+    assert FIGURE_ENTRY == ("runs-per-method", "FIGURE")
+    named = {entry.partition(":")[0] for door in doors.values() for entry in door.values()}
+    files = {f"theirs.{path.stem}" for path in (PACKAGE / "theirs").glob("[a-z]*.py")}
+    # the figure's file is the page's; of the broken method there is a line only
+    assert named == files | {"theirs.runs_per_method", "theirs.unfinished"}
+    assert sum(len(door) for door in doors.values()) == len(named)
 
-    shown = command("methods").stdout
-    listed = shown.splitlines()
-    (line,) = [line for line in listed if line.startswith("nearest-mean")]
+
+def check_the_method(outcome: Outcome, methods: str, asked: str) -> None:
+    (line,) = [line for line in methods.splitlines() if line.startswith("nearest-mean")]
     assert "prototypes" in line
     assert "one mean per class" in line
-    (broken,) = [line for line in listed if line.startswith("unfinished")]
+    (broken,) = [line for line in methods.splitlines() if line.startswith("unfinished")]
     assert "broken" in broken
-    assert "theirs.unfinished" in shown  # where it was looked for
-
-    runs, plan = tmp_path / "runs", tmp_path / "plan.toml"
-    plan.write_text(PLAN)
-    done = command("bench", str(plan), "--out", str(runs))
-    assert done.returncode == 0, done.stderr
-    by_name = command("run", "--method", "theirs.nearest_mean:NearestMean", "--out", str(runs))
-    assert by_name.returncode == 0, by_name.stderr
-    specs = [json.loads(path.read_text())["spec"] for path in runs.glob("*/result.json")]
+    assert "theirs.unfinished" in methods  # where it was looked for
     # the full name of a method that has an entry point is recorded as its short one
-    assert {spec["method"] for spec in specs} == {"nearest-mean", "adr"}
-    assert {spec["params"].get("merge") for spec in specs} == {None, "recent"}
-
-    found = command("results", str(runs), "--filter", "method=nearest-mean").stdout
-    assert "nearest-mean" in found
-    report = tmp_path / "report"
-    done = command("report", str(runs), "--out", str(report))
-    assert done.returncode == 0, done.stderr
-    page = next(report.glob("*.html")).read_text()
-    assert "Nearest mean" in page
+    specs = [result["spec"] for result in outcome.results.values()]
+    assert {spec["method"] for spec in specs} == METHODS
+    assert "nearest-mean" in asked
+    assert "Nearest mean" in outcome.page
 
 
-def test_what_is_broken_gets_one_sentence(command: Undrift, tmp_path: Path) -> None:
-    done = command("run", "--method", "unfinished", "--out", str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr.startswith("undrift: method 'unfinished' of the package theirs cannot be")
-    assert done.stderr.count("\n") == 1
+def check_the_rule(outcome: Outcome) -> None:
+    specs = [result["spec"] for result in outcome.results.values()]
+    rules = {spec["method"]: spec["params"].get("merge") for spec in specs}
+    assert rules == {"joint": None, "nearest-mean": None, "adr": "recent"}
+
+
+def check_the_stream(outcome: Outcome, streams: str, about: str) -> None:
+    (line,) = [line for line in streams.splitlines() if "ring-cl" in line]
+    assert line.split()[:6] == ["ring-cl", "120", "240", "6", "6", "3"]
+    assert "rings of the outside package" in line
+    assert "generator: theirs.rings.make_graph()" in about
+    there = [r for r in outcome.results.values() if r["spec"]["stream"] == "ring-cl"]
+    assert {r["spec"]["method"] for r in there} == {"nearest-mean", "adr"}
+    assert {r["provenance"]["generator"] for r in there} == {"theirs.rings.make_graph()"}
+    assert {len(r["matrix"]["class"]) for r in there} == {3}
+    assert "Ring-CL" in outcome.page
+    assert "ring-cl" in {row["stream"] for rows in outcome.tables.values() for row in rows}
+
+
+def check_the_metric(outcome: Outcome, shown: str, table: str, best: str) -> None:
+    assert "A_min" in shown
+    lowest = {name: min(r["matrix"]["class"][-1]) for name, r in outcome.results.items()}
+    for name, result in outcome.results.items():
+        before = result["spec"]["method"] == "joint"  # made when it was not installed
+        assert result["metrics"]["class"].get("worst") == (None if before else lowest[name])
+    found = [float(row["worst"]) for row in csv.DictReader(table.splitlines())]
+    assert found == pytest.approx(sorted(lowest.values(), reverse=True))
+    assert float(best.split()[1]) == max(lowest.values())
+
+    rows = [row for name in ("mine", "other-runs") for row in outcome.tables[name]]
+    means = {
+        row["runs"]: float(row["mean"]) for row in rows if row["metric"] == "worst" and row["runs"]
+    }
+    assert means == pytest.approx({name: lowest[name] for name in means})
+    assert {outcome.results[name]["spec"]["method"] for name in means} == METHODS
+    assert "A_min" in outcome.page
+
+
+def check_the_figure(outcome: Outcome) -> None:
+    assert "<strong>Runs per method</strong> How many runs there are." in outcome.page
+    assert {"runs-per-method.svg", "runs-per-method.pdf"} <= outcome.figures
+    # another that fails is told, and nothing else is lost
+    assert "mistake: the package theirs failed (ZeroDivisionError: by mistake)" in outcome.page
+    assert "learning-curves.svg" in outcome.figures

@@ -85,7 +85,7 @@ def test_defaults_are_the_papers_settings() -> None:
 
 def test_a_class_observed_before_is_named() -> None:
     stream = tiny_stream()
-    learner = quick().observe(stream.task(0))
+    learner = make_learner("ds-al", epochs=1, hidden=(4,)).observe(stream.task(0))
     with pytest.raises(InputError, match="class 0 was observed before"):
         learner.observe(stream.task(0))
 

@@ -92,3 +92,17 @@ def test_counts_are_the_real_ones() -> None:
 def test_bad_parameters(bad: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(bad))):
         dpcr(**bad)
+
+
+def test_moments_of_a_class_that_comes_back_add_up() -> None:
+    h = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)).double()
+    labels = torch.arange(40) % 4
+    early = (torch.arange(40) < 20) & (labels != 3)
+    later = ~early & (labels != 1)
+    first = ClassMoments.of(h[early], labels[early], (0, 1, 2))
+    found = first.joined(ClassMoments.of(h[later], labels[later], (2, 3)), torch.tensor([2, 3]))
+    whole = h[(labels == 2)]
+    assert torch.allclose(found.means[2], whole.mean(dim=0))
+    assert torch.allclose(found.moments[2], whole.T @ whole)
+    assert found.counts.tolist() == [5.0, 5.0, 10.0, 10.0]
+    assert torch.equal(found.means[:2], first.means[:2])

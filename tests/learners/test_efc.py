@@ -140,7 +140,7 @@ def test_loss_is_the_sum_of_its_three_parts() -> None:
     learner = Efc.from_params(**QUICK, elastic=3.0, eta=0.5, jitter=0.01)
     step, teacher = step_after_one_task(learner)
     known = learner.learned_
-    fast = float(learner._loss(known, teacher)(step))
+    fast = float(learner._loss(known, teacher, torch.tensor([2, 3]))(step))
 
     cross_entropy = functional.cross_entropy
     weights = step.class_weights
@@ -165,7 +165,7 @@ def test_making_the_loss_leaves_the_kept_matrix_alone() -> None:
     learner = Efc.from_params(**QUICK, elastic=1.0)
     _, teacher = step_after_one_task(learner)
     before = learner.learned_.matrix.clone()
-    learner._loss(learner.learned_, teacher)
+    learner._loss(learner.learned_, teacher, torch.tensor([2, 3]))
     assert torch.equal(learner.learned_.matrix, before)
 
 
@@ -201,6 +201,7 @@ def test_memory_is_a_mean_and_a_covariance_per_class_and_one_matrix() -> None:
     assert kept == {
         "prototypes.means": (6, 6),
         "prototypes.spreads": (6, 6, 6),
+        "prototypes.counts": (6,),
         "matrix": (6, 6),
     }
 

@@ -16,6 +16,7 @@ from undrift.learners import er_gnn as module
 from undrift.learners.bare import Bare
 from undrift.learners.er_gnn import ErGnn, Sampler, conflicts, distance_to_mean, select
 from undrift.sparse import Csr
+from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
@@ -226,3 +227,25 @@ def test_sparse_and_dense_rows_are_equally_far_from_their_mean() -> None:
 def test_an_unknown_sampler_lists_the_names() -> None:
     with pytest.raises(InputError, match="cm, mf, random"):
         chosen(tiny_graph(), TRAIN, "mean")
+
+
+def test_a_class_that_comes_back_shares_its_budget_with_its_old_nodes() -> None:
+    graph = tiny_graph(nodes=300, classes=3)
+    labels = graph.labelled()
+    order = torch.arange(300) // 3
+    batches = [
+        Task(graph, (order >= 20 * k) & (order < 20 * k + 20) & (labels != k % 3)) for k in range(5)
+    ]
+    learner = er_gnn(budget=8, sampler="mf")
+    for batch in batches:
+        learner.observe(batch)
+    known = learner.learned_
+    assert dict(zip(known.classes, known.seen, strict=True)) == {0: 60, 1: 60, 2: 80}
+    kept = known.buffer.graph
+    assert torch.bincount(kept.labelled()).tolist() == [8, 8, 8]
+    features = graph.features
+    assert isinstance(features, torch.Tensor)
+    found = [int((features == row).all(dim=1).nonzero()) for row in kept.features]
+    assert torch.equal(labels[found], kept.labelled())
+    came = {k: sum(20 * k <= i // 3 < 20 * k + 20 for i in found) for k in range(5)}
+    assert min(came.values()) >= 1  # no batch fills the buffer, none is left out

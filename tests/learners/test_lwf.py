@@ -12,6 +12,7 @@ from undrift.encoders.training import Step
 from undrift.errors import InputError
 from undrift.learners.lwf import Lwf, LwfLearned
 from undrift.learners.parts.training.backbone import generator_for
+from undrift.learners.parts.training.model_learner import TaskTraining
 from undrift.testing.graphs import tiny_stream
 
 QUICK = {"epochs": 20, "hidden": (8, 8), "lr": 1e-2, "lr_next": 1e-2}
@@ -59,7 +60,8 @@ def test_the_loss_is_cross_entropy_plus_distillation(logits: str, overlapping: b
     for t in (0, 1):
         learner.observe(stream.task(t))
     step, teacher = step_on(learner, 2)
-    fast = learner._loss(learner.learned_, stream.task(2).graph)(step)
+    training = TaskTraining.of(learner, stream.task(2), learner.learned_)
+    fast = learner._loss(learner.learned_, training)(step)
     kept = divergence(step.logits, teacher, 1.7)
     if overlapping:
         kept = kept + divergence(step.logits, teacher[:, :2], 1.7)

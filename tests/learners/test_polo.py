@@ -84,13 +84,15 @@ def test_a_class_of_one_node_is_that_embedding_with_radius_zero() -> None:
 
 def test_adaptive_samples_by_a_slow_loop() -> None:
     means, h, radii = drawn(5, 6), drawn(12, 6, seed=1), torch.linspace(0.5, 1.5, 5)
-    sampler = Prototypes(means, radii).sampler(scale=2.0)
-    fast = adaptive_samples(sampler, h, 4, torch.Generator().manual_seed(3))
+    sampler = Prototypes(means, radii, torch.ones(5)).sampler(scale=2.0)
+    columns = torch.tensor([3] * 4 + [7] * 8)  # four nodes of a known class that came back
+    fast = adaptive_samples(sampler, h, columns, 4, torch.Generator().manual_seed(3))
     noise = drawn(5, 4, 6, seed=3) * 2 * radii.view(5, 1, 1)
     cosine = functional.cosine_similarity
     shortened = 0
     for k in range(5):
-        i = max(range(12), key=lambda i: float(cosine(h[i], means[k], dim=0)))
+        others = [i for i in range(12) if columns[i] != k]
+        i = max(others, key=lambda i: float(cosine(h[i], means[k], dim=0)))
         rival = max(range(5), key=lambda j: float(cosine(h[i], means[j], dim=0))) == k
         for s in range(4):
             ahead = float(cosine(h[i] - means[k], noise[k, s], dim=0))
@@ -98,6 +100,14 @@ def test_adaptive_samples_by_a_slow_loop() -> None:
             shortened += factor < 1
             assert torch.allclose(fast[k, s], means[k] + factor * noise[k, s], atol=1e-5)
     assert 0 < shortened < 20
+
+
+def test_a_class_that_comes_back_alone_is_no_rival_of_itself() -> None:
+    sampler = Prototypes(drawn(1, 6), torch.ones(1), torch.ones(1)).sampler()
+    columns = torch.zeros(3, dtype=torch.int64)
+    found = adaptive_samples(sampler, drawn(3, 6, seed=1), columns, 4, torch.Generator())
+    noise = sampler.noise(4, torch.Generator())
+    assert torch.equal(found, sampler.means.unsqueeze(1) + noise)
 
 
 # TPA -------------------------------------------------------------------------------------
@@ -188,7 +198,11 @@ def test_memory_is_a_mean_and_a_radius_per_class() -> None:
     for task in tiny_stream():
         learner.observe(task)
     kept = {k: t.shape for k, t in learner.state().tensors.items() if k.startswith("prototypes")}
-    assert kept == {"prototypes.means": (6, 6), "prototypes.spreads": (6,)}
+    assert kept == {
+        "prototypes.means": (6, 6),
+        "prototypes.spreads": (6,),
+        "prototypes.counts": (6,),
+    }
 
 
 def test_mini_batches_and_unweighted_classes_conform() -> None:

@@ -15,7 +15,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
-from undrift.typing import Progress
+from undrift.typing import Progress, silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +168,26 @@ class Unordered(Means):
         return self._scores(learned, graph)[nodes.sort().values]
 
 
+class Doubling(Means):
+    """Says that classes may return, and gives one that does a second column."""
+
+    returns: ClassVar[bool] = True
+
+
+class Nosy(Means):
+    """Reads the labels of nodes that are not to be learned."""
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        return super()._learn(Task(task.graph, task.labels >= 0), progress)
+
+
+class Obliging(Means):
+    """Takes everything for done."""
+
+    def forget(self, batch: Any, *, progress: Progress = silent) -> Any:
+        return self
+
+
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
@@ -184,6 +204,9 @@ class Unordered(Means):
         (Vandal, "input_not_changed"),
         (Silent, "clone_and_repr"),
         (Blind, "sparse_features"),
+        (Doubling, "returning_classes"),
+        (Nosy, "context_nodes"),
+        (Obliging, "refused_verbs"),
     ],
 )
 def test_each_rule_is_enforced(broken: Callable[[], Learner], check: str) -> None:

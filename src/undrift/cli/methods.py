@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 def methods() -> None:
-    """List the methods: their family, whether they keep examples, what they keep, their paper."""
+    """List the methods: their family, what they can do, what they keep, their paper.
+
+    returns: known classes may come back. forgets: a batch can be forgotten or revised. merges: two
+    learners can become one.
+    """
     from undrift.cli.console import output
     from undrift.learners.registry import METHODS
     from undrift.reporting.terminal import methods_table

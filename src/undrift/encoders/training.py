@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from undrift.encoders.adam import Adam
 from undrift.encoders.encoder import Batch, Encoder, Head, batch_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -94,9 +95,7 @@ def fit(
     weights = [w.detach().clone().requires_grad_() for w in encoder.weights]
     on_head = [t.detach().clone().requires_grad_() for t in (head.weight, head.bias)]
     model, top = Encoder(encoder.architecture, tuple(weights)), Head(*on_head)
-    optimiser = torch.optim.Adam(
-        [*weights, *on_head], lr=training.lr, weight_decay=training.weight_decay, fused=True
-    )
+    optimiser = Adam([*weights, *on_head], lr=training.lr, weight_decay=training.weight_decay)
     class_weights = balancing(columns[train], top) if training.class_weighted else None
     noise = _on_device(generator, train.device)
     batches = _batches(model, graph, train, training.batch_size)
@@ -116,7 +115,7 @@ def fit(
                 head=top,
                 generator=noise,
             )
-            optimiser.zero_grad(set_to_none=True)
+            optimiser.zero_grad()
             loss(step).backward()
             optimiser.step()
         progress(phase, epoch + 1, training.epochs)

@@ -17,7 +17,7 @@ from undrift.learners.parts.analytic.frozen_encoder import (
     targets_of,
 )
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.streams.task import Task
+from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
 
@@ -59,6 +59,7 @@ class Acil(ExpandedLearner):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
     keeps: ClassVar[str] = "R and Q of the classifier, one encoder"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AcilLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
@@ -82,7 +83,7 @@ class Acil(ExpandedLearner):
             classes, tasks = task.classes, 1
         else:
             encoder, bank = before.encoder, before.bank
-            classes, tasks = (*before.classes, *task.classes), before.tasks + 1
+            classes, tasks = joined(before.classes, task.classes), before.tasks + 1
         progress("classify", 0, 1)
         weights = None
         if self.balanced:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import torch
 
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.encoders.encoder import Encoder
-from undrift.errors import unknown_name
+from undrift.errors import InputError, unknown_name
 from undrift.learners.base import check_positive
 from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearned, Logits, Start
 from undrift.learners.parts.analytic.class_balance import Nodes
@@ -19,6 +19,16 @@ from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import Merger, Origin, Settings
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task
+
+
+class _Rule(str):
+    """A merging rule's name. ADR's hyperparameter hides the verb `merge`, so it refuses like it."""
+
+    def __call__(self, other: object) -> NoReturn:
+        raise InputError(
+            "ADR cannot merge with another learner, as its encoders move; undrift methods lists "
+            "those that can, such as propagation"
+        )
 
 
 @dataclass(kw_only=True)
@@ -55,6 +65,7 @@ class Adr(AdaptingLearner):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Song, Guan and Kong, Analytic Drift Resister"
     keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
@@ -64,7 +75,7 @@ class Adr(AdaptingLearner):
     gamma: float = 1.0
     alpha: int = 1
     relative_gamma: bool = False
-    merge: str = "ham"
+    merge: str = "ham"  # type: ignore[assignment]  # see _Rule
     origin: Origin = "base"
     start: Start = "previous"
     nodes: Nodes = "train"
@@ -80,6 +91,9 @@ class Adr(AdaptingLearner):
         if self.merge != "none":
             merging_rule(self.merge)
         self._expansion()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, _Rule(value) if name == "merge" and type(value) is str else value)
 
     def _kinds(self) -> dict[Any, type]:
         return {} if self.merge == "none" else {Merger: merging_rule(self.merge)}

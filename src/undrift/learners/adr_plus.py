@@ -79,6 +79,7 @@ class AdrPlus(AdaptingLearner):
     display: ClassVar[str] = "ADR+"
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrPlusLearned
     renamed: ClassVar[dict[str, str]] = {
         "cure": "compensation",

@@ -36,6 +36,7 @@ class Bare(ModelLearner):
     display: ClassVar[str] = "Bare"
     family: ClassVar[str] = "bound"
     keeps: ClassVar[str] = "one encoder and head"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = ModelLearned
 
     backbone: Backbone = field(default_factory=Backbone)

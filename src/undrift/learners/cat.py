@@ -11,13 +11,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.checks import check_fields
+from undrift.encoders.adam import Adam
 from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.base import check_positive
 from undrift.learners.parts.replay import edge_free
 from undrift.learners.parts.training.backbone import Backbone, generator_for
 from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
-from undrift.streams.task import Task
+from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
 
 
@@ -68,11 +69,11 @@ class Condensation:
         real = ClassMeans.of(graph, train, classes, self.propagations)
         averages = _averages(labels, classes, synthetic.dtype)
         synthetic.requires_grad_()
-        optimiser = torch.optim.Adam([synthetic], lr=self.condense_lr, fused=True)
+        optimiser = Adam([synthetic], lr=self.condense_lr)
         progress("condense", 0, self.n_encoders)
         for done in range(self.n_encoders):
             weight = random_encoder(graph, self.encoder_width, generator)
-            optimiser.zero_grad(set_to_none=True)
+            optimiser.zero_grad()
             matching_loss(real(weight), averages @ embedded(synthetic @ weight)).backward()
             optimiser.step()
             progress("condense", done + 1, self.n_encoders)
@@ -183,12 +184,13 @@ class Cat(ModelLearner):
         min over X~ of sum_c || mean_{i in c} E((A^k X)_i) - mean_{j in c} E(x~_j) ||^2
 
     over random encoders E (`Condensation`). The model learns from the bank alone, with the base
-    task's settings, so that no task outweighs another.
+    task's settings, so that no task outweighs another. A class that comes back is condensed once
+    more: its nodes stand in the graph of every task that brought it.
 
     It says that it keeps examples: a synthetic node starts as a training node and stays close to
     it. Cost per task: `n_encoders` class means on both sides, and a training on budget x C nodes.
-    Memory: one model and 4 budget d bytes per class. Reference: Liu, Qiu and Huang, "CaT: Balanced
-    Continual Graph Learning with Graph Condensation", ICDM 2023.
+    Memory: one model and 4 budget d bytes per class and task. Reference: Liu, Qiu and Huang, "CaT:
+    Balanced Continual Graph Learning with Graph Condensation", ICDM 2023.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
@@ -204,6 +206,7 @@ class Cat(ModelLearner):
     paper: ClassVar[str] = "Liu, Qiu and Huang, ICDM 2023"
     keeps: ClassVar[str] = "a condensed graph per task, one encoder and head"
     keeps_examples: ClassVar[bool] = True
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = CatLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "condense_lr": (1e-4, 1e-3, 1e-2),
@@ -223,7 +226,7 @@ class Cat(ModelLearner):
             graph, nodes, task.classes, generator=generator, progress=progress
         )
         bank = (*(before.bank if before else ()), condensed)
-        classes = (*(before.classes if before else ()), *task.classes)
+        classes = joined(before.classes if before else (), task.classes)
         everything = reduce(disjoint_union, bank)
         every = torch.ones(everything.num_nodes, dtype=torch.bool, device=everything.device)
         condensed_task = Task(everything, every, classes=classes)

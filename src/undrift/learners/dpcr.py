@@ -16,7 +16,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.learners.parts.training.losses import distillation, new_class_cross_entropy
+from undrift.learners.parts.training.losses import distillation, task_cross_entropy
 from undrift.learners.parts.training.model_learner import (
     ModelLearned,
     ModelLearner,
@@ -54,12 +54,20 @@ class ClassMoments:
             self.counts,
         )
 
-    def and_then(self, later: ClassMoments) -> ClassMoments:
-        """These classes followed by later ones."""
+    def joined(self, later: ClassMoments, columns: Tensor) -> ClassMoments:
+        """With later nodes, whose classes have these columns: sums of known ones add up."""
+        known = self.counts.numel()
+        new = columns >= known
+        back, there = ~new, columns[~new]
+        means, moments, counts = self.means.clone(), self.moments.clone(), self.counts.clone()
+        counts[there] += later.counts[back]
+        share = (later.counts[back] / counts[there]).unsqueeze(1)
+        means[there] += share * (later.means[back] - means[there])
+        moments[there] += later.moments[back]
         return ClassMoments(
-            torch.cat([self.means, later.means]),
-            torch.cat([self.moments, later.moments]),
-            torch.cat([self.counts, later.counts]),
+            torch.cat([means, later.means[new]]),
+            torch.cat([moments, later.moments[new]]),
+            torch.cat([counts, later.counts[new]]),
         )
 
     def statistics(self) -> RidgeStatistics:
@@ -102,11 +110,12 @@ class Dpcr(ModelLearner):
         mu_c <- mu_c M_c,    Phi_c <- M_c^T Phi_c M_c
         W = (sum_c Phi_c + gamma I)^-1 [n_c mu_c]
 
-    1. Adaptation: cross-entropy over the new classes, plus `distill` times the distillation of the
-       old logits at `temperature`.
+    1. Adaptation: cross-entropy over the task's classes, plus `distill` times the distillation of
+       the old logits at `temperature`.
     2. Shift: P from old to new embeddings of the task's training nodes (TSSP), restricted to the
        space that a class's own embeddings span (CIP). Exact for a linear shift.
-    3. Classifier: W, with columns scaled to length one if `normalise`.
+    3. Classifier: W, with columns scaled to length one if `normalise`. The moments of a class that
+       comes back are added to its old ones.
 
     Cost per task: training with one more term, C eigendecompositions of d x d. Memory: a model
     and 8 C (d^2 + d) bytes. Reference: He et al., "Semantic Shift Estimation via Dual-Projection
@@ -124,6 +133,7 @@ class Dpcr(ModelLearner):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "He et al., ICML 2025"
     keeps: ClassVar[str] = "mean and second moment per class, one model"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = DpcrLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1.0, 10.0, 100.0),
@@ -147,25 +157,26 @@ class Dpcr(ModelLearner):
         before: DpcrLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
         graph, train = task.graph, task.train
-        model = training.train(progress, self._loss(before, graph))
+        model = training.train(progress, self._loss(before, training))
         progress("classify", 0, 1)
         embeddings = model.embed(graph)[train]
         moments = ClassMoments.of(embeddings, task.labels[train], task.classes)
         if before:
             projection = shift_projection(before.model.embed(graph)[train], embeddings)
-            moments = before.moments.moved(projection, self.tolerance).and_then(moments)
+            moved = before.moments.moved(projection, self.tolerance)
+            moments = moved.joined(moments, training.own)
         classifier = solve(moments.statistics(), self.gamma)
         if self.normalise:
             classifier = functional.normalize(classifier, dim=0)
         progress("classify", 1, 1)
         return DpcrLearned(*training.known(model), moments, classifier)
 
-    def _loss(self, before: DpcrLearned | None, graph: Graph) -> Loss:
-        old = len(before.classes) if before else 0
-        teacher = before.model.logits(graph) if before else None
+    def _loss(self, before: DpcrLearned | None, training: TaskTraining) -> Loss:
+        old, own = len(before.classes) if before else 0, training.own
+        teacher = before.model.logits(training.graph) if before else None
 
         def loss(step: Step) -> Tensor:
-            new = new_class_cross_entropy(step, old)
+            new = task_cross_entropy(step, own)
             if teacher is None or not self.distill:
                 return new
             kept = distillation(step.logits[:, :old], teacher[step.nodes], self.temperature)

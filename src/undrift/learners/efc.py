@@ -13,7 +13,7 @@ from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.base import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
 from undrift.learners.parts.training.backbone import Backbone, columns_of
-from undrift.learners.parts.training.losses import FeatureTeacher, new_class_cross_entropy
+from undrift.learners.parts.training.losses import FeatureTeacher, task_cross_entropy
 from undrift.learners.parts.training.model_learner import (
     ModelLearned,
     ModelLearner,
@@ -39,9 +39,10 @@ class Efc(ModelLearner):
 
     CE_new is the cross-entropy among the task's classes. PR-ACE is that among all classes seen,
     on samples of the old classes' Gaussians and on the current nodes, in the proportion of old
-    to new classes. After training, the old means follow the drift of the current nodes, weighed
-    by nearness in the metric of E (`elastic_affinity`, `sigma`); then E is computed anew. `jitter`
-    is added to the covariances' diagonal for sampling.
+    to the task's classes; one that comes back counts as both, and its Gaussians are pooled. After
+    training, the old means follow the drift of the current nodes, weighed by nearness in the
+    metric of E (`elastic_affinity`, `sigma`); then E is computed anew. `jitter` is added to the
+    covariances' diagonal for sampling.
 
     Cost: two forward and backward passes and n d^2 operations per step. Memory: a model and
     4 (C (d^2 + d) + d^2) bytes. Reference: Magistri et al., "Elastic Feature Consolidation for Cold
@@ -59,6 +60,7 @@ class Efc(ModelLearner):
     family: ClassVar[str] = "prototypes"
     paper: ClassVar[str] = "Magistri et al., ICLR 2024"
     keeps: ClassVar[str] = "one encoder and head, a mean and a covariance per class, E"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = EfcLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "elastic": (1.0, 10.0, 100.0),
@@ -80,7 +82,8 @@ class Efc(ModelLearner):
         training = TaskTraining.of(self, task, before)
         graph, train = task.graph, task.train
         teacher = FeatureTeacher(training.model.encoder, graph)
-        model = training.train(progress, self._loss(before, teacher) if before else cross_entropy)
+        loss = self._loss(before, teacher, training.own) if before else cross_entropy
+        model = training.train(progress, loss)
         progress("prototypes", 0, 1)
         h = model.embed(graph)[train]
         columns = columns_of(graph, task.classes)[train]
@@ -89,12 +92,12 @@ class Efc(ModelLearner):
             old = teacher.embeddings[train]
             affinity = elastic_affinity(before.prototypes.means, old, before.matrix, self.sigma)
             by = semantic_drift(affinity, old, h)
-            prototypes = before.prototypes.moved(by).joined(prototypes)
+            prototypes = before.prototypes.moved(by).joined(prototypes, training.own)
         matrix = empirical_feature_matrix(model.head.weight, model.head(h))
         progress("prototypes", 1, 1)
         return EfcLearned(*training.known(model), prototypes, matrix)
 
-    def _loss(self, before: EfcLearned, teacher: FeatureTeacher) -> Loss:
+    def _loss(self, before: EfcLearned, teacher: FeatureTeacher, own: Tensor) -> Loss:
         sampler = before.prototypes.sampler(jitter=self.jitter)
         known = len(before.classes)
         matrix = self.elastic * before.matrix
@@ -108,9 +111,9 @@ class Efc(ModelLearner):
             per_class = max(1, round(step.nodes.numel() / seen))
             samples, columns = sampler.draw(per_class, step.generator)
             replay = functional.cross_entropy(step.head(samples), columns)
-            share = known / seen
+            share = known / (known + own.numel())
             mixed = share * replay + (1 - share) * cross_entropy(step)
-            return new_class_cross_entropy(step, known) + mixed + elastic
+            return task_cross_entropy(step, own) + mixed + elastic
 
         return loss
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from undrift.checks import checked
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.replay import Buffer, replayed
+from undrift.learners.parts.replay import Buffer, places_taken, replayed
 from undrift.learners.parts.training.backbone import Backbone, generator_for
 from undrift.learners.parts.training.model_learner import (
     ModelLearned,
@@ -102,9 +103,10 @@ def conflicts(rows: Rows, others: Rows, distance: float) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class ErGnnLearned(ModelLearned):
-    """What ER-GNN keeps: a model, and `budget` nodes of every class seen."""
+    """What ER-GNN keeps: a model, `budget` nodes of every class seen, and how many there were."""
 
     buffer: Buffer
+    seen: tuple[int, ...]
 
 
 @dataclass(kw_only=True)
@@ -115,7 +117,8 @@ class ErGnn(ModelLearner):
 
     both over all classes seen. `budget`: nodes kept per class. `sampler`: which ones: `mf`, nearest
     to the class mean of the raw features; `cm`, fewest training nodes of other classes nearer
-    than `distance`; or `random`.
+    than `distance`; or `random`. Of a class that comes back, old and new nodes share the budget as
+    in reservoir sampling (`places_taken`): the sampler ranks the new ones, chance drops old ones.
 
     Keeps examples. Cost: Bare's, one more pass over |B| nodes per step, and the selection (`cm`:
     all pairs of training nodes of different classes). Memory: one model and budget x C rows of
@@ -135,6 +138,7 @@ class ErGnn(ModelLearner):
     paper: ClassVar[str] = "Zhou and Cao, AAAI 2021"
     keeps: ClassVar[str] = "nodes of every class, one encoder and head"
     keeps_examples: ClassVar[bool] = True
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = ErGnnLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "sampler": ("mf", "cm"),
@@ -154,10 +158,9 @@ class ErGnn(ModelLearner):
         training = TaskTraining.of(self, task, before)
         model = training.train(progress, self._loss(before, training))
         progress("select", 0, 1)
-        kept = self._selected(task, training.t)
-        buffer = before.buffer.add(kept) if before else kept
+        buffer, seen = self._kept(before, training)
         progress("select", 1, 1)
-        return ErGnnLearned(*training.known(model), buffer)
+        return ErGnnLearned(*training.known(model), buffer, seen)
 
     def _loss(self, before: ErGnnLearned | None, training: TaskTraining) -> Loss:
         if before is None:
@@ -166,7 +169,13 @@ class ErGnn(ModelLearner):
         model, classes = training.model, training.classes
         return replayed(before.buffer, model, classes, class_weighted=weighted)
 
-    def _selected(self, task: Task, t: int) -> Buffer:
+    def _kept(
+        self, before: ErGnnLearned | None, training: TaskTraining
+    ) -> tuple[Buffer, tuple[int, ...]]:
+        """The buffer after the task, and how many nodes of each class there were."""
+        task = training.task
+        # its own generator: which nodes are kept does not depend on how training went
+        generator = generator_for(self.seed, training.t)
         nodes = select(
             task.graph,
             task.train.nonzero().flatten(),
@@ -174,7 +183,23 @@ class ErGnn(ModelLearner):
             sampler=self.sampler,
             budget=self.budget,
             distance=self.distance,
-            # its own generator: which nodes are kept does not depend on how training went
-            generator=generator_for(self.seed, t),
+            generator=generator,
         )
-        return Buffer.of(task.graph, nodes, self.budget)
+        more = Counter(task.labels[task.train].tolist())
+        if before is None:
+            return Buffer.of(task.graph, nodes, self.budget), _counted(training.classes, more)
+        so_far = dict(zip(before.classes, before.seen, strict=True))
+        old, labels = before.buffer.graph.labelled(), task.labels[nodes]
+        kept, chosen = torch.ones_like(old, dtype=torch.bool), torch.ones_like(labels).bool()
+        for c in [c for c in task.classes if c in so_far]:
+            taken = places_taken(self.budget, so_far[c], more[c], generator).to(old.device)
+            mine = (old == c).nonzero().flatten()
+            kept[mine[taken[taken < mine.numel()]]] = False
+            chosen[(labels == c).nonzero().flatten()[taken.numel() :]] = False
+        buffer = before.buffer if bool(kept.all()) else before.buffer.only(kept)
+        added = Buffer.of(task.graph, nodes[chosen], self.budget)
+        return buffer.add(added), _counted(training.classes, more + Counter(so_far))
+
+
+def _counted(classes: tuple[int, ...], counts: Counter[int]) -> tuple[int, ...]:
+    return tuple(counts[c] for c in classes)

@@ -43,6 +43,7 @@ class Ewc(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Kirkpatrick et al., PNAS 2017"
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from undrift.graphs import Graph, disjoint_union
 from undrift.learners.parts.training.backbone import Backbone, generator_for
 from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
-from undrift.streams.task import Task
+from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
 
@@ -47,6 +47,7 @@ class Joint(ModelLearner):
     family: ClassVar[str] = "bound"
     keeps: ClassVar[str] = "every task graph"
     keeps_examples: ClassVar[bool] = True
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = JointLearned
 
     backbone: Backbone = field(default_factory=Backbone)
@@ -72,4 +73,4 @@ def _together(before: JointLearned | None, task: Task) -> Task:
     train = torch.cat([before.train.cpu(), task.train])
     val = torch.cat([before.val.cpu(), task.val])
     graph = disjoint_union(before.graph.to("cpu"), task.graph)
-    return Task(graph, train, val, ~(train | val), (*before.classes, *task.classes))
+    return Task(graph, train, val, ~(train | val), joined(before.classes, task.classes))

@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from undrift.encoders.training import Loss, Step, cross_entropy
-from undrift.graphs import Graph
 from undrift.learners.base import check_positive
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.losses import (
     distillation,
-    new_class_cross_entropy,
     overlapping_distillation,
+    task_cross_entropy,
 )
 from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
@@ -47,7 +46,8 @@ class Lwf(ModelLearner):
     on the task's own training nodes, with logits z and T the `temperature`. `logits`: the
     cross-entropy is over all classes `seen`, as in the CGLB code, or over the `task`'s only, as in
     the paper: then nothing lowers old classes, and nothing tells new from old. `overlapping`, the
-    form of the CGLB code: a sum over s < t of that loss over the classes of tasks 0..s.
+    form of the CGLB code: a sum over s < t of that loss over the classes of tasks 0..s. A class
+    that comes back is distilled like the other old ones, and learned like the new ones.
 
     Cost: Bare's, one forward pass per task, and one pass over the logits per step. Memory: one
     model. Reference: Li and Hoiem, "Learning without Forgetting", ECCV 2016.
@@ -64,6 +64,7 @@ class Lwf(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Li and Hoiem, ECCV 2016"
     keeps: ClassVar[str] = "one encoder and head"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = LwfLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "strength": (1.0, 10.0),
@@ -83,15 +84,13 @@ class Lwf(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> LwfLearned:
         before: LwfLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        model = training.train(
-            progress, self._loss(before, task.graph) if before else cross_entropy
-        )
+        model = training.train(progress, self._loss(before, training) if before else cross_entropy)
         sizes = (*(before.sizes if before else ()), len(training.classes))
         return LwfLearned(training.classes, task.graph.num_features, sizes, model)
 
-    def _loss(self, before: LwfLearned, graph: Graph) -> Loss:
-        teacher = before.model.logits(graph)
-        old = len(before.classes)
+    def _loss(self, before: LwfLearned, training: TaskTraining) -> Loss:
+        teacher = before.model.logits(training.graph)
+        own = training.own
 
         def loss(step: Step) -> Tensor:
             answers = teacher[step.nodes]
@@ -101,8 +100,8 @@ class Lwf(ModelLearner):
                 )
             else:
                 kept = distillation(step.logits, answers, self.temperature)
-            own = self.logits == "task"
-            new = new_class_cross_entropy(step, old) if own else cross_entropy(step)
+            among_own = self.logits == "task"
+            new = task_cross_entropy(step, own) if among_own else cross_entropy(step)
             return new + self.strength * kept
 
         return loss

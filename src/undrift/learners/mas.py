@@ -66,6 +66,7 @@ class Mas(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Aljundi et al., ECCV 2018"
     keeps: ClassVar[str] = "one encoder and head, an importance per parameter"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = MasLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (0.1, 1.0, 5.0, 25.0, 1e2, 1e4)}
 

@@ -44,6 +44,8 @@ class Polo(ModelLearner):
     - TPA, after training: old prototypes follow the drift of the current nodes
       (`topology_drift`, `alpha`, `alpha2`, `beta`, `neighbours`), times `drift_weight`.
 
+    The prototype of a class that comes back is pooled with its old one by counts (`Prototypes`).
+
     Cost: two forward and backward passes per step, and n_c^2 d per class after a task. Memory: a
     model and 4 (d + 1) bytes per class. Reference: Wang et al., "Non-Exemplar Class-Incremental
     Learning via Adaptive Old Class Reconstruction", ACM MM 2023; ported to graphs.
@@ -60,6 +62,7 @@ class Polo(ModelLearner):
     family: ClassVar[str] = "prototypes"
     paper: ClassVar[str] = "Wang et al., ACM MM 2023"
     keeps: ClassVar[str] = "one encoder and head, a mean and a radius per class"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PoloLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "kd": (0.01, 0.4, 10.0),
@@ -102,7 +105,7 @@ class Polo(ModelLearner):
         prototypes = density_prototypes(h, columns, len(task.classes), self.gamma)
         if before:
             by = self._drift(before.prototypes.means, teacher.embeddings[train], h)
-            prototypes = before.prototypes.moved(by).joined(prototypes)
+            prototypes = before.prototypes.moved(by).joined(prototypes, training.own)
         progress("prototypes", 1, 1)
         return PoloLearned(*training.known(model), prototypes)
 
@@ -112,7 +115,9 @@ class Polo(ModelLearner):
 
         def loss(step: Step) -> Tensor:
             new, old = teacher(step)
-            pseudo = adaptive_samples(sampler, new.detach(), self.samples, step.generator)
+            pseudo = adaptive_samples(
+                sampler, new.detach(), step.columns, self.samples, step.generator
+            )
             replay = functional.cross_entropy(step.head(pseudo.flatten(0, 1)), columns)
             return cross_entropy(step) + replay + self.kd * frobenius_distance(new, old)
 
@@ -145,7 +150,8 @@ def density_prototypes(h: Tensor, columns: Tensor, classes: int, gamma: float) -
         mean = weights @ rows
         means.append(mean)
         radii.append((weights @ (rows - mean).square()).mean().sqrt())
-    return Prototypes(torch.stack(means).to(h), torch.stack(radii).to(h))
+    counts = columns.bincount(minlength=classes).double()
+    return Prototypes(torch.stack(means).to(h), torch.stack(radii).to(h), counts)
 
 
 def _mean_distances(rows: Tensor) -> Tensor:
@@ -155,19 +161,22 @@ def _mean_distances(rows: Tensor) -> Tensor:
 
 
 def adaptive_samples(
-    sampler: Sampler, h: Tensor, per_class: int, generator: torch.Generator
+    sampler: Sampler, h: Tensor, columns: Tensor, per_class: int, generator: torch.Generator
 ) -> Tensor:
     """APA: `[classes, per_class, d]` pseudo embeddings of the old classes.
 
-    Prototype p_k and the batch's embedding h_i that is most like it (by cosine) are rivals if
-    p_k is also the prototype most like h_i. Noise e that points from p_k towards its rival,
-    cos(h_i - p_k, e) > 0, is shortened to (1 - cos) e; all other noise is added as it is.
+    Prototype p_k and the batch's embedding h_i of another class (by its `columns`) that is most
+    like it (by cosine) are rivals if p_k is also the prototype most like h_i. Noise e that points
+    from p_k towards its rival, cos(h_i - p_k, e) > 0, is shortened to (1 - cos) e; all other noise
+    is added as it is.
     """
     means = sampler.means
     noise = sampler.noise(per_class, generator)
     cosines = functional.normalize(means) @ functional.normalize(h).T
-    nearest = cosines.argmax(dim=1)
-    mutual = cosines[:, nearest].argmax(dim=0) == torch.arange(len(means), device=means.device)
+    every = torch.arange(len(means), device=means.device)
+    same = columns == every.unsqueeze(1)  # only where a class has come back
+    nearest = cosines.masked_fill(same, -2.0).argmax(dim=1)
+    mutual = (cosines[:, nearest].argmax(dim=0) == every) & ~same[every, nearest]
     towards = (h[nearest] - means).unsqueeze(1)
     ahead = functional.cosine_similarity(towards, noise, dim=2).clamp_min(0)
     return means.unsqueeze(1) + noise * (1 - ahead * mutual.unsqueeze(1)).unsqueeze(2)

@@ -133,6 +133,7 @@ class Twp(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Liu, Yang and Wang, AAAI 2021"
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "loss_strength": (1e2, 1e4, 1e6, 1e7),

@@ -185,12 +185,22 @@ def streams_table(streams: Iterable[StreamInfo]) -> Table:
 
 
 def methods_table(methods: Iterable[Method]) -> Table:
-    """Every method: its family, whether it keeps examples, what it keeps, its paper."""
+    """Every method: its family, what it can do with known classes and batches, what it keeps.
+
+    `returns`: known classes may come back; `forgets`: a batch can be forgotten or revised;
+    `merges`: two learners can become one.
+    """
+    facts = ("keeps_examples", "returns", "forgets", "merges")
     rows = [
-        [each.name, each.family, "yes" if each.keeps_examples else "no", each.keeps, each.paper]
+        [
+            *(each.name, each.family),
+            *("yes" if getattr(each, fact) else "no" for fact in facts),
+            *(each.keeps, each.paper),
+        ]
         for each in methods
     ]
-    words = {"name": "name", "family": "word", "keeps examples": "word"}
+    words = dict.fromkeys(("family", *(fact.replace("_", " ") for fact in facts)), "word")
+    words = {"name": "name", **words}
     return plain_table("Methods", {**words, "what is kept": "text", "paper": "text"}, rows)
 
 

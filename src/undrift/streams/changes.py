@@ -111,4 +111,5 @@ def _rows_that_differ(a: Any, b: Any) -> Array:
         found: Array = (a != b).any(axis=1)
         return found
     unequal = (a != b).tocsr()
-    return np.diff(unequal.indptr) > 0
+    changed: Array = np.diff(unequal.indptr) > 0
+    return changed

@@ -12,7 +12,7 @@ from torch.nn import functional
 from undrift.encoders.training import Step
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph
-from undrift.learners.parts.replay import Buffer, edge_free, replayed
+from undrift.learners.parts.replay import Buffer, edge_free, places_taken, replayed
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.sparse import Csr
 from undrift.storage.state import pack, unpack
@@ -160,3 +160,20 @@ def test_the_buffer_is_seen_in_training_mode() -> None:
     )
     values = [float(loss(step_of(model, graph, torch.arange(6), seed))) for seed in (1, 1, 2)]
     assert values[0] == values[1] != values[2]
+
+
+def test_every_node_has_the_same_chance_of_a_place_however_it_came() -> None:
+    generator = torch.Generator().manual_seed(0)
+    budget, sizes, rounds = 4, (3, 5, 1, 7), 4000
+    kept = torch.zeros(sum(sizes))
+    for _ in range(rounds):
+        places = torch.full((budget,), -1)
+        seen = 0
+        for size in sizes:
+            taken = places_taken(budget, seen, size, generator)
+            order = torch.randperm(size, generator=generator)  # a sampler ranks the new ones
+            places[taken] = seen + order[: taken.numel()]
+            seen += size
+        assert bool((places >= 0).all())
+        kept[places] += 1
+    assert float((kept / rounds - budget / sum(sizes)).abs().max()) < 0.04

@@ -10,25 +10,63 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Prototypes:
-    """What is kept of each class: `means` `[classes, d]` and `spreads`.
+    """What is kept of each class: `means` `[classes, d]`, `spreads`, and `counts` of nodes.
 
     A spread is a radius (`[classes]`, the standard deviation per dimension) or a covariance
     (`[classes, d, d]`). No node is kept; but a class with a single training node has that node's
-    embedding for a mean. Memory: 4 (d + 1) or 4 (d + d^2) bytes per class.
+    embedding for a mean. Memory: 4 (d + 3) or 4 (d + d^2 + 2) bytes per class.
     """
 
     means: Tensor
     spreads: Tensor
+    counts: Tensor
 
-    def joined(self, new: Prototypes) -> Prototypes:
-        """These classes and after them the new ones."""
+    def joined(self, later: Prototypes, columns: Tensor) -> Prototypes:
+        """With those of a task, whose classes have these columns: new ones follow.
+
+        A known class is pooled by counts: its mean and spread are those of all its nodes, as far
+        as they were measured under one encoder.
+        """
+        new = columns >= self.counts.numel()
+        there, back = columns[~new], later.of(~new)
+        kept = Prototypes(self.means.clone(), self.spreads.clone(), self.counts.clone())
+        if there.numel():
+            pooled = self.of(there).pooled(back)
+            kept.means[there], kept.spreads[there] = pooled.means, pooled.spreads
+            kept.counts[there] = pooled.counts
+        more = later.of(new)
         return Prototypes(
-            torch.cat([self.means, new.means]), torch.cat([self.spreads, new.spreads])
+            torch.cat([kept.means, more.means]),
+            torch.cat([kept.spreads, more.spreads]),
+            torch.cat([kept.counts, more.counts]),
         )
+
+    def of(self, some: Tensor) -> Prototypes:
+        """Those of some classes, by number or mask."""
+        return Prototypes(self.means[some], self.spreads[some], self.counts[some])
+
+    def pooled(self, other: Prototypes) -> Prototypes:
+        """The same classes with both sides' nodes, by the parallel-axis rule."""
+        total = self.counts + other.counts
+        share = (other.counts / total).unsqueeze(1)
+        gap = other.means.double() - self.means.double()
+        mean = self.means.double() + share * gap
+        if self.spreads.dim() == 1:
+            between = (share * (1 - share)).squeeze(1) * gap.square().mean(dim=1)
+            within = torch.lerp(
+                self.spreads.double().square(), other.spreads.double().square(), share.squeeze(1)
+            )
+            spread = (within + between).sqrt()
+        else:
+            a, b = ((p.counts - 1).view(-1, 1, 1) * p.spreads.double() for p in (self, other))
+            outer = gap.unsqueeze(2) * gap.unsqueeze(1)
+            between = (share.squeeze(1) * self.counts).view(-1, 1, 1) * outer
+            spread = (a + b + between) / (total - 1).view(-1, 1, 1)
+        return Prototypes(mean.to(self.means), spread.to(self.spreads), total)
 
     def moved(self, by: Tensor) -> Prototypes:
         """Each mean moved by its row; the spreads stay as they are."""
-        return Prototypes(self.means + by.to(self.means), self.spreads)
+        return Prototypes(self.means + by.to(self.means), self.spreads, self.counts)
 
     def sampler(self, *, jitter: float = 0.0, scale: float = 1.0) -> Sampler:
         """For drawing from every class; `scale` multiplies the deviation from the mean.
@@ -81,7 +119,8 @@ def gaussian_prototypes(h: Tensor, columns: Tensor, classes: int) -> Prototypes:
         centred = rows - mean
         means.append(mean)
         covariances.append(centred.T @ centred / max(rows.shape[0] - 1, 1))
-    return Prototypes(torch.stack(means).to(h), torch.stack(covariances).to(h))
+    counts = columns.bincount(minlength=classes).double()
+    return Prototypes(torch.stack(means).to(h), torch.stack(covariances).to(h), counts)
 
 
 def semantic_drift(affinity: Tensor, old: Tensor, new: Tensor) -> Tensor:

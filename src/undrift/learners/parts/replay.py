@@ -65,9 +65,29 @@ class Buffer:
         """The buffer that holds these nodes (indices) of a labelled graph."""
         return cls(edge_free(graph.features[nodes], graph.labelled()[nodes]), budget)
 
+    def only(self, kept: Tensor) -> Buffer:
+        """The buffer with the nodes of this mask alone."""
+        return Buffer.of(self.graph, kept.nonzero().flatten(), self.budget)
+
     def add(self, other: Buffer) -> Buffer:
         """Both buffers' nodes in one, this one's first, under this one's budget."""
         return Buffer(disjoint_union(self.graph, other.graph), self.budget)
+
+
+def places_taken(budget: int, seen: int, new: int, generator: torch.Generator) -> Tensor:
+    """Which of `budget` places `new` nodes take after `seen` others, by reservoir sampling.
+
+    Each of all the nodes then has the same chance to be kept, however they came in batches
+    (Vitter, "Random Sampling with a Reservoir", 1985). Places under `seen` were another node's.
+
+    >>> places_taken(4, 3, 1, torch.Generator()).tolist()
+    [3]
+    """
+    turn = torch.arange(seen + 1, seen + new + 1)
+    drawn = (torch.rand(new, generator=generator, dtype=torch.float64) * turn).long()
+    place = torch.where(turn <= budget, turn - 1, drawn)
+    taken: Tensor = place[place < budget].unique()
+    return taken
 
 
 def replayed(

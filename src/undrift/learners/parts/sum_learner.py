@@ -118,11 +118,11 @@ class SumLearner(Learner, ABC):
         old = self._sums(known.fixed, before, classes, reached[0], progress)
         new = self._sums(known.fixed, after, classes, reached[1], progress)
         learned = self._left(classes, known.sums - old + new, progress)
-        counts = [
+        subtracted, added = (
             int((mask & (task.train | task.val)).sum())
             for mask, task in zip(reached, (before, after), strict=True)
-        ]
-        return learned, Revision(*counts, int((after.train | after.val).sum()))
+        )
+        return learned, Revision(subtracted, added, int((after.train | after.val).sum()))
 
     def _left(self, classes: tuple[int, ...], sums: Any, progress: Progress) -> Learned:
         """What is known from a sum of which something was subtracted."""

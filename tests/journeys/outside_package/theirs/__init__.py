@@ -1,1 +1,1 @@
-"""Somebody else's method and merging rule."""
+"""Somebody else's method, merging rule, dataset, metric and figures."""

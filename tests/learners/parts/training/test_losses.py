@@ -17,6 +17,7 @@ from undrift.learners.parts.training.losses import (
     distillation,
     frobenius_distance,
     overlapping_distillation,
+    task_cross_entropy,
 )
 from undrift.testing.graphs import tiny_graph
 
@@ -127,3 +128,26 @@ def test_distance_at_zero_has_no_gradient_and_rounding_has_little() -> None:
     frobenius_distance(zeros, torch.zeros(3, 2)).backward()
     assert zeros.grad is not None
     assert torch.equal(zeros.grad, torch.zeros(3, 2))
+
+
+def test_a_tasks_classes_are_told_apart_wherever_their_columns_stand() -> None:
+    scores, columns = logits(0, 6).float(), torch.tensor([4, 1, 4, 1, 5])
+    weights = torch.tensor([9.0, 2.0, 9.0, 9.0, 0.5, 1.0])
+    model = Backbone(hidden=(4,)).model_for(tiny_graph(), 6, torch.Generator())
+    step = Step(
+        torch.arange(5),
+        scores,
+        scores,
+        columns,
+        weights,
+        *(model.encoder, model.head),
+        torch.Generator(),
+    )
+    found = task_cross_entropy(step, torch.tensor([4, 1, 5]))
+    losses = [
+        -math.log(math.exp(row[c]) / sum(math.exp(row[k]) for k in (1, 4, 5)))
+        for row, c in zip(scores.tolist(), columns.tolist(), strict=True)
+    ]
+    each = [float(weights[c]) for c in columns]
+    slow = sum(w * loss for w, loss in zip(each, losses, strict=True)) / sum(each)
+    assert float(found) == pytest.approx(slow, rel=1e-5)

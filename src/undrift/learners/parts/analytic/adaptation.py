@@ -22,7 +22,7 @@ from undrift.learners.parts.training.backbone import Backbone, Model, generator_
 from undrift.learners.parts.training.model_learner import base_training
 from undrift.merging.merger import Adapted, Merger
 from undrift.sharing import drawn_once
-from undrift.streams.task import Task
+from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
 Start = Literal["previous", "merged", "base", "scratch"]
@@ -74,7 +74,7 @@ class AdaptingLearner(ExpandedLearner):
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:
         before: AdrLearned | None = self.learned_
         t = before.tasks if before else 0
-        classes = (*(before.classes if before else ()), *task.classes)
+        classes = joined(before.classes if before else (), task.classes)
         generator = generator_for(self.seed, t)
         trained = adapt(self, before, task, generator=generator, progress=progress)
         progress("merge", 0, 1)
@@ -123,7 +123,7 @@ def adapt(
 ) -> tuple[Model, Model]:
     """The model before and after training on the task: no gamma, no alpha in it."""
     t = before.tasks if before and learner.start != "scratch" else 0
-    seen = (*before.classes, *task.classes) if before else task.classes
+    seen = joined(before.classes if before else (), task.classes)
     classes = seen if learner.logits == "seen" else task.classes
     started = _started(learner, before)
 
@@ -152,7 +152,8 @@ def _head(
 ) -> Head:
     """The head that training starts from: the last one grown, or one of its own for the task."""
     if before and before.head is not None:
-        return before.head.grow(len(task.classes), generator)
+        new = len(joined(before.classes, task.classes)) - len(before.classes)
+        return before.head.grow(new, generator)
     return backbone.head_for(len(task.classes), task.graph, generator)
 
 

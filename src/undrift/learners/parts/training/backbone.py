@@ -134,3 +134,9 @@ def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
     """For every node the place of its label in `classes`; 0 where the label is not there."""
     hits = graph.labelled().unsqueeze(1) == torch.tensor(classes, device=graph.device)
     return hits.to(torch.uint8).argmax(dim=1)
+
+
+def columns_among(classes: tuple[int, ...], task: Task) -> Tensor:
+    """The place in `classes` of each class of the task."""
+    places = [classes.index(c) for c in task.classes]
+    return torch.tensor(places, device=task.graph.device)

@@ -1,7 +1,8 @@
-"""Losses that several methods share: distillation of logits and of embeddings, new classes."""
+"""Losses that several methods share: distillation of logits and embeddings, a task's classes."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -10,10 +11,12 @@ from undrift.encoders.training import Step
 from undrift.graphs import Graph
 
 
-def new_class_cross_entropy(step: Step, old: int) -> Tensor:
-    """Cross-entropy among the current task's classes: the columns after the first `old`."""
-    weights = None if step.class_weights is None else step.class_weights[old:]
-    return functional.cross_entropy(step.logits[:, old:], step.columns - old, weights)
+def task_cross_entropy(step: Step, own: Tensor) -> Tensor:
+    """Cross-entropy among the current task's classes: the columns `own` of the head."""
+    weights = None if step.class_weights is None else step.class_weights[own]
+    place = torch.zeros(step.logits.shape[1], dtype=torch.int64, device=own.device)
+    place[own] = torch.arange(own.numel(), device=own.device)
+    return functional.cross_entropy(step.logits[:, own], place[step.columns], weights)
 
 
 def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
@@ -24,7 +27,6 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
     over the teacher's columns, which are the first of the student's. No factor T^2 makes up for
     gradients that shrink with 1 / T, as in the public code.
 
-    >>> import torch
     >>> logits = torch.tensor([[2.0, 0.0, 9.0]])
     >>> round(float(distillation(logits, torch.tensor([[2.0, 0.0]]), 2.0)), 4)
     0.5822
@@ -81,7 +83,6 @@ def frobenius_distance(new: Tensor, old: Tensor) -> Tensor:
 
     A norm has no gradient at zero, where every task starts; there rounding would point the way.
 
-    >>> import torch
     >>> round(float(frobenius_distance(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]))), 2)
     5.0
     """

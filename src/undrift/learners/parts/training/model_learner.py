@@ -13,9 +13,14 @@ from torch import Tensor
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.training.backbone import (
+    Backbone,
+    Model,
+    columns_among,
+    generator_for,
+)
 from undrift.sharing import drawn_once
-from undrift.streams.task import Task
+from undrift.streams.task import Task, joined
 from undrift.typing import Once, Progress
 
 
@@ -75,8 +80,8 @@ class _Knows(Protocol):
 class TaskTraining:
     """Task t as it reaches a learner with one growing model.
 
-    `classes` are all classes seen, this task's last, and `model` is the one before it under a
-    head that has grown by them (at the first task a new one). `generator` is where the task's
+    `classes` are all classes seen, new ones last, and `model` is the one before it under a head
+    that has grown by the new ones (at the first task a new one). `generator` is where the task's
     randomness comes from.
     """
 
@@ -92,18 +97,22 @@ class TaskTraining:
         """The task as it reaches this learner, which knew `before`."""
         t = before.tasks if before else 0
         generator = generator_for(learner.seed, t)
-        new = len(task.classes)
+        classes = joined(before.classes if before else (), task.classes)
         if before:
-            model = before.model.grow(new, generator)
+            model = before.model.grow(len(classes) - len(before.classes), generator)
         else:
-            model = learner.backbone.model_for(task.graph, new, generator)
-        classes = (*(before.classes if before else ()), *task.classes)
+            model = learner.backbone.model_for(task.graph, len(classes), generator)
         return cls(learner, task, t, classes, model, generator)
 
     @property
     def graph(self) -> Graph:
         """The task's graph."""
         return self.task.graph
+
+    @property
+    def own(self) -> Tensor:
+        """The head's columns of the task's classes."""
+        return columns_among(self.classes, self.task)
 
     def known(self, model: Model) -> tuple[tuple[int, ...], int, int, Model]:
         """The parts of `ModelLearned` after the task."""

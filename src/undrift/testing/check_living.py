@@ -1,0 +1,213 @@
+"""What a learner that lives with its data must do: classes that return, forgetting, merging.
+
+Part of `check_learner`. A learner says on its class what it can (`returns`, `forgets`, `merges`);
+here it is held to that, and to refusing the rest in one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.learners.base import Learner, Verb
+from undrift.storage.state import State
+from undrift.streams.task import Task, as_task
+from undrift.testing.graphs import tiny_graph
+from undrift.typing import Progress
+
+EXACT = 1e-9
+"""How far scores may be from those of training from scratch, relative to their size."""
+
+
+def tiny_batch(classes: Sequence[int], part: slice = slice(None)) -> Task:
+    """A batch of `tiny_graph`: its nodes of these classes, or a part of them.
+
+    Of every class's nodes the third is for validation and the fourth has no label.
+
+    >>> tiny_batch((1, 4)).classes
+    (1, 4)
+    """
+    graph = tiny_graph()
+    labels = graph.labelled()
+    nodes = [(labels == c).nonzero().flatten()[part] for c in classes]
+    place = torch.cat([torch.arange(each.numel()) % 5 for each in nodes])
+    found = graph.subgraph(torch.cat(nodes))
+    unknown = place == 3
+    hidden = replace(found, labels=found.labelled().masked_fill(unknown, -1))
+    return Task(hidden, ~unknown & (place != 2), place == 2, classes=classes)
+
+
+def check_returning_classes(learner: Learner) -> None:
+    """A batch of known and new classes is learned, or refused in one sentence."""
+    graph = tiny_graph()
+    taught = learner.clone().observe(tiny_batch((0, 3)))
+    before = taught.scores(graph)
+    both, known = tiny_batch((4, 3)), tiny_batch((0, 4), slice(0, 5))
+    if not learner.can("returns"):
+        refused("a class that was observed before", lambda: taught.observe(both))
+        _unchanged(taught, before, "a class observed before")
+        return
+    taught.observe(both)
+    assert taught.classes_ == (0, 3, 4), "new classes follow the known ones"
+    restored = learner.clone().load(_copied(taught.state())).observe(known)
+    taught.observe(known)
+    assert taught.classes_ == (0, 3, 4), "a batch of known classes brings no other"
+    scores = taught.scores(graph)
+    assert scores.shape == (graph.num_nodes, 3), "one column per class seen"
+    assert bool(torch.isfinite(scores).all()), "scores must be finite"
+    assert torch.equal(scores, restored.scores(graph)), (
+        "restored between two batches of one class, a learner must go on bit for bit"
+    )
+
+
+def check_context_nodes(learner: Learner) -> None:
+    """Nodes without a label are context: no label but those to be learned is read.
+
+    A graph is learned as the task it stands for (`as_task`).
+    """
+    graph = tiny_batch((0, 1, 2)).graph
+    told = learner.clone().observe(graph)
+    assert told.classes_ == (0, 1, 2), "a node without a label brings no class"
+    task = as_task(graph, learner.seed)
+    context = ~(task.train | task.val)
+    labels = graph.labelled().masked_fill(context, 2)
+    lying = Task(replace(graph, labels=labels), task.train, task.val, context, task.classes)
+    assert torch.equal(learner.clone().observe(lying).scores(graph), told.scores(graph)), (
+        "a label outside the training and validation nodes was read"
+    )
+
+
+def check_refused_verbs(learner: Learner) -> None:
+    """What a learner cannot do it refuses in one sentence, and stays as it was."""
+    first = tiny_batch((0, 3))
+    taught = learner.clone().observe(first)
+    before = taught.scores(tiny_graph())
+    verbs: dict[str, tuple[Verb, Callable[[], object]]] = {
+        "forgetting": ("forgets", lambda: taught.forget(first)),
+        "revising": ("forgets", lambda: taught.revise(first, first)),
+        "merging": ("merges", lambda: taught.merge(learner.clone())),
+        "a sibling": ("merges", taught.sibling),
+    }
+    for what, (verb, call) in verbs.items():
+        if not learner.can(verb):
+            refused(what, call)
+            _unchanged(taught, before, what)
+    if learner.can("forgets"):
+        strange, more = tiny_batch((5,)), tiny_batch((3,), slice(5, 10))
+        refused("forgetting a class never observed", lambda: taught.forget(strange))
+        refused("forgetting more than there was", lambda: taught.forget(more).forget(first))
+    if learner.can("merges"):
+        refused("merging other settings", lambda: taught.merge(_other_seed(learner)))
+
+
+def _other_seed(learner: Learner) -> Learner:
+    return learner.clone().set_params(seed=learner.seed + 1)
+
+
+def check_interrupted_verbs(learner: Learner) -> None:
+    """A verb that breaks off in the middle leaves the learner as it was."""
+    if not learner.can("forgets"):
+        return
+    first, second = tiny_batch((0, 3)), tiny_batch((1, 2))
+    taught = learner.clone().observe(first).observe(second)
+    before = taught.scores(tiny_graph())
+    calls: list[Callable[[Progress], object]] = [
+        lambda stop: taught.forget(second, progress=stop),
+        lambda stop: taught.revise(second, tiny_batch((1,)), progress=stop),
+    ]
+    for call in calls:
+        try:
+            call(_interrupt)
+        except InterruptedError:
+            _unchanged(taught, before, "an interrupted verb")
+        else:
+            raise AssertionError("forget and revise must call progress at least once")
+
+
+def check_forgetting_is_exact(learner: Learner) -> None:
+    """Without a batch, or with another in its place, a learner is as if trained so."""
+    if not learner.can("forgets"):
+        return
+    base, one, two = tiny_batch((0, 3)), tiny_batch((1, 2)), tiny_batch((4, 3))
+    small = tiny_batch((1, 2), slice(0, 7))
+    taught = _taught(learner, base, one, two)
+    same(taught.forget(one), _taught(learner, base, two), "forgetting a batch")
+    assert taught.classes_ == (0, 3, 4), "a class without rows is known no more"
+    same(taught.observe(one), _taught(learner, base, two, one), "observing it again")
+    same(taught.observe(one).forget(one), _taught(learner, base, one, two), "forgetting a repeat")
+    revision = taught.revise(one, small)
+    same(taught, _taught(learner, base, small, two), "revising a batch")
+    assert revision.added <= revision.rows, "more rows added than the batch has"
+    assert revision.subtracted > 0, "a revision must count the rows it subtracts"
+
+
+def check_merging_is_exact(learner: Learner) -> None:
+    """Two learners that merge are one that has observed both sides' batches."""
+    if not learner.can("merges"):
+        return
+    base, one, two = tiny_batch((0, 3)), tiny_batch((1, 2)), tiny_batch((4, 3, 1))
+    here = _taught(learner, base)
+    there = here.sibling()
+    assert not there.classes_, "a sibling has observed nothing"
+    there.observe(two)
+    same(here.observe(one).merge(there), _taught(learner, base, one, two), "merging")
+    assert there.classes_ == (4, 3, 1), "merging must leave the other side as it was"
+
+
+def same(found: Learner, wanted: Learner, what: str, tolerance: float = EXACT) -> None:
+    """Both know the same classes and score alike, to `tolerance` of the largest score."""
+    graph = tiny_graph()
+    assert set(found.classes_) == set(wanted.classes_), (
+        f"{what} leaves the classes {found.classes_}, not {wanted.classes_}"
+    )
+    order = [found.classes_.index(c) for c in wanted.classes_]
+    expected = wanted.scores(graph).double()
+    error = float((found.scores(graph).double()[:, order] - expected).abs().max())
+    relative = error / float(expected.abs().max())
+    assert relative <= tolerance, f"{what} is off by {relative:.1e} from training from scratch"
+
+
+def refused(what: str, call: Callable[[], object]) -> str:
+    """The sentence with which a call is refused."""
+    sentence = ""
+    try:
+        call()
+    except InputError as error:
+        sentence = str(error)
+    assert sentence, f"{what} was accepted; it must raise InputError"
+    assert "\n" not in sentence, f"{what} is refused in more than one sentence: {sentence}"
+    return sentence
+
+
+def _taught(learner: Learner, *batches: Task) -> Learner:
+    clone = learner.clone()
+    for batch in batches:
+        clone.observe(batch)
+    return clone
+
+
+def _interrupt(phase: str, done: int, total: int) -> None:
+    raise InterruptedError
+
+
+def _copied(state: State) -> State:
+    tensors = {key: tensor.clone() for key, tensor in state.tensors.items()}
+    return State(state.method, dict(state.params), tensors, dict(state.values))
+
+
+def _unchanged(learner: Learner, before: Tensor, why: str) -> None:
+    assert torch.equal(learner.scores(tiny_graph()), before), f"{why} changed what was learned"
+
+
+LIVING_CHECKS: dict[str, Callable[[Learner], None]] = {
+    "returning_classes": check_returning_classes,
+    "context_nodes": check_context_nodes,
+    "refused_verbs": check_refused_verbs,
+    "interrupted_verbs": check_interrupted_verbs,
+    "forgetting_is_exact": check_forgetting_is_exact,
+    "merging_is_exact": check_merging_is_exact,
+}

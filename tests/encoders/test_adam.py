@@ -1,0 +1,52 @@
+"""Our Adam takes the steps of torch's, bit for bit, and needs none of what torch's brings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.encoders.adam import Adam
+
+
+def gradients(step: int, shapes: list[tuple[int, ...]]) -> list[Tensor | None]:
+    generator = torch.Generator().manual_seed(step)
+    drawn = [torch.randn(shape, generator=generator) for shape in shapes]
+    return [None if step == 2 and k == 1 else grad for k, grad in enumerate(drawn)]
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.03])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_steps_are_those_of_torch(weight_decay: float, dtype: torch.dtype) -> None:
+    shapes: list[tuple[int, ...]] = [(17, 5), (5,), (1, 3)]
+    start = [torch.linspace(-1, 1, 17 * 5, dtype=dtype)[: torch.Size(s).numel()] for s in shapes]
+    mine, theirs = (
+        [w.reshape(s).clone().requires_grad_() for w, s in zip(start, shapes, strict=True)]
+        for _ in range(2)
+    )
+    ours = Adam(mine, lr=0.02, weight_decay=weight_decay)
+    torchs = torch.optim.Adam(theirs, lr=0.02, weight_decay=weight_decay, fused=True)
+    for step in range(5):
+        for side in (mine, theirs):
+            for parameter, gradient in zip(side, gradients(step, shapes), strict=True):
+                parameter.grad = None if gradient is None else gradient.to(dtype)
+        ours.step()
+        torchs.step()
+        assert all(a.equal(b) for a, b in zip(mine, theirs, strict=True))
+    assert not any(a.equal(b.reshape(a.shape)) for a, b in zip(mine, start, strict=True))
+    ours.zero_grad()
+    assert all(parameter.grad is None for parameter in mine)
+
+
+def test_training_does_not_import_the_compiler_of_torch() -> None:
+    code = (
+        "import sys\n"
+        "from undrift import Adr\n"
+        "from undrift.testing.graphs import tiny_stream\n"
+        "Adr.from_params(epochs=1, hidden=(4,)).observe(tiny_stream().task(0))\n"
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
