@@ -60,6 +60,8 @@ def _section(name: str, command: App) -> str:
     positional: list[Any] = []
     options: list[Any] = []
     for argument in command.assemble_argument_collection(parse_docstring=True):
+        if argument.names[0] == "*":  # a group: its options come one by one
+            continue
         (options if argument.names[0].startswith("-") else positional).append(argument)
     usage = " ".join([name, *(_usage(a) for a in positional), *(["[OPTIONS]"] if options else [])])
     parts = [f"## {name}", _description(command), f"```text\n{usage}\n```"]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from undrift.datasets.tables import read_tables as read_tables
     from undrift.errors import InputError as InputError
     from undrift.evaluation.loop import evaluate as evaluate
+    from undrift.folder import load as load
+    from undrift.folder.folder import LearnerFolder as LearnerFolder
     from undrift.graphs import Graph as Graph
     from undrift.learners.adr import Adr as Adr
     from undrift.learners.bare import Bare as Bare
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from undrift.learners.joint import Joint as Joint
     from undrift.learners.propagation import Propagation as Propagation
     from undrift.learners.registry import default_learner as default_learner
-    from undrift.learners.registry import load as load
     from undrift.learners.registry import make_learner as make_learner
     from undrift.streams.benchmarks import load_stream as load_stream
     from undrift.streams.file import load_stream_file as load_stream_file
@@ -36,13 +37,14 @@ _WHERE = {
     "InputError": "errors",
     "Joint": "learners.joint",
     "Learner": "learners.base",
+    "LearnerFolder": "folder.folder",
     "Propagation": "learners.propagation",
     "Task": "streams.task",
     "TaskStream": "streams.stream",
     "default_learner": "learners.registry",
     "evaluate": "evaluation.loop",
     "graph_from_networkx": "datasets.from_networkx",
-    "load": "learners.registry",
+    "load": "folder",
     "load_stream": "streams.benchmarks",
     "load_stream_file": "streams.file",
     "make_learner": "learners.registry",

@@ -180,3 +180,13 @@ def test_dates_in_parquet_are_times(tmp_path: Path) -> None:
     found = read_tables(tmp_path / "nodes.parquet", tmp_path / "edges.csv", time="when")
     assert found.time is not None
     assert found.time.tolist() == pytest.approx([1 / 86_400, 1.0])
+
+
+def test_edges_to_unknown_nodes_are_dropped_and_counted_where_asked(tmp_path: Path) -> None:
+    edges = EDGES + "cid,zoe,1\nyan,ann,1\n"
+    found = tables(tmp_path, edges=edges, unknown_edges="drop")
+    assert found.repairs == Repairs(0, 0, unknown_edges=2)
+    assert str(found.repairs) == "2 edges to unknown nodes left out"
+    assert edges_of(found) == edges_of(tables(tmp_path))
+    with pytest.raises(InputError, match=r"2 of the 4 edges .* first 'zoe' in row 3; add .* drop"):
+        tables(tmp_path, edges=edges)

@@ -12,7 +12,14 @@ from safetensors.torch import save, save_file
 from undrift.errors import InputError
 from undrift.learners.registry import make_learner
 from undrift.storage import files
-from undrift.storage.files import load_state, make_folder, save_state, write_atomically
+from undrift.storage.files import (
+    load_state,
+    make_folder,
+    read_metadata,
+    save_state,
+    state_bytes,
+    write_atomically,
+)
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_stream
 
@@ -188,7 +195,36 @@ def test_broken_metadata_is_damage(tmp_path: Path, key: str, value: str | None) 
 
 
 def test_a_newer_file_asks_for_an_upgrade(tmp_path: Path) -> None:
-    metadata = {"format": "undrift-state", "version": "2", "method": "a"}
+    metadata = {"format": "undrift-state", "version": "3", "method": "a"}
     (tmp_path / "s").write_bytes(save({}, metadata | {"params": "{}", "values": "{}"}))
     with pytest.raises(InputError, match="upgrade undrift"):
         load_state(tmp_path / "s")
+
+
+def test_a_file_of_version_1_has_no_checksum_and_is_read(tmp_path: Path) -> None:
+    metadata = {"format": "undrift-state", "version": "1", "method": "a"}
+    (tmp_path / "s").write_bytes(save({}, metadata | {"params": "{}", "values": "{}"}))
+    assert load_state(tmp_path / "s").method == "a"
+
+
+def test_one_flipped_byte_is_one_sentence(tmp_path: Path) -> None:
+    """Every byte of a small file: whatever it stood for, the state is the old one or refused."""
+    path = tmp_path / "s"
+    save_state(path, state())
+    whole = path.read_bytes()
+    refused = 0
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            found = load_state(path)
+        except InputError:
+            refused += 1
+        else:
+            assert same(found, state())
+    assert refused > 0.9 * len(range(0, len(whole), 3))
+
+
+def test_metadata_is_read_without_the_tensors(tmp_path: Path) -> None:
+    (tmp_path / "s").write_bytes(state_bytes(state(), {"more": "words"}))
+    assert read_metadata(tmp_path / "s")["more"] == "words"
+    assert same(load_state(tmp_path / "s"), state())

@@ -26,6 +26,7 @@ For example:
     undrift streams               what there is to learn from
     undrift methods               what there is to learn with
     undrift data fetch coauthor-cs
+    undrift learner new desk      a learner of your own that lives in a folder
 
 Real data files are looked for in the folder named by UNDRIFT_DATA, else in the
 platform's cache folder.
@@ -130,6 +131,7 @@ For example:
 }
 
 _DATA_HELP = "List, fetch and check the files that datasets are read from."
+_LEARNER_HELP = "A learner in a folder: observe, predict, forget, revise, merge, for years."
 
 
 def make_app() -> App:
@@ -146,6 +148,7 @@ def make_app() -> App:
         where = f"undrift.cli.{name}:{name}"
         app.command(where, name=name, help=line, help_epilogue=examples)
     app.command("undrift.cli.data:data", name="data", help=_DATA_HELP)
+    app.command("undrift.cli.learner:learner", name="learner", help=_LEARNER_HELP)
     return app
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -77,3 +78,23 @@ def bar_of(console: Console) -> Progress:
     """A bar with a description, steps and time; gone when it ends."""
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+
+
+_PATIENCE = 2.0  # seconds after which a reader wants to know what is going on
+
+
+@contextmanager
+def phases(console: Console, what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """The progress of one long step: a spinner on a terminal, elsewhere lines after two seconds."""
+    began = time.monotonic()
+    said: set[str] = set()
+    with console.status(what) as status:
+
+        def report(phase: str, done: int, total: int) -> None:
+            seconds = time.monotonic() - began
+            status.update(f"{what}: {phase} {done}/{total}")
+            if not console.is_terminal and seconds > _PATIENCE and phase not in said:
+                said.add(phase)
+                console.print(f"{what}: {phase}, after {seconds:.0f} s")
+
+        yield report

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,15 +22,26 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Repairs:
-    """What was left out of the edges: rows that repeat an earlier one, and self-loops."""
+    """What was left out of the edges: rows that repeat an earlier one, self-loops, and, where that
+    was asked for, edges to a node that is not in the table of nodes.
+    """
 
     duplicate_edges: int = 0
     self_loops: int = 0
+    unknown_edges: int = 0
 
     def __str__(self) -> str:
-        """A phrase for a report; empty where nothing was left out."""
-        counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
-        parts = [f"{n:,} {what}{'s' * (n > 1)}" for what, n in counts.items() if n]
+        """A phrase for a report; empty where nothing was left out.
+
+        >>> print(Repairs(self_loops=1, unknown_edges=3))
+        1 self-loop and 3 edges to unknown nodes left out
+        """
+        counts = {
+            ("duplicate edge", ""): self.duplicate_edges,
+            ("self-loop", ""): self.self_loops,
+            ("edge", " to unknown nodes"): self.unknown_edges,
+        }
+        parts = [f"{n:,} {what}{'s' * (n > 1)}{to}" for (what, to), n in counts.items() if n]
         return f"{' and '.join(parts)} left out" if parts else ""
 
 
@@ -61,6 +72,7 @@ def read_tables(
     features: Sequence[str] | None = None,
     time: str | None = None,
     undirected: bool = True,
+    unknown_edges: Literal["error", "drop"] = "error",
 ) -> TableGraph:
     """The graph in two tables, each `.csv`, `.tsv` or `.parquet`.
 
@@ -69,7 +81,9 @@ def read_tables(
     columns of numbers, in Parquet also of lists; None takes every column but id, label and time.
     `time` holds numbers or ISO dates (see `as_times`). A row of `edges` is an edge from the id in
     `source` to the id in `target`; `undirected=True` adds its reverse. Repeated edges and
-    self-loops are left out and counted. Cost: about 0.3 microseconds per cell of CSV.
+    self-loops are left out and counted; so are edges to a node that is not in `nodes` with
+    `unknown_edges="drop"`, which are an error otherwise. Cost: about 0.3 microseconds per
+    cell of CSV.
     """
     nodes, edges = Path(nodes), Path(edges)
     there = column_names(nodes)
@@ -80,14 +94,20 @@ def read_tables(
     _check_features(nodes, wanted, id, label)
     ids, labels, moments, matrix = _read_nodes(nodes, id, label, time, wanted)
     index = _index(ids, nodes, id)
-    pairs = _read_edges(edges, source, target, index, nodes)
+    pairs, unknown = _read_edges(edges, source, target, index)
+    if unknown.count and unknown_edges == "error":
+        raise InputError(
+            f"{unknown.count:,} of the {pairs.shape[1] + unknown.count:,} edges in {edges} name a "
+            f"node that is not in {nodes}, first {unknown.first}; add the nodes, or leave such "
+            "edges out (unknown-edges drop)"
+        )
     classes, names = (None, {}) if label is None else as_class_ids(labels, _column(nodes, label))
     return TableGraph(
         graph=Graph.from_arrays(matrix, pairs, classes, undirected=undirected),
         node_ids=_plain_ids(ids),
         class_names=names,
         time=None if time is None else torch.from_numpy(as_times(moments, _column(nodes, time))),
-        repairs=_repairs(pairs, len(ids)),
+        repairs=_repairs(pairs, len(ids), unknown.count),
     )
 
 
@@ -133,10 +153,18 @@ def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
     return index
 
 
+@dataclass(frozen=True)
+class _Unknown:
+    """How many edges name a node that is not there, and the first of them in words."""
+
+    count: int
+    first: str
+
+
 def _read_edges(
-    path: Path, source: str, target: str, index: Mapping[str, int], nodes: Path
-) -> Array:
-    """`[2, edges]` node numbers; an id that no node has is an error."""
+    path: Path, source: str, target: str, index: Mapping[str, int]
+) -> tuple[Array, _Unknown]:
+    """`[2, edges]` node numbers, and what was left out: edges that name an id no node has."""
     parts = [np.empty((2, 0), dtype=np.int64)]
     unknown, first = 0, ""
     for piece in read_pieces(path, list(dict.fromkeys([source, target]))):
@@ -148,20 +176,14 @@ def _read_edges(
             end = int(pairs[0, row] >= 0)
             first = f"{ends[end][row]!r} in row {piece.first + row}"
         unknown += int(strange.sum())
-        parts.append(pairs)
-    edges: Array = np.concatenate(parts, axis=1)
-    if unknown:
-        raise InputError(
-            f"{unknown:,} of the {edges.shape[1]:,} edges in {path} name a node that is not in "
-            f"{nodes}, first {first}; add the nodes or drop these edges"
-        )
-    return edges
+        parts.append(pairs[:, ~strange])
+    return np.concatenate(parts, axis=1), _Unknown(unknown, first)
 
 
-def _repairs(pairs: Array, nodes: int) -> Repairs:
+def _repairs(pairs: Array, nodes: int, unknown: int) -> Repairs:
     loops = pairs[0] == pairs[1]
     keys = (pairs[0] * nodes + pairs[1])[~loops]
-    return Repairs(int(keys.size - np.unique(keys).size), int(loops.sum()))
+    return Repairs(int(keys.size - np.unique(keys).size), int(loops.sum()), unknown)
 
 
 def _plain_ids(ids: list[str]) -> Array:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from undrift.learners.base import Learner
+    from undrift.storage.state import State
 
 _OURS = {
     "bare": "bare:Bare",
@@ -157,7 +158,11 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
     """
     from undrift.storage.files import load_state
 
-    state = load_state(path)
+    return learner_of(load_state(path), path, device=device)
+
+
+def learner_of(state: State, path: str | Path, *, device: str | None = None) -> Learner:
+    """The learner of a state that was read from `path`; see `load`."""
     for name in (state.method, *(v for v in state.params.values() if isinstance(v, str))):
         module, spelled_out, _ = name.partition(":")
         if spelled_out and module not in sys.modules:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from undrift.storage.state import State
 
 FORMAT = "undrift-state"
-VERSION = 1
+VERSION = 2  # since 2 a file has a checksum of all that it says
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -78,42 +79,75 @@ def _sync_folder(folder: Path) -> None:
 def save_state(path: str | Path, state: State) -> None:
     """Write a learner's state as one safetensors file, what is no tensor as JSON in its metadata.
 
-    Cost: one copy of the state in memory while it is written.
+    Cost: one copy of the state in memory while it is written, and its SHA-256.
     """
+    write_atomically(path, state_bytes(state))
+
+
+def state_bytes(state: State, more: Mapping[str, str] | None = None) -> bytes:
+    """The bytes of a state file; `more` goes into its metadata, beside what is the state's own."""
     from safetensors.torch import save
 
+    tensors = _own_memory(state.tensors)
     metadata = {
+        **(more or {}),
         "format": FORMAT,
         "version": str(VERSION),
         "method": state.method,
         "params": json.dumps(state.params),
         "values": json.dumps(state.values),
     }
-    write_atomically(path, save(_own_memory(state.tensors), metadata))
+    return save(tensors, {**metadata, "sha256": _checksum(metadata, tensors)})
 
 
 def load_state(path: str | Path) -> State:
     """Read what `save_state` wrote; a damaged or foreign file is an `InputError`.
 
-    JSON knows no tuples: a tuple that was in `params` comes back as a list, which is what
-    `Learner.params` gives for one as well.
+    The checksum in it is compared, of all tensors (name, type, shape, bytes) and all metadata;
+    files of version 1 have none. JSON knows no tuples: a tuple that was in `params` comes back as
+    a list, which is what `Learner.params` gives for one as well.
     """
-    from safetensors import SafetensorError, safe_open
+    return load_with_metadata(path)[0]
+
+
+def load_with_metadata(path: str | Path) -> tuple[State, dict[str, str]]:
+    """A state and all metadata of its file, checked as `load_state` does."""
+    from safetensors import safe_open
 
     from undrift.storage.state import State
 
-    if not Path(path).is_file():
-        raise InputError(f"there is no state file {path}; save one with save_state first")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = _check_format(path, file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return State(
+    with _reading(path), safe_open(path, framework="pt") as file:
+        metadata = _check_format(path, file.metadata() or {})
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        told = {name: text for name, text in metadata.items() if name != "sha256"}
+        if int(metadata["version"]) > 1 and metadata["sha256"] != _checksum(told, tensors):
+            raise ValueError("other bytes than were written")
+        state = State(
             method=metadata["method"],
             params=dict(json.loads(metadata["params"])),
             tensors=tensors,
             values=dict(json.loads(metadata["values"])),
         )
+    return state, metadata
+
+
+def read_metadata(path: str | Path) -> dict[str, str]:
+    """The metadata of a state file alone, without its tensors, their checksum or torch."""
+    from safetensors import safe_open
+
+    with _reading(path), safe_open(path, framework="numpy") as file:
+        return _check_format(path, file.metadata() or {})
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[None]:
+    """Whatever goes wrong in the block is the file's fault, in one sentence."""
+    from safetensors import SafetensorError
+
+    if not Path(path).is_file():
+        raise InputError(f"there is no state file {path}; save one with save_state first")
+    try:
+        yield
     except InputError:
         raise
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
@@ -121,6 +155,19 @@ def load_state(path: str | Path) -> State:
             f"{path} is damaged or is not a state file of undrift; restore it from a copy or "
             "learn again"
         ) from error
+
+
+def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """A SHA-256 of what a file says: its texts, and every tensor's name, type, shape and bytes."""
+    import torch
+
+    digest = sha256(json.dumps(dict(metadata), sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        flat = torch.empty(tensor.numel(), dtype=tensor.dtype).copy_(tensor.flatten())
+        digest.update(flat.view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _check_format(path: str | Path, metadata: dict[str, str]) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""Slow, obvious twins of every fast path: graphs, propagation and ridge regression.
+"""Slow, obvious twins of every fast path: graphs, propagation, ridge regression, metrics.
 
 Dense matrices, loops over nodes, refitting; nothing is shared with what must equal them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -231,3 +231,41 @@ def blockwise_recursion(batches: list[tuple[Tensor, Tensor]], gamma: float) -> T
         inverse = inverse - inverse @ x.T @ torch.linalg.solve(eye + x @ inverse @ x.T, x @ inverse)
         weights = weights + inverse @ x.T @ (y - x @ weights)
     return weights
+
+
+def returning_metrics(
+    predicted: Sequence[Mapping[int, int]],
+    truth: Mapping[int, int],
+    shares: Sequence[float],
+    *,
+    by_node: bool = False,
+) -> dict[str, float]:
+    """The twin of the metrics of a stream whose classes come back, node by node.
+
+    `predicted[t]` has the class that was predicted after step t for every test node of a class
+    seen by then, `truth` the class of every node, `shares` what arrived in each step.
+
+    >>> returning_metrics([{0: 5}, {0: 5, 1: 5}], {0: 5, 1: 6}, [0.25, 0.75])
+    {'a_avg': 75.0, 'a_f': 50.0, 'a_auc': 62.5, 'class_forgetting': 0.0}
+    """
+    curve: list[float] = []
+    right: list[dict[int, float]] = []
+    for answers in predicted:
+        classes: dict[int, list[bool]] = {}
+        for node, answer in answers.items():
+            classes.setdefault(truth[node], []).append(answer == truth[node])
+        right.append({c: 100.0 * sum(found) / len(found) for c, found in classes.items()})
+        every = [hit for found in classes.values() for hit in found]
+        over_classes = sum(right[-1].values()) / len(right[-1])
+        curve.append(100.0 * sum(every) / len(every) if by_node else over_classes)
+    lost = []
+    for c in right[-1]:
+        earlier = [step[c] for step in right[:-1] if c in step]
+        if earlier:
+            lost.append(max(earlier) - right[-1][c])
+    return {
+        "a_avg": sum(curve) / len(curve),
+        "a_f": curve[-1],
+        "a_auc": sum(a * share for a, share in zip(curve, shares, strict=True)) / sum(shares),
+        "class_forgetting": sum(lost) / len(lost) if lost else 0.0,
+    }

@@ -90,6 +90,10 @@ class SumLearner(Learner, ABC):
         """The digest (`batch_digest`) of a batch that the feature map itself was trained on."""
         return None
 
+    def _added(self, sums: Any, more: Any) -> Any:
+        """Both sums in one; for a method whose learners side by side can share it."""
+        return sums + more
+
     # the verbs ---------------------------------------------------------------------------
 
     def _learn(self, task: Task, progress: Progress) -> Learned:
@@ -98,7 +102,7 @@ class SumLearner(Learner, ABC):
         classes = joined(before.classes if before else (), task.classes)
         sums = self._sums(fixed, task, classes, None, progress)
         if before is not None:
-            sums = before.sums + sums
+            sums = self._added(before.sums, sums)
         return self._solution(fixed, classes, sums, progress)
 
     def _forgotten(self, task: Task, progress: Progress) -> Learned:

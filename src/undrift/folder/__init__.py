@@ -1,0 +1,31 @@
+"""A learner that lives in a folder: names, history, and steps that happen whole or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from undrift.learners.base import Learner
+
+
+def load(path: str | Path, *, device: str | None = None) -> Learner:
+    """The learner in a folder, or in a file that `Learner.save` wrote, ready to go on.
+
+    Out of a folder it comes without its names: classes and columns are those that
+    `LearnerFolder(path).show()` lists. `device`: another than it had.
+
+    >>> import tempfile, undrift
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     undrift.make_learner("adr", gamma=0.1).save(f"{folder}/learner")
+    ...     load(f"{folder}/learner").params()["gamma"]
+    0.1
+    """
+    from pathlib import Path
+
+    from undrift.folder.store import current
+    from undrift.learners.registry import load as load_file
+
+    place = Path(path)
+    return load_file(current(place).path if place.is_dir() else place, device=device)

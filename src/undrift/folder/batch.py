@@ -1,0 +1,162 @@
+"""`Batch`: a graph with the ids, classes and columns that its user knows it by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from undrift.datasets.columns import column_names
+from undrift.datasets.npz import read_npz
+from undrift.datasets.pyg import SUFFIXES as PYG
+from undrift.datasets.pyg import read_pyg
+from undrift.datasets.tables import Repairs, TableGraph, read_tables
+from undrift.errors import InputError
+from undrift.folder.names import class_name, matched_columns
+from undrift.folder.record import Reading
+from undrift.graphs import Graph
+
+Array = np.ndarray[Any, np.dtype[Any]]
+UnknownEdges = Literal["drop", "error"]
+ALONE = (".npz", *PYG)
+"""How the name of a file ends that holds nodes and edges."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A graph, an id per node, the name of every class, the names of its columns if it has any.
+
+    >>> graph = Graph.from_arrays([[1.0], [2.0]], [[0], [1]], labels=[7, -1])
+    >>> Batch.of(graph).labels
+    ['7', '']
+    """
+
+    graph: Graph
+    ids: Array
+    class_names: Mapping[int, str]
+    columns: tuple[str, ...] | None = None
+    repairs: Repairs = field(default_factory=Repairs)
+
+    @classmethod
+    def of(cls, graph: Graph) -> Batch:
+        """A graph without names: nodes go by their number, classes by theirs, columns by place."""
+        found = [] if graph.labels is None else graph.labels.unique().tolist()
+        names = {c: str(c) for c in found if c >= 0}
+        return cls(graph, np.arange(graph.num_nodes), names)
+
+    @property
+    def labels(self) -> list[str]:
+        """The name of every node's class, empty where it is unknown."""
+        if self.graph.labels is None:
+            return [""] * self.graph.num_nodes
+        return [self.class_names.get(c, "") for c in self.graph.labels.tolist()]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Labelled nodes per class name."""
+        found, counts = np.unique(np.array(self.labels, dtype=object), return_counts=True)
+        return {str(n): int(c) for n, c in zip(found, counts, strict=True) if n}
+
+    def places(self, wanted: Sequence[object]) -> list[int]:
+        """Where the nodes of these ids stand; one that is not there is an error."""
+        place = {str(name): i for i, name in enumerate(self.ids.tolist())}
+        for name in wanted:
+            if str(name) not in place:
+                near = get_close_matches(str(name), list(place)[:10_000], n=1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                raise InputError(
+                    f"there is no node {str(name)!r}{hint} in this batch of {len(place):,} nodes; "
+                    "give ids as the column of ids has them"
+                )
+        return [place[str(name)] for name in wanted]
+
+    def without(self, node: object) -> Batch:
+        """The batch as if this node and its edges had never been in it."""
+        gone = self.places([node])
+        kept = np.delete(np.arange(self.graph.num_nodes), gone)
+        return replace(self, graph=self.graph.subgraph(torch.from_numpy(kept)), ids=self.ids[kept])
+
+    def relabelled(self, ids: Mapping[str, int]) -> Graph:
+        """The graph with the class ids that these names have for the learner."""
+        labels = torch.tensor([ids[name] if name else -1 for name in self.labels])
+        graph = Graph(self.graph.features, self.graph.adjacency, labels)
+        return graph.with_masks(**self.graph.masks)
+
+
+Source = Batch | Graph | TableGraph | str | Path | Sequence[str | Path]
+"""A batch, or what one is read from: a graph, a file that holds one, or tables (nodes, edges)."""
+
+
+def read_batch(
+    source: Source,
+    reading: Reading,
+    columns: Sequence[str] | None = None,
+    aliases: Mapping[str, str] | None = None,
+    *,
+    labelled: bool = True,
+    unknown_edges: UnknownEdges = "drop",
+) -> Batch:
+    """What is meant by `source`, with class names as the learner has them.
+
+    `columns` are those that were learned, which tables must have, in any order. `labelled=False`
+    reads no labels, so that the column may be missing.
+    """
+    if isinstance(source, Batch | Graph | TableGraph):
+        batch = _in_memory(source)
+    else:
+        files = [Path(source)] if isinstance(source, str | Path) else [Path(f) for f in source]
+        if len(files) == 1 and files[0].suffix.lower() in ALONE:
+            pyg = files[0].suffix.lower() in PYG
+            batch = Batch.of(read_pyg(files[0]) if pyg else read_npz(files[0]))
+        elif len(files) == 2:
+            how: Any = {"labelled": labelled, "unknown_edges": unknown_edges}
+            batch = _tables(files[0], files[1], reading, columns, **how)
+        else:
+            raise InputError(
+                f"a batch is a table of nodes and a table of edges, or one file that ends in "
+                f"{', '.join(ALONE)}, not {' '.join(map(str, files)) or 'nothing'}"
+            )
+    renamed = aliases or {}
+    names = {c: class_name(name) for c, name in batch.class_names.items()}
+    names = {c: renamed.get(name, name) for c, name in names.items() if name != "-1"}
+    return replace(batch, class_names=names)
+
+
+def _in_memory(source: Batch | Graph | TableGraph) -> Batch:
+    if isinstance(source, TableGraph):
+        return Batch(source.graph, source.node_ids, source.class_names, repairs=source.repairs)
+    return Batch.of(source) if isinstance(source, Graph) else source
+
+
+def _tables(
+    nodes: Path,
+    edges: Path,
+    reading: Reading,
+    columns: Sequence[str] | None,
+    *,
+    labelled: bool,
+    unknown_edges: UnknownEdges,
+) -> Batch:
+    there = column_names(nodes)
+    special: Collection[str] = {reading.id, reading.label, *reading.ignore}
+    if reading.id in there:  # else `read_tables` has a sentence for it
+        features = matched_columns([n for n in there if n not in special], columns, str(nodes))
+    else:
+        features = tuple(columns or ())
+    found = read_tables(
+        nodes,
+        edges,
+        id=reading.id,
+        label=reading.label if labelled else None,
+        source=reading.source,
+        target=reading.target,
+        features=features,
+        undirected=reading.undirected,
+        unknown_edges=unknown_edges,
+    )
+    return Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)

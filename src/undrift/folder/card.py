@@ -1,0 +1,85 @@
+"""`README.md` of a folder: what is kept, for whoever answers for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from undrift.formatting import size
+from undrift.learners.registry import METHODS
+
+if TYPE_CHECKING:
+    from undrift.folder.record import Record
+    from undrift.learners.base import Learner
+
+
+def card(record: Record, learner: Learner) -> str:
+    """The text, a function of what the folder holds."""
+    entry = record.entry
+    kept = METHODS[learner.name].keeps if learner.name in METHODS else learner.keeps
+    remembered = (
+        "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
+        "hold one; who has the key and an id can tell whether it was there."
+        if record.remember_nodes
+        else "No ids of nodes, and no hashes of them."
+    )
+    older = (
+        f"The {record.keep} states before this one are kept as well. **Two states give away what\n"
+        "came between them**: of a small batch, its rows."
+        if record.keep
+        else "Older states are deleted after each step, because two states give away what came\n"
+        "between them: of a small batch, its rows. The same holds for a copy that you keep."
+    )
+    columns = "known by position" if record.columns is None else "known by name"
+    return f"""\
+# A learner of undrift
+
+Method: `{learner.name}`. {_counted(len(record.batches), "batch", "batches")} in
+{_counted(len(record.classes), "class", "classes")}, {record.width or 0} columns of features
+({columns}).
+Last step: {entry.step}, `{entry.verb}`, {entry.time}.
+
+## What is kept
+
+- {kept} ({size(learner.nbytes())}). No node, edge or feature as such.
+- {remembered}
+- The names of classes and columns, and per batch a keyed hash of its data with counts
+  (`history.jsonl`). The key is in `key`: without it the hashes tell nothing; with it one can test
+  whether data that one has was observed. Keep it from others, and give it to sites that merge.
+
+{older}
+What the first batch fixed for all rows (the feature map) stays when that batch is forgotten.
+
+## Classes
+
+{_classes(record)}
+{_accuracy(learner)}
+## How to use it
+
+    undrift learner predict THIS NODES EDGES --out predictions.csv
+    undrift learner verify THIS
+
+    import undrift
+    undrift.LearnerFolder("THIS").predict(("nodes.csv", "edges.csv"))
+    undrift.load("THIS")    # the learner alone; its class ids are in learner.json
+
+This page is written anew after each step.
+"""
+
+
+def _classes(record: Record) -> str:
+    if not record.classes:
+        return "None yet.\n"
+    rows = "".join(f"| {_cell(name)} | {n:,} |\n" for name, n in record.counts.items())
+    return "| class | labelled nodes |\n| --- | ---: |\n" + rows
+
+
+def _accuracy(learner: Learner) -> str:
+    return ""
+
+
+def _cell(name: str) -> str:
+    return " ".join(name.split()).replace("|", "\\|")
+
+
+def _counted(n: int, one: str, more: str) -> str:
+    return f"{n:,} {one if n == 1 else more}"

@@ -1,0 +1,260 @@
+"""`Draft`: a step in the making; nothing of it is on disk before `commit`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from undrift.errors import InputError
+from undrift.folder import history
+from undrift.folder.batch import Batch, Source, UnknownEdges, read_batch
+from undrift.folder.card import card
+from undrift.folder.hashing import data_hash, node_hashes
+from undrift.folder.names import look_alikes, numbered
+from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.store import (
+    LOCK,
+    Version,
+    current,
+    current_with_state,
+    read_key,
+    settle,
+    write_version,
+)
+from undrift.learners.base import Learner
+from undrift.learners.registry import learner_of
+from undrift.storage.lock import exclusive
+from undrift.storage.state import State
+from undrift.streams.task import Task, as_task
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_NODES = "@nodes."  # hashes of a batch's nodes, among the tensors of a state
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was taken: its line of the history, and what its user should know."""
+
+    line: Line
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Draft:
+    """What is current, to be changed and committed."""
+
+    folder: Path
+    version: Version
+    learner: Learner
+    record: Record
+    nodes: dict[str, Array]  # hashes of node ids, by batch
+    key: bytes
+    notes: list[str] = field(default_factory=list)
+    _added: list[Batch] = field(default_factory=list)
+
+    # batches -----------------------------------------------------------------------------
+
+    def read(
+        self, source: Source, *, unknown_edges: UnknownEdges = "drop", labelled: bool = True
+    ) -> Batch:
+        """A batch with its columns as they were learned and its classes by their names."""
+        known = self.record
+        batch = read_batch(
+            source,
+            known.reading,
+            known.columns,
+            known.aliases,
+            labelled=labelled,
+            unknown_edges=unknown_edges,
+        )
+        check_columns(batch, known)
+        return batch
+
+    def task(self, batch: Batch) -> Task:
+        """The batch as the learner sees it; classes that are new get their ids here."""
+        known = self.record.classes
+        self.notes += look_alikes(batch.counts, known)
+        ids = numbered(batch.counts, known, self.record.past_ids)
+        self.record = self.record.changed(
+            classes=ids, columns=batch.columns, width=batch.graph.num_features
+        )
+        return as_task(batch.relabelled(ids), self.learner.seed, [str(i) for i in batch.ids])
+
+    def held(self, batch: Batch) -> Held:
+        """The observed batch that has this data; where there is none, the list of those there."""
+        data = data_hash(batch, self.key)
+        there = self._find(data)
+        if there is not None:
+            return there
+        gone = history.forgotten(history.read_history(self.folder), data)
+        when = "" if gone is None else f" (it was taken out in step {gone.step})"
+        shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
+        raise InputError(
+            f"this batch is not in {self.folder}{when}: give the files of one that is, with the "
+            f"same content (the last of {len(self.record.batches)}: {shown})"
+        )
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether a batch with this data was observed."""
+        return self._find(data_hash(batch, self.key)) is not None
+
+    def _find(self, data: str) -> Held | None:
+        return next((held for held in self.record.batches if held.data == data), None)
+
+    def add(self, batch: Batch) -> Held:
+        """Enter a batch into the record; one that is in it already is an error."""
+        data = data_hash(batch, self.key)
+        there = self._find(data)
+        if there is not None:
+            raise InputError(
+                f"this batch is in {self.folder} already ({there}), and counting it twice would "
+                "be wrong; nothing was changed"
+            )
+        held = Held(
+            data=data,
+            step=self.record.entry.step + 1,
+            time=history.now(),
+            nodes=batch.graph.num_nodes,
+            edges=batch.graph.num_edges,
+            labels=batch.counts,
+        )
+        self.record = self.record.changed(batches=(*self.record.batches, held))
+        if self.record.remember_nodes:
+            self.nodes[data] = node_hashes(batch.ids.tolist(), self.key)
+        if str(batch.repairs):
+            self.notes.append(str(batch.repairs))
+        self._added.append(batch)
+        return held
+
+    def remove(self, held: Held) -> None:
+        """Take a batch out of the record, and the names of classes that have no node any more."""
+        left = tuple(other for other in self.record.batches if other.data != held.data)
+        self.nodes.pop(held.data, None)
+        self.record = self.record.changed(batches=left)
+
+    def holders(self, node: object) -> list[Held]:
+        """The batches that hold a node, by the hashes that are remembered."""
+        wanted = node_hashes([node], self.key)
+        there = [data for data, hashes in self.nodes.items() if np.isin(wanted, hashes).all()]
+        return [held for held in self.record.batches if held.data in there]
+
+    # the step ----------------------------------------------------------------------------
+
+    def commit(self, verb: str, **facts: Any) -> Step:
+        """Make the draft the current state, whole or not at all."""
+        before = {held.data for held in self.version.record.batches}
+        after = {held.data for held in self.record.batches}
+        self._forget_names()
+        entry = Entry(
+            step=self.record.entry.step + 1,
+            verb=verb,
+            time=history.now(),
+            nodes=sum(batch.graph.num_nodes for batch in self._added),
+            edges=sum(batch.graph.num_edges for batch in self._added),
+            labelled=sum(sum(batch.counts.values()) for batch in self._added),
+            dropped_edges=sum(batch.repairs.unknown_edges for batch in self._added),
+            added=tuple(sorted(after - before)),
+            removed=tuple(sorted(before - after)),
+            parent=self.version.sha,
+            previous=history.last_hash(self.folder),
+            **facts,
+        )
+        self.record = self.record.changed(entry=entry, feature_map=_map_digest(self.learner))
+        state = self.learner.state()
+        _check_finite(state, "this step would leave numbers that are not finite; nothing was done")
+        hashes = {f"{_NODES}{data}": torch.from_numpy(a) for data, a in self.nodes.items()}
+        state = State(state.method, state.params, {**state.tensors, **hashes}, state.values)
+        version = write_version(self.folder, state, self.record)
+        try:  # the step is taken: what follows can be made good later
+            self.version = version
+            self.settle()
+        except (OSError, InputError) as error:
+            self.notes.append(f"the step is taken, but {error}; the next step completes it")
+        line = Line(**entry.model_dump(), result=version.sha)
+        return Step(line, tuple(self.notes))
+
+    def settle(self, *, dry: bool = False) -> list[str]:
+        """Make the folder's other files say what its state says; see `store.settle`."""
+        return settle(self.folder, self.version, card(self.record, self.learner), dry=dry)
+
+    def _forget_names(self) -> None:
+        counts = self.record.counts
+        gone = [c for name, c in self.record.classes.items() if not counts[name]]
+        self.record = self.record.changed(
+            classes={n: c for n, c in self.record.classes.items() if counts[n]},
+            past_ids=(*self.record.past_ids, *gone),
+        )
+
+
+def loaded(folder: Path) -> Draft:
+    """What is current, every byte and number of it checked; for reading no lock is needed."""
+    version, state = current_with_state(folder)
+    nodes = {
+        name.removeprefix(_NODES): tensor.numpy()
+        for name, tensor in state.tensors.items()
+        if name.startswith(_NODES)
+    }
+    own = {name: t for name, t in state.tensors.items() if not name.startswith(_NODES)}
+    state = replace(state, tensors=own)
+    broken = f"{version.path} is damaged; restore it from a copy"
+    _check_finite(state, broken)
+    learner = learner_of(state, version.path)
+    record = version.record
+    width = None if learner.learned_ is None else learner.learned_.num_features
+    if set(learner.classes_) != set(record.classes.values()) or width != record.width:
+        raise InputError(f"{broken} (its names do not fit its numbers)")
+    return Draft(folder, version, learner, record, nodes, read_key(folder))
+
+
+@contextmanager
+def drafting(folder: Path) -> Iterator[Draft]:
+    """The current version to be changed, by one process at a time."""
+    current(folder)  # its errors say more than those of the lock
+    with exclusive(folder / LOCK, f"writing to {folder}"):
+        draft = loaded(folder)
+        draft.settle()
+        yield draft
+
+
+def check_columns(batch: Batch, known: Record) -> None:
+    """Refuse a batch whose columns cannot be those that were learned."""
+    if known.width is None:
+        return
+    if (batch.columns is None) != (known.columns is None):
+        had, has = ("names", "none") if known.columns is not None else ("no names", "names")
+        raise InputError(
+            f"the columns that were learned have {had} and those of this batch {has}, so nobody "
+            "can tell whether they are the same; give files of the same kind"
+        )
+    if batch.columns is not None and batch.columns != known.columns:
+        raise InputError("the columns of this batch are in another order; read it with `read`")
+    if batch.graph.num_features != known.width:
+        raise InputError(
+            f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
+            "learned; give the same columns"
+        )
+
+
+def renumbered(learner: Learner, mapping: Mapping[int, int]) -> Learner:
+    """The learner with other ids for its classes; they stand nowhere else in a sum."""
+    if learner.learned_ is not None:
+        ids = tuple(mapping[c] for c in learner.learned_.classes)
+        learner.learned_ = replace(learner.learned_, classes=ids)
+    return learner
+
+
+def _map_digest(learner: Learner) -> str | None:
+    digest = getattr(learner, "map_digest", None)
+    return None if digest is None or learner.learned_ is None else str(digest())
+
+
+def _check_finite(state: State, sentence: str) -> None:
+    for name, tensor in state.tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"{sentence} ({name} is not finite)")

@@ -1,0 +1,328 @@
+"""`LearnerFolder`: a learner on disk that observes, predicts, revises, forgets and merges."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from undrift.errors import InputError
+from undrift.folder import history
+from undrift.folder.batch import Batch, Source, UnknownEdges
+from undrift.folder.card import card
+from undrift.folder.draft import Draft, Step, drafting, loaded, renumbered
+from undrift.folder.names import look_alikes, numbered
+from undrift.folder.predictions import Predictions
+from undrift.folder.record import Entry, Held, Line, Reading, Record
+from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
+from undrift.learners.base import Learner
+from undrift.learners.registry import DEFAULT, make_learner
+from undrift.storage.files import state_bytes, write_atomically
+from undrift.storage.lock import exclusive
+from undrift.typing import Progress, silent
+
+
+class LearnerFolder:
+    """A learner in a folder, known by the names of its classes and columns.
+
+    A batch is a pair of tables (nodes, edges), one file that holds a graph (`.npz`, `.pt`), a
+    `Graph`, or a `Batch` that was `read`. Each verb happens whole or not at all, whenever the
+    process dies. `reading` names columns (`id`, `label`, `source`, `target`), says `undirected`
+    or lists columns to `ignore`; what is not given is as for the last batch.
+
+    >>> import tempfile
+    >>> from undrift.testing.graphs import tiny_graph
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = LearnerFolder.new(f"{place}/desk")
+    ...     step = folder.observe(tiny_graph())
+    ...     len(folder.predict(tiny_graph(), nodes=[3]).classes)
+    1
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        current(self.path)
+
+    @classmethod
+    def new(
+        cls,
+        path: str | Path,
+        method: str = DEFAULT,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        like: str | Path | LearnerFolder | None = None,
+        keep: int = 0,
+        remember_nodes: bool = False,
+    ) -> LearnerFolder:
+        """A folder with a learner that has observed nothing.
+
+        `like`: an empty sibling of another folder's learner, which can `merge` with it: rows mean
+        the same to both, and hashes of data have the same key. `keep`: so many old states stay.
+        `remember_nodes`: keyed hashes of node ids are kept, so that `forget_node` can say where a
+        node is.
+        """
+        if keep < 0:
+            raise InputError(f"keep must be 0 or more, not {keep}")
+        start = Entry(step=0, verb="new", time=history.now())
+        record = Record(keep=keep, remember_nodes=remember_nodes, entry=start)
+        if like is None:
+            learner, key = make_learner(method, **(settings or {})), secrets.token_bytes(32)
+        else:
+            other = loaded(like.path if isinstance(like, LearnerFolder) else Path(like))
+            if settings or method not in (DEFAULT, other.learner.name):
+                raise InputError("a sibling has the method and settings of the other; leave yours")
+            learner, key = other.learner.sibling(), other.key
+            told = {"columns", "width", "reading", "aliases", "feature_map"}
+            record = record.changed(**{name: getattr(other.record, name) for name in told})
+        create(Path(path), learner.state(), record, key, card(record, learner))
+        return cls(path)
+
+    # the verbs ---------------------------------------------------------------------------
+
+    def observe(
+        self,
+        batch: Source,
+        *,
+        aliases: Mapping[str, str] | None = None,
+        unknown_edges: UnknownEdges = "drop",
+        progress: Progress = silent,
+        **reading: Any,
+    ) -> Step:
+        """Learn a batch; afterwards its files may be deleted, unless it may have to be forgotten.
+
+        Edges to nodes that are not in the batch are dropped and counted, or an error.
+        `aliases`: classes by another name that they have in files, remembered from now on.
+        """
+        with drafting(self.path) as draft:
+            _settings(draft, reading, aliases)
+            found = draft.read(batch, unknown_edges=unknown_edges)
+            draft.add(found)
+            draft.learner.observe(draft.task(found), progress=progress)
+            return draft.commit("observe")
+
+    def predict(
+        self,
+        batch: Source,
+        nodes: Sequence[object] | None = None,
+        *,
+        unknown_edges: UnknownEdges = "drop",
+        **reading: Any,
+    ) -> Predictions:
+        """The class of every node, or of those with these ids; labels are neither needed nor read.
+
+        Edges to nodes that are not in the batch are dropped.
+        """
+        draft = loaded(self.path)
+        _settings(draft, reading, None)
+        found = draft.read(batch, labelled=False, unknown_edges=unknown_edges)
+        index = None if nodes is None else found.places(nodes)
+        learner, probable = draft.learner, True
+        try:
+            ranking = learner.predict_proba(found.graph, index)
+        except InputError:  # no probabilities here; any other mistake is found again
+            ranking, probable = learner.scores(found.graph, index), False
+        names = {c: name for name, c in draft.record.classes.items()}
+        ids = found.ids if index is None else found.ids[index]
+        columns = [names[c] for c in learner.classes_]
+        return Predictions.of(ids, ranking, columns, probable=probable)
+
+    def forget(
+        self,
+        batch: Source,
+        *,
+        unknown_edges: UnknownEdges = "drop",
+        progress: Progress = silent,
+        **reading: Any,
+    ) -> Step:
+        """Be as if this batch had never been observed; give it with the content it had then."""
+        with drafting(self.path) as draft:
+            _settings(draft, reading, None)
+            _forget(draft, draft.read(batch, unknown_edges=unknown_edges), progress)
+            return draft.commit("forget")
+
+    def revise(
+        self,
+        before: Source,
+        after: Source,
+        *,
+        aliases: Mapping[str, str] | None = None,
+        unknown_edges: UnknownEdges = "drop",
+        progress: Progress = silent,
+        **reading: Any,
+    ) -> Step:
+        """Put a corrected batch in the place of one that was observed."""
+        with drafting(self.path) as draft:
+            _settings(draft, reading, None)
+            old = draft.read(before, unknown_edges=unknown_edges)
+            _settings(draft, {}, aliases)
+            new = draft.read(after, unknown_edges=unknown_edges)
+            rows = _revise(draft, old, new, progress)
+            return draft.commit("revise", rows_subtracted=rows[0], rows_added=rows[1])
+
+    def forget_node(
+        self,
+        node: object,
+        batches: Sequence[Source] = (),
+        *,
+        unknown_edges: UnknownEdges = "drop",
+        progress: Progress = silent,
+        **reading: Any,
+    ) -> tuple[Step | None, list[Held]]:
+        """Take a node and its edges out of these batches; the step, and which batches still wait.
+
+        A node may be in several batches, labelled in one and context in others. Each must be seen
+        again with its content as observed; until then the rows of the node and of those around it
+        stay in the sum. Which those are only a folder that was made with `remember_nodes` can
+        say; from any other, give every batch that may hold the node.
+        """
+        with drafting(self.path) as draft:
+            _settings(draft, reading, None)
+            revised = [0, 0]
+            changed = False
+            for source in batches:
+                batch = draft.read(source, unknown_edges=unknown_edges)
+                smaller = batch.without(node)
+                if draft.holds(smaller) and not draft.holds(batch):
+                    draft.notes.append("a batch was without this node already")
+                    continue
+                rows = _revise(draft, batch, smaller, progress)
+                revised = [a + b for a, b in zip(revised, rows, strict=True)]
+                changed = True
+            waiting = draft.holders(node)
+            if not changed:
+                return None, waiting
+            facts = {"rows_subtracted": revised[0], "rows_added": revised[1]}
+            return draft.commit("forget-node", **facts), waiting
+
+    def merge(self, *others: str | Path | LearnerFolder) -> Step:
+        """Add what the learners of other folders know, as if this one had observed their batches.
+
+        They must be `like` this one. A batch that two of them hold would be counted twice: an
+        error. The other folders are not changed.
+        """
+        with drafting(self.path) as draft:
+            merged = []
+            for other in others:
+                theirs = loaded(other.path if isinstance(other, LearnerFolder) else Path(other))
+                _merge(draft, theirs)
+                merged.append(theirs.version.sha)
+            return draft.commit("merge", merged=tuple(merged))
+
+    # what it holds -----------------------------------------------------------------------
+
+    def show(self) -> Version:
+        """Method, settings, names, batches and counts."""
+        return current(self.path)
+
+    def history(self) -> list[Line]:
+        """Every step, oldest first."""
+        return history.read_history(self.path)
+
+    def learner(self) -> Learner:
+        """The learner itself, to be used in memory; changes to it do not reach the folder."""
+        return loaded(self.path).learner
+
+    def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
+        """A batch as a verb would read it."""
+        draft = loaded(self.path)
+        _settings(draft, reading, None)
+        return draft.read(batch, labelled=labelled)
+
+    def verify(self) -> list[str]:
+        """Hash and read everything again; what had to be completed, a phrase each.
+
+        Damage is an error that names the file. What a killed process left undone is completed.
+        """
+        for path in states(self.path):
+            check_bytes(path)
+        draft = loaded(self.path)
+        lines = history.read_history(self.path)
+        live: set[str] = set()
+        for line in lines:
+            live = (live - set(line.removed)) | set(line.added)
+        there = {held.data for held in draft.record.batches}
+        last = draft.record.entry
+        if lines and lines[-1].step == last.step and live != there:
+            raise InputError(
+                f"{self.path} is damaged: the batches of its history are not those of its state; "
+                "restore history.jsonl from a copy"
+            )
+        if not draft.settle(dry=True):
+            return []
+        with exclusive(self.path / LOCK, f"writing to {self.path}"):
+            return loaded(self.path).settle()
+
+    def export(self, path: str | Path) -> None:
+        """Write the learner as one file for `undrift.load`, with its names, without its history."""
+        draft = loaded(self.path)
+        names = {"classes": draft.record.classes, "columns": draft.record.columns}
+        write_atomically(path, state_bytes(draft.learner.state(), {"names": json.dumps(names)}))
+
+
+def _settings(draft: Draft, reading: Mapping[str, Any], aliases: Mapping[str, str] | None) -> None:
+    """What was said about how to read, on top of what is remembered."""
+    said = {name: value for name, value in reading.items() if value is not None}
+    strange = set(said) - set(Reading.model_fields)
+    if strange:
+        raise TypeError(f"unknown argument {min(strange)!r}")
+    if "ignore" in said:
+        said["ignore"] = tuple(dict.fromkeys([*draft.record.reading.ignore, *said["ignore"]]))
+    draft.record = draft.record.changed(
+        reading=draft.record.reading.changed(**said),
+        aliases={**draft.record.aliases, **(aliases or {})},
+    )
+
+
+def _forget(draft: Draft, batch: Batch, progress: Progress) -> None:
+    held = draft.held(batch)
+    draft.learner.forget(draft.task(batch), progress=progress)
+    draft.remove(held)
+
+
+def _revise(draft: Draft, old: Batch, new: Batch, progress: Progress) -> tuple[int, int]:
+    """How many rows were subtracted and added."""
+    if not new.counts:  # nothing is left that could be learned
+        _forget(draft, old, progress)
+        return sum(old.counts.values()), 0
+    held = draft.held(old)
+    before = draft.task(old)
+    draft.remove(held)
+    draft.add(new)
+    ids = ([str(i) for i in old.ids], [str(i) for i in new.ids])
+    done = draft.learner.revise(before, draft.task(new), ids=ids, progress=progress)
+    return done.subtracted, done.added
+
+
+def _merge(draft: Draft, theirs: Draft) -> None:
+    mine = draft.record
+    if theirs.key != draft.key or (mine.columns, mine.width) != (
+        theirs.record.columns,
+        theirs.record.width,
+    ):
+        raise InputError(
+            f"{draft.folder} and {theirs.folder} are no siblings, so their rows and hashes cannot "
+            "be compared; make one with --like the other before it observes anything"
+        )
+    both = {held.data for held in mine.batches} & {held.data for held in theirs.record.batches}
+    if both or theirs.folder.resolve() == draft.folder.resolve():
+        raise InputError(
+            f"{theirs.folder} shares {len(both) or 'all'} of its batches with {draft.folder}, and "
+            "counting them twice would be wrong; nothing was changed"
+        )
+    draft.notes += look_alikes(theirs.record.classes, mine.classes)
+    ids = numbered(theirs.record.classes, mine.classes, mine.past_ids)
+    mapping = {c: ids[name] for name, c in theirs.record.classes.items()}
+    draft.learner.merge(renumbered(theirs.learner, mapping))
+    step = mine.entry.step + 1
+    brought = tuple(held.changed(step=step) for held in theirs.record.batches)
+    draft.record = mine.changed(
+        classes=ids,
+        batches=(*mine.batches, *brought),
+        aliases={**theirs.record.aliases, **mine.aliases},
+    )
+    if mine.remember_nodes:
+        draft.nodes |= theirs.nodes
+        if brought and not theirs.record.remember_nodes:
+            draft.notes.append(f"{theirs.folder} remembers no nodes: forget --node misses it")

@@ -1,0 +1,94 @@
+"""Columns matched by name, and classes that keep their number whatever file they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from undrift.errors import InputError
+
+_SHOWN = 4
+
+
+def matched_columns(
+    there: Sequence[str], known: Sequence[str] | None, where: str
+) -> tuple[str, ...]:
+    """The columns to read, in the order that was learned; others than those are an error.
+
+    >>> matched_columns(["b", "a"], ["a", "b"], "nodes.csv")
+    ('a', 'b')
+    """
+    if known is None:
+        return tuple(there)
+    lacking = [name for name in known if name not in there]
+    strange = [name for name in there if name not in known]
+    if lacking or strange:
+        parts = []
+        if lacking:
+            parts.append(
+                f"lacks {len(lacking)} of the {len(known)} columns learned: {_few(lacking)}"
+            )
+        if strange:
+            parts.append(f"has {len(strange)} that were not: {_few(strange)}")
+        fix = "rename or add the columns" if lacking else "leave them out with --ignore NAME"
+        raise InputError(f"{where} {' and '.join(parts)}; {fix} (columns are matched by name)")
+    return tuple(known)
+
+
+def class_name(text: str) -> str:
+    """A label as a name: without blanks around it, whole numbers without a point.
+
+    >>> class_name(" mule "), class_name("3.0"), class_name("1.5")
+    ('mule', '3', '1.5')
+    """
+    text = text.strip()
+    whole, point, rest = text.partition(".")
+    number = point and whole.removeprefix("-").isdecimal() and rest and not rest.strip("0")
+    return whole if number else text
+
+
+def numbered(
+    names: Iterable[str], known: Mapping[str, int], past: Collection[int]
+) -> dict[str, int]:
+    """The known classes and the new ones: a number is its own id while that is free.
+
+    Any other new name has the next id; no id is used twice, even if its class was forgotten.
+
+    >>> numbered(["mule", "fine"], {"fine": 0}, past=[1])
+    {'fine': 0, 'mule': 2}
+    >>> numbered(["7", "3"], {}, past=[])
+    {'7': 7, '3': 3}
+    """
+    ids = dict(known)
+    for name in names:
+        if name not in ids:
+            taken = {*ids.values(), *past}
+            own = (
+                int(name) if name.isdecimal() and len(name) < 16 and str(int(name)) == name else -1
+            )
+            ids[name] = own if own >= 0 and own not in taken else max(taken, default=-1) + 1
+    return ids
+
+
+def look_alikes(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """A sentence for every new class whose name differs from a known one in case or spaces only.
+
+    >>> look_alikes(["Mule "], ["mule"])[0][:45]
+    "class 'Mule ' is new and differs from 'mule' "
+    """
+    folded = {_folded(name): name for name in known}
+    return [
+        f"class {name!r} is new and differs from {folded[_folded(name)]!r} in case or spaces only; "
+        f'if they are one, forget this batch and observe it with --alias "{name}='
+        f'{folded[_folded(name)]}", or correct the file'
+        for name in names
+        if name not in folded.values() and _folded(name) in folded
+    ]
+
+
+def _folded(name: str) -> str:
+    return "".join(name.casefold().split())
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more

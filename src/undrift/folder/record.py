@@ -1,0 +1,96 @@
+"""What a folder says about its learner, as checked JSON: names, batches, and how to read files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+FORMAT = 1
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def changed(self, **values: Any) -> Any:
+        """The same with some fields changed."""
+        return self.model_copy(update=values)
+
+
+class Reading(_Frozen):
+    """How tables are read: the names of their columns; remembered from the last batch."""
+
+    id: str = "id"
+    label: str = "label"
+    source: str = "source"
+    target: str = "target"
+    undirected: bool = True
+    ignore: tuple[str, ...] = ()
+
+
+class Held(_Frozen):
+    """A batch that is in the learner: the keyed hash of its data, and counts."""
+
+    data: str
+    step: int
+    time: str
+    nodes: int
+    edges: int
+    labels: dict[str, int]  # labelled nodes by class name
+
+    def __str__(self) -> str:
+        """A phrase for lists."""
+        known = sum(self.labels.values())
+        return (
+            f"step {self.step} of {self.time[:10]}: {self.nodes:,} nodes, {known:,} labelled "
+            f"({self.data[:8]})"
+        )
+
+
+class Entry(_Frozen):
+    """A line of the history: what a step did, from which state."""
+
+    step: int
+    verb: str
+    time: str
+    nodes: int = 0
+    edges: int = 0
+    labelled: int = 0
+    dropped_edges: int = 0
+    rows_subtracted: int | None = None
+    rows_added: int | None = None
+    added: tuple[str, ...] = ()  # batches that came, by the hash of their data
+    removed: tuple[str, ...] = ()  # batches that went
+    merged: tuple[str, ...] = ()  # states of other folders that were added
+    parent: str | None = None  # the state before
+    previous: str | None = None  # the SHA-256 of the line before
+
+
+class Line(Entry):
+    """An entry as the history has it: with the state that the step led to."""
+
+    result: str
+
+
+class Record(_Frozen):
+    """Everything about the current state but the state: it lies in the state's own file."""
+
+    format: int = FORMAT
+    reading: Reading = Reading()
+    columns: tuple[str, ...] | None = None  # None: known by position
+    width: int | None = None  # of a node's features; None before the first batch
+    classes: dict[str, int] = {}  # the id of every class that has nodes
+    past_ids: tuple[int, ...] = ()  # of classes that were forgotten: never used again
+    aliases: dict[str, str] = {}
+    keep: int = 0
+    remember_nodes: bool = False
+    feature_map: str | None = None  # a digest of what rows depend on
+    batches: tuple[Held, ...] = ()
+    entry: Entry
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Labelled nodes per class, over all batches."""
+        return {
+            name: sum(held.labels.get(name, 0) for held in self.batches) for name in self.classes
+        }

@@ -1,0 +1,251 @@
+"""Where a learner lies on disk, and how a step becomes the current one.
+
+    HEAD                        the name of the current state: a file of one line
+    state-<sha256>.safetensors  the learner, named by the hash of its bytes, never overwritten;
+                                its metadata has the `Record`: names, batches, the step's line
+    history.jsonl               a line per step, appended
+    learner.json, README.md     the same for programs and for people
+    key                         32 random bytes, for the hashes of data; its siblings' too
+
+A step is two writes: the new state under a name of its own, then HEAD by rename. Until the rename
+the old state is current and whole, after it the new one; both files are on the disk (fsync)
+before anything relies on them. What HEAD names has everything that the other files say: the line
+of the history, the names, the counts. So they are written after it, and whoever writes next
+completes what a killed process left undone (`settle`), then deletes old states and scraps.
+Readers need no lock: they read HEAD and the file that it names, and look again if that was
+deleted in between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from undrift.errors import InputError
+from undrift.folder import history
+from undrift.folder.record import FORMAT, Record
+from undrift.storage.files import (
+    load_with_metadata,
+    make_folder,
+    read_metadata,
+    state_bytes,
+    write_atomically,
+)
+
+if TYPE_CHECKING:
+    from undrift.storage.state import State
+
+T = TypeVar("T")
+HEAD, LEARNER, CARD, KEY, LOCK = "HEAD", "learner.json", "README.md", "key", ".lock"
+_STATE = re.compile(r"state-([0-9a-f]{64})\.safetensors")
+_RECORD = "folder"  # the record's name in the metadata of a state
+
+
+@dataclass(frozen=True)
+class Version:
+    """What HEAD names: a state file, and what it says of itself."""
+
+    path: Path
+    sha: str
+    method: str
+    settings: Mapping[str, Any]
+    record: Record
+
+    def description(self) -> str:
+        """The text of `learner.json`."""
+        told = self.record.model_dump(mode="json", exclude={"entry", "batches"})
+        told |= {"method": self.method, "settings": dict(self.settings)}
+        told |= {"step": self.record.entry.step, "state": self.sha}
+        return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+
+
+def state_name(sha: str) -> str:
+    """The name of the file of a state."""
+    return f"state-{sha}.safetensors"
+
+
+def current(folder: Path) -> Version:
+    """The version that HEAD names; its tensors are not looked at."""
+    return _named(folder, lambda path: _version(path, read_metadata(path)))
+
+
+def current_with_state(folder: Path) -> tuple[Version, State]:
+    """The version that HEAD names with all its tensors; every byte is compared with its hash."""
+
+    def read(path: Path) -> tuple[Version, State]:
+        check_bytes(path)
+        state, metadata = load_with_metadata(path)
+        return _version(path, metadata), state
+
+    return _named(folder, read)
+
+
+def check_bytes(path: Path) -> None:
+    """Compare a state with the hash in its name."""
+    with path.open("rb") as file:
+        sha = file_digest(file, "sha256").hexdigest()
+    if path.name != state_name(sha):
+        raise InputError(
+            f"{path} is damaged: its bytes do not have the hash in its name; restore the file from "
+            "a copy"
+        )
+
+
+def states(folder: Path) -> list[Path]:
+    """Every state file, the newest first."""
+    there = [path for path in folder.iterdir() if _STATE.fullmatch(path.name)]
+    return sorted(there, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+
+
+def read_key(folder: Path) -> bytes:
+    """The key of the folder's hashes."""
+    try:
+        return bytes.fromhex((folder / KEY).read_text(encoding="ascii"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{folder / KEY} is missing or damaged, and without it no batch can be recognised; "
+            "restore it from a copy"
+        ) from error
+
+
+def create(folder: Path, state: State, record: Record, key: bytes, card: str) -> Version:
+    """A new folder with its first state, whole or not there: it is made aside and renamed."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(f"{folder} is there already; choose another folder or delete it")
+    place = folder.absolute()
+    aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+    make_folder(aside)
+    try:
+        handle = os.open(aside / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w", encoding="ascii") as file:
+            file.write(key.hex())
+        version = write_version(aside, state, record)
+        settle(aside, version, card)
+        os.replace(aside, folder)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
+        ) from error
+    finally:
+        if aside.exists():
+            for path in aside.iterdir():
+                path.unlink()
+            aside.rmdir()
+    return current(folder)
+
+
+def write_version(folder: Path, state: State, record: Record) -> Version:
+    """Make a state the current one: its file first, then HEAD."""
+    metadata = {_RECORD: record.model_dump_json()}
+    data = state_bytes(state, metadata)
+    sha = sha256(data).hexdigest()
+    path = folder / state_name(sha)
+    write_atomically(path, data)
+    write_atomically(folder / HEAD, f"{path.name}\n".encode())
+    return Version(path, sha, state.method, state.params, record)
+
+
+def settle(folder: Path, version: Version, card: str, *, dry: bool = False) -> list[str]:
+    """Make every other file say what HEAD says; what was, or in a dry run is, to do."""
+    done = history.complete(folder, version.record.entry, version.sha, dry=dry)
+    repairs = [] if done is None else [done]
+    for name, text in ((LEARNER, version.description()), (CARD, card)):
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != text.encode():
+            repairs.append(f"{name}: written again")
+            if not dry:
+                write_atomically(path, text.encode())
+    results = [line.result for line in history.read_history(folder) if line.result != version.sha]
+    older = results[len(results) - version.record.keep :]
+    kept = {state_name(sha) for sha in (*older, version.sha)}
+    for path in folder.iterdir():
+        scrap = path.name.startswith(".") and path.name.endswith(".part")
+        if scrap or (_STATE.fullmatch(path.name) and path.name not in kept):
+            repairs.append(f"{path.name}: deleted")
+            if not dry:
+                path.unlink()
+    return repairs
+
+
+# reading ---------------------------------------------------------------------------------
+
+
+def _named(folder: Path, read: Callable[[Path], T]) -> T:
+    """What HEAD names, read; once more where a writer has moved on in between."""
+    _check_folder(folder)
+    name = _head(folder)
+    while True:
+        try:
+            if not (folder / name).is_file():
+                raise FileNotFoundError
+            return read(folder / name)
+        except (FileNotFoundError, InputError) as error:
+            again = _head(folder)
+            if again != name:
+                name = again
+            elif isinstance(error, InputError):
+                raise
+            else:
+                raise _missing(folder, name) from None
+
+
+def _check_folder(folder: Path) -> None:
+    if not any((folder / name).is_file() for name in (HEAD, LEARNER)):
+        raise InputError(
+            f"there is no learner in {folder}; check the path, or make one with: undrift learner "
+            f"new {folder}"
+        )
+    told = None
+    with suppress(OSError, ValueError, AttributeError):  # HEAD is what counts
+        told = json.loads((folder / LEARNER).read_bytes()).get("format")
+    _check_format(folder, told)
+
+
+def _check_format(folder: Path, found: Any) -> None:
+    if isinstance(found, int) and found > FORMAT:
+        raise InputError(
+            f"{folder} was written by a newer undrift (folder format {found}, this one reads up "
+            f"to {FORMAT}); upgrade undrift"
+        )
+
+
+def _head(folder: Path) -> str:
+    try:
+        name = (folder / HEAD).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        name = ""
+    if not _STATE.fullmatch(name):
+        raise _missing(folder, name)
+    return name
+
+
+def _missing(folder: Path, name: str) -> InputError:
+    there = [path.name for path in states(folder)]
+    what = f"names {name}, which is not there" if name else "is missing or damaged"
+    fix = f", or write {there[0]} into it, which is there" if there else ""
+    return InputError(f"{folder / HEAD} {what}; restore the folder from a copy{fix}")
+
+
+def _version(path: Path, metadata: Mapping[str, str]) -> Version:
+    try:
+        told = json.loads(metadata[_RECORD])
+        _check_format(path.parent, told["format"])
+        record = Record.model_validate(told)
+        settings = json.loads(metadata["params"])
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, ValidationError) as error:
+        raise InputError(f"{path} is no state of a learner's folder; restore it") from error
+    sha = _STATE.fullmatch(path.name)
+    assert sha is not None  # noqa: S101  # `_head` gives no other name
+    return Version(path, sha[1], metadata["method"], settings, record)

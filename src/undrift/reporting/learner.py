@@ -1,0 +1,56 @@
+"""Tables of a learner's folder for the terminal. Importing this module does not import torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from undrift.formatting import size
+from undrift.reporting.terminal import plain_table
+
+if TYPE_CHECKING:
+    from undrift.folder.record import Line
+    from undrift.folder.store import Version
+
+_SHOWN = 8  # names of columns, or batches of a step
+
+
+def fact_table(found: Version, title: str) -> Table:
+    """What a folder holds, a line per fact."""
+    record, entry = found.record, found.record.entry
+    columns = "by position" if record.columns is None else _few(record.columns, ", ")
+    facts = [
+        ("method", found.method),
+        ("step", f"{entry.step} ({entry.verb}, {entry.time})"),
+        ("state", f"{size(found.path.stat().st_size)}, {found.sha[:12]}..."),
+        ("columns", f"{record.width or 0}: {columns}"),
+        ("batches", f"{len(record.batches):,}"),
+        ("old states", f"{record.keep} kept"),
+        ("node hashes", "remembered" if record.remember_nodes else "not kept"),
+    ]
+    return plain_table(title, {"": "word", " ": "text"}, facts)
+
+
+def class_table(found: Version) -> Table:
+    """Labelled nodes per class."""
+    rows = [(name, f"{n:,}") for name, n in found.record.counts.items()]
+    return plain_table(None, {"class": "name", "labelled nodes": "number"}, rows)
+
+
+def history_table(lines: Sequence[Line]) -> Table:
+    """A row per step, oldest first."""
+    kinds = {"step": "number", "verb": "name", "time": "word", "nodes": "number"}
+    kinds |= {"edges": "number", "labelled": "number", "batches": "text", "state": "word"}
+    rows = []
+    for line in lines:
+        batches = [f"+{data[:8]}" for data in line.added] + [f"-{d[:8]}" for d in line.removed]
+        counts = [f"{n:,}" if n else "" for n in (line.nodes, line.edges, line.labelled)]
+        told = [str(line.step), line.verb, line.time[:19].replace("T", " "), *counts]
+        rows.append([*told, _few(batches, " "), line.result[:8]])
+    return plain_table(None, kinds, rows)
+
+
+def _few(words: Sequence[str], between: str) -> str:
+    return between.join([*words[:_SHOWN], *(["..."] if len(words) > _SHOWN else [])])

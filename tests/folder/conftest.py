@@ -1,0 +1,67 @@
+"""Months of a fraud desk as tables: text labels, columns by name, edges to accounts long gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+Files = tuple[Path, Path]
+KINDS = ["fine", "mule", "takeover"]
+
+
+class Desk:
+    """Writes tables of accounts into a folder."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def month(
+        self,
+        number: int,
+        kinds: list[str] | None = None,
+        *,
+        nodes: int = 24,
+        width: int = 5,
+        order: list[int] | None = None,
+        rows: list[int] | None = None,
+        change: Callable[[list[list[str]]], None] | None = None,
+        name: str | None = None,
+    ) -> Files:
+        """Accounts `a{number}-0` and so on, every sixth without a kind, with edges among them.
+
+        `order` and `rows` shuffle columns and rows without changing what the tables say; `change`
+        may edit the rows (id, kind, features).
+        """
+        kinds = kinds or KINDS
+        rng = np.random.default_rng(number)
+        kind = rng.integers(0, len(kinds), nodes)
+        kind[: len(kinds)] = range(len(kinds))
+        centres = [KINDS.index(k) if k in KINDS else len(KINDS) for k in kinds]
+        x = rng.normal(size=(nodes, width)).round(3)
+        x[np.arange(nodes), [centres[k] % width for k in kind]] += 3
+        cells = [
+            [f"a{number}-{i}", "" if i % 6 == 5 else kinds[kind[i]], *map(str, x[i].tolist())]
+            for i in range(nodes)
+        ]
+        if change is not None:
+            change(cells)
+        head = ["id", "label", *(f"x{j}" for j in range(width))]
+        places = order or list(range(len(head)))
+        lines = [[row[j] for j in places] for row in (cells[i] for i in rows or range(len(cells)))]
+        same = rng.integers(0, nodes, (2, 40))
+        pairs = [f"a{number}-{u},a{number}-{v}" for u, v in same.T.tolist() if kind[u] == kind[v]]
+        pairs += [f"a{number}-{u},a{number - 1}-{v}" for u, v in same.T.tolist()[:5]]
+        stem = name or f"m{number}"
+        nodes_file, edges_file = self.place / f"{stem}-nodes.csv", self.place / f"{stem}-edges.csv"
+        table = [[head[j] for j in places], *lines]
+        nodes_file.write_text("\n".join(map(",".join, table)), encoding="utf-8")
+        edges_file.write_text("\n".join(["source,target", *pairs]), encoding="utf-8")
+        return nodes_file, edges_file
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
