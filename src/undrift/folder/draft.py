@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -239,14 +239,6 @@ def check_columns(batch: Batch, known: Record) -> None:
             f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
             "learned; give the same columns"
         )
-
-
-def renumbered(learner: Learner, mapping: Mapping[int, int]) -> Learner:
-    """The learner with other ids for its classes; they stand nowhere else in a sum."""
-    if learner.learned_ is not None:
-        ids = tuple(mapping[c] for c in learner.learned_.classes)
-        learner.learned_ = replace(learner.learned_, classes=ids)
-    return learner
 
 
 def _map_digest(learner: Learner) -> str | None:
