@@ -311,6 +311,23 @@ def test_the_card_counts_what_is_kept(first: LearnerFolder, desk: Any) -> None:
     assert (first.path / "key").stat().st_mode & 0o777 == 0o600
 
 
+def test_nodes_of_known_classes_are_an_exam_before_they_are_learned(
+    first: LearnerFolder, desk: Any
+) -> None:
+    assert first.history()[-1].tested == 0
+    month = desk.month(2, ["mule", "skimming"])
+    said = dict(zip((p := first.predict(month)).ids.tolist(), p.classes, strict=True))
+    batch = first.read(month)
+    mules = [i for i, k in zip(batch.ids.tolist(), batch.labels, strict=True) if k == "mule"]
+    line = first.observe(month).line
+    assert line.tested == len(mules) > 4
+    assert line.right == sum(said[i] == "mule" for i in mules)
+    told = f"{line.right} of {line.tested} ("
+    assert told in (first.path / "README.md").read_text()
+    first.forget(month)
+    assert told not in (first.path / "README.md").read_text()
+
+
 def test_siblings_share_the_key_and_no_class(first: LearnerFolder) -> None:
     site = like(first, "site")
     assert (site.path / "key").read_text() == (first.path / "key").read_text()

@@ -282,6 +282,8 @@ def tell(folder: Path, step: Step) -> None:
     what = [f"{line.labelled:,} labelled of {line.nodes:,} nodes"] if line.nodes else []
     if line.rows_subtracted is not None:
         what.append(f"{line.rows_subtracted:,} rows subtracted, {line.rows_added:,} added")
+    if line.tested:
+        what.append(f"{line.right:,} of {line.tested:,} of known classes predicted right before")
     what.append(f"+{len(line.added)} -{len(line.removed)} batches")
     say(f"{folder}: step {line.step}, {line.verb}: {', '.join(what)}")
 

@@ -132,6 +132,18 @@ class Draft:
         self._added.append(batch)
         return held
 
+    def grade(self, held: Held, task: Task) -> Held:
+        """Note how many nodes of known classes the learner gets right before it learns them."""
+        known = torch.tensor(self.learner.classes_, dtype=torch.int64)
+        nodes = torch.isin(task.labels, known).nonzero().flatten()
+        if nodes.numel() == 0:
+            return held
+        right = int((self.learner.predict(task.graph, nodes) == task.labels[nodes]).sum())
+        graded: Held = held.changed(tested=nodes.numel(), right=right)
+        others = (other for other in self.record.batches if other is not held)
+        self.record = self.record.changed(batches=(*others, graded))
+        return graded
+
     def remove(self, held: Held) -> None:
         """Take a batch out of the record, and the names of classes that have no node any more."""
         left = tuple(other for other in self.record.batches if other.data != held.data)

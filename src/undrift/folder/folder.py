@@ -98,9 +98,10 @@ class LearnerFolder:
         with drafting(self.path) as draft:
             take_settings(draft, reading, aliases)
             found = draft.read(batch, unknown_edges=unknown_edges)
-            draft.add(found)
-            draft.learner.observe(draft.task(found), progress=progress)
-            return draft.commit("observe")
+            held, task = draft.add(found), draft.task(found)
+            graded = draft.grade(held, task)
+            draft.learner.observe(task, progress=progress)
+            return draft.commit("observe", tested=graded.tested, right=graded.right)
 
     def predict(
         self,
