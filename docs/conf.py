@@ -55,6 +55,7 @@ choosing-a-method
 your-own-graph
 experiments
 protocols
+arrivals
 adding-a-method
 ```
 

@@ -206,3 +206,57 @@ def test_a_tracker_hears_of_a_run_that_breaks(
     monkeypatch.setattr(Bare, "_scores", explode)
     assert start(["run", *QUICK, "--track", "notes"]) == 1
     assert notes.told[-1] == "failed boom"
+
+
+MEAN = ["--method", "undrift.testing.running_mean:RunningMean"]
+
+
+def test_classes_that_come_back_are_run_and_shown(tmp_path: Path, capsys: Captured) -> None:
+    assert start(["run", *MEAN, "--arrive", "online:batch=2", "--out", "here"]) == 0
+    shown = capsys.readouterr().out
+    data = written(tmp_path / "here")
+    assert data["spec"]["arrive"] == "online:batch=2"
+    assert data["returning"]["batches"] > len(data["returning"]["graded"]) == 20
+    assert data["provenance"]["arrival"] == "online:batch=2"
+    batches = data["returning"]["batches"]
+    for text in (
+        "RunningMean on synthetic+online:batch=2, seed 0",
+        f"graded after 20 of {batches} batches",
+        "after batch",
+        "A_auc",
+        "F_class",
+    ):
+        assert text in shown
+    assert "A_l" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--arrive", "blury"], "unknown arrival 'blury' (did you mean 'blurry'?)"),
+        (["--arrive", "online:batch=x"], "must be a whole number of at least 1, not 'x'"),
+        (["--arrive", "domain", "--protocol", "local"], "local testing asks task by task"),
+        (["--arrive", "time"], "has no times, so nodes cannot arrive by time"),
+    ],
+)
+def test_an_arrival_that_cannot_be_is_one_sentence(
+    arguments: list[str], why: str, capsys: Captured
+) -> None:
+    assert start(["run", *MEAN, *arguments]) == 2
+    said = capsys.readouterr().err.strip()
+    assert why in said
+    assert said.count("\n") == 0
+
+
+def test_a_method_that_cannot_learn_again_is_refused_before_the_data_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    from undrift.testing.running_mean import RunningMean
+
+    def never(name: str, seed: int) -> None:
+        raise AssertionError("the stream was loaded")
+
+    monkeypatch.setattr(RunningMean, "returns", False)
+    monkeypatch.setattr(experiment, "load_stream", never)
+    assert start(["run", *MEAN, "--arrive", "blurry"]) == 2
+    assert "running-mean cannot learn a class that comes back" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import torch
 
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
@@ -13,6 +14,7 @@ from undrift.evaluation.together import evaluate_together
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
+from undrift.sharing import Cache
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 from undrift.typing import Progress
@@ -24,8 +26,28 @@ def learners() -> list[Learner]:
     gammas = [
         make_learner("adr", seed=2, gamma=g, alpha=a, **QUICK) for g in (1, 9) for a in (1, 3)
     ]
-    others = [make_learner(name, seed=2, **QUICK) for name in ("acil", "ds-al", "bare", "ewc")]
-    return [*gammas, *others]
+    frozen = [
+        make_learner("acil", seed=2, gamma=g, alpha=a, balanced=a > 1, **QUICK)
+        for g in (0.1, 1.0)
+        for a in (1, 3)
+    ]
+    frozen.append(make_learner("ds-al", seed=2, cleansing=False, **QUICK))
+    others = [make_learner(name, seed=2, **QUICK) for name in ("ds-al", "bare", "ewc")]
+    return [*gammas, *frozen, *others]
+
+
+def test_sums_are_made_once_for_all_gammas() -> None:
+    learners = [make_learner("acil", gamma=g, **QUICK) for g in (0.1, 1.0)]
+    cache = Cache()
+    for learner in learners:
+        learner.once = cache
+    for task in tiny_stream():
+        for learner in learners:
+            learner.observe(task)
+    one, other = (learner.learned_ for learner in learners)
+    assert one.sums is other.sums
+    assert one.fixed.encoder is other.fixed.encoder
+    assert not torch.equal(one.classifier, other.classifier)
 
 
 @pytest.mark.parametrize("protocol", ["global", "local"])

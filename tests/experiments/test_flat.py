@@ -39,6 +39,7 @@ def test_a_row_says_all_about_its_run() -> None:
     assert flat(one) == {
         "id": one.spec.id,
         "stream": "cs-cl",
+        "arrive": "classes",
         "stand_in": True,
         "method": "er-gnn",
         "seed": 3,
@@ -50,6 +51,7 @@ def test_a_row_says_all_about_its_run() -> None:
         "param_merge": "ham",
         "tasks": 2,
         **{f"{prefix}{name}": value for prefix in prefixes for name, value in METRICS.items()},
+        **dict.fromkeys(p + key for p in prefixes for key in ("a_auc", "class_forgetting")),
         "drift_last": 0.5,
         "seconds_total": 1.5,
         "seconds_train": 1.5,

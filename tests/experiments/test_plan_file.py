@@ -127,3 +127,46 @@ def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
 def test_what_a_key_must_be_is_said(tmp_path: Path, text: str, match: str) -> None:
     with pytest.raises(InputError, match=match):
         read_plan(write(tmp_path, text))
+
+
+MEAN = "undrift.testing.running_mean:RunningMean"
+RETURNING = f'streams = ["cs-cl"]\nmethods = ["{MEAN}"]\nseeds = [0]\n'
+
+
+def test_a_plan_says_how_nodes_arrive(tmp_path: Path) -> None:
+    text = RETURNING + 'arrive = ["classes", "blurry:disjoint=0.50", "online:batch=8"]\n'
+    plan = read_plan(write(tmp_path, text))
+    assert plan.arrive == ("classes", "blurry", "online:batch=8")
+    cells = list(plan.cells())
+    assert [cell.stream for cell in cells] == ["cs-cl", "cs-cl+blurry", "cs-cl+online:batch=8"]
+    assert [cell.run.arrive for cell in cells] == list(plan.arrive)
+    manifest = plan.manifest({})
+    assert manifest.streams == [cell.stream for cell in manifest.cells] == list(plan.places)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('arrive = ["blury"]', "line 4: unknown arrival 'blury'.*blurry"),
+        ('arrive = ["blurry:disjoint=2"]', "line 4: disjoint of arrival .* must be a share"),
+        ('arrive = ["online", "online:batch=64"]', "line 4: arrive names something twice"),
+        ('arrive = "online"', "line 4: arrive must be a list of arrivals, as in"),
+        ('arrive = ["online"]\nprotocol = "local"', "line 4: arrival 'online' has no tasks"),
+    ],
+)
+def test_a_wrong_arrival_is_named_with_its_line(tmp_path: Path, line: str, why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        read_plan(write(tmp_path, RETURNING + line + "\n"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from undrift.testing.running_mean import RunningMean
+
+    monkeypatch.setattr(RunningMean, "returns", False)
+    text = RETURNING + 'arrive = ["classes", "domain"]\n'
+    why = "line 2: running-mean cannot learn a class that comes back, as arrival 'domain' brings it"
+    with pytest.raises(InputError, match=why):
+        read_plan(write(tmp_path, text))

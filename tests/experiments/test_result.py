@@ -11,11 +11,13 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.metrics import metrics_of
 from undrift.experiments.result import (
     FORMAT,
     Metrics,
     Result,
     load_result,
+    metric_keys,
     result_path,
     save_result,
     split_path,
@@ -55,6 +57,7 @@ def record() -> dict[str, Any]:
         "versions": {"undrift": "0.1.0", "torch": "2", "python": "3.11"},
         "provenance": {"sha256": "ab", "stand_in": False},
         "imbalance": [1.5, None],
+        "returning": None,
     }
 
 
@@ -141,14 +144,60 @@ def test_a_wrong_part_is_named(tmp_path: Path, where: str, value: Any) -> None:
 
 def test_a_result_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) -> None:
     old = record()
-    del old["format"], old["imbalance"], old["cost"]["state_bytes"]
+    del old["format"], old["imbalance"], old["returning"], old["cost"]["state_bytes"]
     path = tmp_path / "result.json"
     path.write_text(json.dumps(old))
     migrated = load_result(path)
     assert migrated.cost.state_bytes == []
     written = json.loads(save_result(migrated, tmp_path).read_text())
     old["cost"]["state_bytes"] = []
-    assert written == old | {"format": FORMAT, "imbalance": None}
+    assert written == old | {"format": FORMAT, "imbalance": None, "returning": None}
+
+
+def returning() -> dict[str, Any]:
+    """A result.json of a stream whose classes come back: class 7 with 1 node, class 3 with 3."""
+    rows = [[90.0], [60.0, 100.0]]
+    metrics = {"a_avg": 85.0, "a_f": 80.0, "a_auc": 82.0, "class_forgetting": 30.0}
+    by_node = {"a_avg": 90.0, "a_f": 90.0, "a_auc": 90.0, "class_forgetting": 30.0}
+    steps = {"batches": 40, "classes": [7, 3], "nodes": [1, 3], "graded": [19, 39]}
+    return record() | {
+        "spec": record()["spec"] | {"arrive": "online:batch=8"},
+        "matrix": {"class": rows, "node": rows},
+        "metrics": {"class": metrics, "node": by_node},
+        "returning": steps | {"shares": [0.2, 0.8]},
+    }
+
+
+def test_a_result_where_classes_come_back_is_written_and_read(tmp_path: Path) -> None:
+    one = Result.model_validate(returning())
+    path = save_result(one, tmp_path)
+    assert json.loads(path.read_text()) == returning()
+    again = load_result(path)
+    assert again == one
+    assert (again.steps, again.spec.place) == (40, "cs-cl+online:batch=8")
+    assert again.by_class.parts == again.by_node.parts == "classes"
+    assert metrics_of(again.by_class) == returning()["metrics"]["class"]
+    assert metrics_of(again.by_node) == returning()["metrics"]["node"]
+    assert again.metrics.by_class.a_l is None
+    assert metric_keys([again]) == ["a_avg", "a_f", "a_auc", "class_forgetting"]
+    assert metric_keys([result()]) == list(METRICS)
+
+
+def test_a_result_of_the_third_format_is_of_tasks(tmp_path: Path) -> None:
+    old = record() | {"format": 3}
+    del old["returning"]
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(old))
+    assert load_result(path) == result()
+
+
+def test_rows_that_get_shorter_are_damage(tmp_path: Path) -> None:
+    broken = returning() | {"metrics": {"class": {}, "node": {}}}
+    broken["matrix"] = {"class": [[1.0, 2.0], [1.0]], "node": [[1.0, 2.0], [1.0]]}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(broken))
+    with pytest.raises(InputError, match=r"damaged .*rows that do not get shorter"):
+        load_result(path)
 
 
 def test_a_result_of_the_second_format_has_no_imbalance(tmp_path: Path) -> None:

@@ -224,3 +224,32 @@ def test_any_value_survives_the_shell_and_the_parser(params: dict[str, Any]) -> 
     assert {name: type(value) for name, value in first.items()} == {
         name: type(value) for name, value in spec.params.items()
     }
+
+
+def test_an_arrival_decides_the_id_and_the_usual_one_is_not_written() -> None:
+    plain = RunSpec(stream="cs-cl", method="adr")
+    assert RunSpec(stream="cs-cl", method="adr", arrive="classes").id == plain.id
+    assert "arrive" not in plain.model_dump()
+    blurred = RunSpec(stream="cs-cl", method="adr", arrive="blurry:disjoint=0.5")
+    same = RunSpec(stream="cs-cl", method="adr", arrive="blurry")
+    other = RunSpec(stream="cs-cl", method="adr", arrive="blurry:disjoint=0.25")
+    assert blurred == same
+    assert len({plain.id, same.id, other.id}) == 3
+    assert RunSpec.model_validate_json(other.model_dump_json()) == other
+    assert (plain.place, other.place) == ("cs-cl", "cs-cl+blurry:disjoint=0.25")
+    assert command_of(other) == (
+        "undrift run --stream cs-cl --arrive blurry:disjoint=0.25 --method adr --seed 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"arrive": "blury"}, "unknown arrival 'blury'.*blurry"),
+        ({"arrive": "online", "protocol": "local"}, "local testing asks task by task"),
+    ],
+)
+def test_an_arrival_that_cannot_be_is_one_sentence(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        RunSpec(**fields)
+    assert "\n" not in str(caught.value)

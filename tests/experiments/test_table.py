@@ -114,7 +114,7 @@ def test_filters(filters: list[str], found: str) -> None:
         (">=80", "takes a column"),
         (
             "a_ff>=80",
-            r"unknown column 'a_ff' \(did you mean 'a_f'\?\); choose one of: a_avg",
+            r"unknown column 'a_ff' \(did you mean 'a_f'\?\); choose one of: a_auc, a_avg",
         ),
         ("a_f>=high", "column a_f holds numbers, and 'high'"),
         ("stand_in=1", "column stand_in holds true or false, and '1'"),
@@ -243,7 +243,7 @@ def test_a_query_is_answered() -> None:
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("SELECT speed FROM results", r'"speed" not found.*id, stream, stand_in'),
+        ("SELECT speed FROM results", r'"speed" not found.*id, stream, arrive, stand_in'),
         ("SELECT id FROM runs", r"runs does not exist.*its table is results"),
         ("SELEC id", "syntax error"),
         ("SELECT 1; SELECT 2", "not one SELECT"),

@@ -9,7 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion
+from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil, AcilLearned
@@ -40,20 +42,24 @@ def test_the_recursion_in_any_batching_gives_the_same_classifier(
     assert float((known.classifier - slow).norm() / slow.norm()) < 1e-8
 
 
-def test_balanced_is_the_joint_ridge_in_which_every_class_weighs_the_same() -> None:
+def test_balanced_is_the_ridge_of_all_rows_in_which_every_class_weighs_the_same() -> None:
     stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
-    learner = acil(balanced=True, gamma=0.5)
+    learner, plain = acil(balanced=True, gamma=0.5), acil(gamma=0.5)
     rows, labels = [], []
     for task in stream:
         known: AcilLearned = learner.observe(task).learned_
+        plain.observe(task)
         assert task.graph.labels is not None
         rows.append(Expansion(8, 3, 0)(known.encoder.embed(task.graph)[task.train].double()))
         labels.append(task.graph.labels[task.train])
-    y = torch.cat(labels)
-    share = len(labels[0]) / 2
-    weights = torch.tensor([share / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
-    slow = joint_ridge(torch.cat(rows), one_hot(y, known.classes), 0.5, weights)
+    x, y = torch.cat(rows), torch.cat(labels)
+    even = ClassSums.of(x, one_hot(y, known.classes)).balanced()
+    slow = solve(even, 0.5 / (len(y) / 6))  # a class weighs as much as one of mean size
     assert float((known.classifier - slow).norm() / slow.norm()) < 1e-9
+    size = len(y) / 6
+    weights = torch.tensor([size / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
+    exact = joint_ridge(x, one_hot(y, known.classes), 0.5, weights)
+    assert float((slow - exact).norm()) < 0.5 * float((plain.learned_.classifier - exact).norm())
 
 
 def test_the_encoder_is_frozen_after_the_base_task() -> None:

@@ -30,10 +30,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "adr sage": ("adr", {"encoder": "sage"}),
     "adr gin": ("adr", {"encoder": "gin"}),
     "adr sgc": ("adr", {"encoder": "sgc"}),
+    "ds-al by rows": ("ds-al", {"cleansing": False}),
 }
 
 
-ONE_IS_ENOUGH = {"adr seen logits", *METHODS}  # what is known does not depend on how it trains
+# what is known does not depend on how it trains
+ONE_IS_ENOUGH = {"adr seen logits", "ds-al by rows", *METHODS}
 PAIRS = [
     (variant, check)
     for check in LEARNER_CHECKS

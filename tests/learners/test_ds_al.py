@@ -11,8 +11,9 @@ from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil
-from undrift.learners.ds_al import DsAl, DsAlLearned
+from undrift.learners.ds_al import DsAl, DsAlLearned, OrderedStreams
 from undrift.streams.thin import thin
+from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
 from undrift.testing.references import joint_ridge
 
@@ -66,7 +67,8 @@ def test_balanced_reaches_both_streams() -> None:
         known: DsAlLearned = learner.observe(task).learned_
     labels = task.graph.labels
     assert labels is not None
-    for bank in (known.main, known.compensation):
+    assert isinstance(known.sums, OrderedStreams)
+    for bank in (known.sums.main, known.sums.second):
         assert bank.statistics.count == int(stream.task(0).train.sum() + task.train.sum())
     embedded = [
         (stream.task(t), known.encoder.embed(stream.task(t).graph).double()) for t in (0, 1)
@@ -80,8 +82,38 @@ def test_balanced_reaches_both_streams() -> None:
                 rows[one.train & (one.graph.labels == c)] @ Expansion(8, 3, 0).weight()
             )
             gram += share / mine.shape[0] * mine.T @ mine
-    kept = known.compensation.statistics.gram
+    kept = known.sums.second.statistics.gram
     assert float((kept - gram).norm() / gram.norm()) < 1e-9
+
+
+def test_without_cleansing_both_streams_are_ridges_on_all_rows() -> None:
+    learner = ds_al(gamma=0.3, compensation=0.7, cleansing=False)
+    z_seen, y_seen = [], []
+    for batch in (tiny_batch((0, 1)), tiny_batch((2, 3)), tiny_batch((1, 4))):
+        known: DsAlLearned = learner.observe(batch).learned_
+        embedded = known.encoder.embed(batch.graph)[batch.train].double()
+        z_seen.append(embedded @ Expansion(8, 3, 0).weight())
+        y_seen.append(batch.labels[batch.train])
+        z, y = torch.cat(z_seen), one_hot(torch.cat(y_seen), known.classes)
+        main = joint_ridge(torch.relu(z), y, 0.3)
+        second = joint_ridge(torch.tanh(z), y - torch.relu(z) @ main, 0.3)
+        assert torch.allclose(known.main_weights, main, rtol=1e-8, atol=1e-10)
+        assert torch.allclose(known.compensation_weights, second, rtol=1e-8, atol=1e-10)
+
+
+def test_the_published_form_says_how_to_do_what_it_cannot() -> None:
+    base, more = tiny_batch((0, 1)), tiny_batch((1, 2))
+    learner = ds_al().observe(base)
+    calls = (
+        lambda: learner.observe(more),
+        lambda: learner.forget(base),
+        lambda: learner.merge(ds_al()),
+        learner.sibling,
+    )
+    for call in calls:
+        assert "set cleansing=False" in refused("an order that counts", call)
+    assert learner.can("returns") is False
+    assert ds_al(cleansing=False).can("returns")
 
 
 @pytest.mark.parametrize("bad", [{"gamma": 0.0}, {"alpha": 0}, {"compensation": -0.1}])

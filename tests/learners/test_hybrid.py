@@ -18,14 +18,15 @@ from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
-from undrift.learners.hybrid import EncodedBank, Hybrid, HybridLearned, TaskSums
+from undrift.learners.hybrid import EncodedBank, Hybrid, HybridLearned, HybridSums, SplitSum
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
 from undrift.storage.state import pack
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_stream
-from undrift.testing.references import joint_ridge
+from undrift.testing.references import balanced_joint_ridge
+from undrift.typing import silent
 
 QUICK: dict[str, Any] = {"epochs": 5, "hidden": (8, 8)}
 
@@ -64,42 +65,49 @@ def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
         learner.observe(stream.task(t))
         plain.observe(stream.task(t))
         graph = stream.task(t).graph
-        assert learner.learned_.selected is None
+        assert learner.learned_.beside is None
         assert torch.equal(learner.scores(graph), plain.scores(graph))
-    assert learner.learned_.propagation.selected == plain.learned_.selected
+    assert learner.learned_.bank == plain.learned_.selected
 
 
 @pytest.mark.parametrize(
     ("name", "bank"), [("dense", "mix"), ("noisy", "hops"), ("patterned", "separate")]
 )
 def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, bank: str) -> None:
-    """Slowly: every training row kept, both kinds of columns formed, one class-weighted ridge."""
+    """Slowly: every training row kept, both kinds of columns formed, one balanced ridge."""
     stream = STREAMS[name]()
-    learner = hybrid(fourier=0)
+    learner = hybrid(fourier=0, gain=0.0)
     known = observed(learner, stream)
-    encoded = known.encoded[bank]
-    rows, targets, weights = [], [], []
-    features = learner._propagation().feature_map(bank, known.propagation.homophily)
+    known = learner._solution(known.fixed, known.classes, _used(known.sums, bank), silent)
+    learner.learned_ = known
+    assert known.beside == bank
+    rows, targets = [], []
+    encoder = known.fixed.encoder
+    features = learner._propagation().feature_map(bank, known.fixed.rows.homophily)
     for t in range(len(stream)):
         task = stream.task(t)
         assert task.graph.labels is not None
         nodes = task.train.nonzero().flatten()
         z = features.plain(task.graph, nodes).double().to_dense()
-        h = functional.normalize(known.encoder.embed(task.graph).double(), dim=1)[nodes]
-        y = one_hot(task.graph.labels[nodes], known.classes)
+        h = functional.normalize(encoder.embed(task.graph).double(), dim=1)[nodes]
         rows.append(torch.cat([z, learner.scale * h], dim=1))
-        targets.append(y)
-        weights.append(y @ y.sum(dim=0).clamp(min=1).reciprocal())
-    x, y, w = torch.cat(rows), torch.cat(targets), torch.cat(weights).sqrt().unsqueeze(1)
-    ridge = encoded.gamma * float((w * x).square().sum(dim=0).mean())
-    wanted = joint_ridge(w * x, w * y, ridge)
-    assert torch.allclose(encoded.weights, wanted, rtol=1e-8, atol=1e-10)
+        targets.append(one_hot(task.graph.labels[nodes], known.classes))
+    wanted = balanced_joint_ridge(torch.cat(rows), torch.cat(targets), known.solved.gamma)
+    assert torch.allclose(known.solved.weights, wanted, rtol=1e-7, atol=1e-9)
     graph = stream.graph
     everyone = features.plain(graph, torch.arange(graph.num_nodes)).double().to_dense()
-    h = functional.normalize(known.encoder.embed(graph).double(), dim=1)
+    h = functional.normalize(encoder.embed(graph).double(), dim=1)
     scores = torch.cat([everyone, learner.scale * h], dim=1) @ wanted
-    learner.learned_ = replace(known, selected=bank)
-    assert torch.allclose(learner.scores(graph), scores, rtol=1e-7, atol=1e-9)
+    assert torch.allclose(learner.scores(graph), scores, rtol=1e-7, atol=1e-8)
+
+
+def _used(sums: HybridSums, bank: str) -> HybridSums:
+    """The sums with accuracies that make the encoder stand beside this bank."""
+    encoded = {
+        name: replace(each, accuracy=SplitSum(1.0, 1.0 + (name == bank)), without=SplitSum())
+        for name, each in sums.encoded.items()
+    }
+    return replace(sums, encoded=encoded)
 
 
 def test_state_is_propagations_and_a_border() -> None:
@@ -107,11 +115,11 @@ def test_state_is_propagations_and_a_border() -> None:
     learner, plain = hybrid(gain=0.99, fourier=0), Propagation(fourier=0)
     learner.observe(stream.task(0))
     plain.observe(stream.task(0))
-    encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.encoder)[0].values())
+    encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.fixed.encoder)[0].values())
     borders = 0
-    for bank in plain.learned_.banks.values():
-        d, k, c = bank.statistics.width, 8, len(plain.classes_)
-        borders += 2 * 8 * (d * k + k * k + k * c) + 8 * (d + k) * c
+    for bank in plain.learned_.sums.banks.values():
+        d, k, c = bank.train.width, 8, len(plain.classes_)
+        borders += 2 * 8 * (d * k + k * k + 2 * k * c + c)
     assert learner.nbytes() == plain.nbytes() + encoder + borders
 
 
@@ -119,16 +127,16 @@ def test_the_encoder_is_trained_once_and_never_moves() -> None:
     stream = tiny_stream()
     learner = hybrid()
     learner.observe(stream.task(0))
-    first = learner.learned_.encoder
+    first = learner.learned_.fixed.encoder
     learner.observe(stream.task(1))
-    assert learner.learned_.encoder is first
+    assert learner.learned_.fixed.encoder is first
 
 
 def test_without_validation_nodes_it_does_without_the_encoder() -> None:
     stream = tiny_stream()
     blind = replace(stream, val=torch.zeros_like(stream.val))
     known = observed(hybrid(gain=0.0), blind)
-    assert known.selected is None
+    assert known.beside is None
 
 
 @pytest.mark.parametrize(
@@ -192,28 +200,42 @@ def test_what_a_bank_gets_right_alone_is_what_propagation_counted(name: str) -> 
     learner = hybrid(fourier=0)
     for t in range(len(stream)):
         learner.observe(stream.task(t))
-        known = learner.learned_
-        counted = TaskSums(len(stream.classes[0]), sum(map(len, stream.classes[1 : t + 1])))
-        assert known.counts == counted
-        for bank, encoded in known.encoded.items():
-            right = encoded.accuracy_without.first + encoded.accuracy_without.later
-            assert right == pytest.approx(known.propagation.banks[bank].accuracy)
-            assert 0 < encoded.accuracy.first <= counted.first
-            assert 0 <= encoded.accuracy.later <= counted.later
+        sums = learner.learned_.sums
+        counted = SplitSum(len(stream.classes[0]), sum(map(len, stream.classes[1 : t + 1])))
+        assert sums.judged == counted
+        for bank, encoded in sums.encoded.items():
+            right = encoded.without.trained + encoded.without.others
+            assert right == pytest.approx(sums.inside.banks[bank].accuracy)
+            assert 0 < encoded.accuracy.trained <= counted.trained
+            assert 0 <= encoded.accuracy.others <= counted.others
 
 
-def test_the_first_task_weighs_less_once_there_are_others() -> None:
-    assert TaskSums(9.0).weighted(TaskSums(10.0)) == 9.0
-    assert TaskSums(9.0, 2.0).weighted(TaskSums(10.0, 5.0)) == pytest.approx(0.25 * 9 + 2)
-    assert TaskSums(9.0, 40.0).weighted(TaskSums(10.0, 50.0)) == pytest.approx(0.5 * 9 + 40)
+def test_the_batch_it_was_trained_on_weighs_less_once_there_are_others() -> None:
+    assert SplitSum(9.0).weighted(SplitSum(10.0)) == 9.0
+    assert SplitSum(9.0, 2.0).weighted(SplitSum(10.0, 5.0)) == pytest.approx(0.25 * 9 + 2)
+    assert SplitSum(9.0, 40.0).weighted(SplitSum(10.0, 50.0)) == pytest.approx(0.5 * 9 + 40)
+    assert SplitSum(0.0, 4.0).weighted(SplitSum(0.0, 5.0)) == 4.0
 
 
-def test_an_encoder_that_helps_its_own_task_only_is_not_used_later() -> None:
-    """Right more often on the first task, wrong more often on the next."""
+def test_an_encoder_that_helps_its_own_batch_only_is_not_used_later() -> None:
+    """Right more often on the batch it was trained on, wrong more often on the next."""
     learner = hybrid()
-    alone, both = TaskSums(8.0, 2.7), TaskSums(9.5, 2.4)
+    sums = observed(hybrid(), tiny_stream()).sums
     border = Border.zero(1, 1)
-    encoded = {"mix": EncodedBank(border, border, 1.0, torch.zeros(2, 1), both, alone)}
-    assert learner._selected("mix", encoded, TaskSums(10.0, 3.0)) is None
-    first = {"mix": replace(encoded["mix"], accuracy=TaskSums(9.5), accuracy_without=TaskSums(8.0))}
-    assert learner._selected("mix", first, TaskSums(10.0)) == "mix"
+    encoded = {"mix": EncodedBank(border, border, SplitSum(9.5, 2.4), SplitSum(8.0, 2.7))}
+    later = HybridSums(sums.inside, encoded, SplitSum(10.0, 3.0))
+    assert learner._beside("mix", later) is None
+    encoded = {"mix": EncodedBank(border, border, SplitSum(9.5), SplitSum(8.0))}
+    assert learner._beside("mix", HybridSums(sums.inside, encoded, SplitSum(10.0))) == "mix"
+
+
+def test_the_batch_that_trained_the_encoder_cannot_be_forgotten() -> None:
+    stream = tiny_stream()
+    learner = hybrid()
+    observed(learner, stream)
+    before = learner.scores(stream.graph)
+    with pytest.raises(InputError, match="encoder of Hybrid was trained on this batch"):
+        learner.forget(stream.task(0))
+    assert torch.equal(learner.scores(stream.graph), before)
+    learner.forget(stream.task(1))
+    assert learner.classes_ == (0, 1, 4, 5)

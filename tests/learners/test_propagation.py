@@ -85,7 +85,7 @@ def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
     # the twin computes features in float64, the learner in the features' float32
-    torch.testing.assert_close(learner.learned_.bank.weights, joint, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(learner.learned_.solved.weights, joint, rtol=1e-4, atol=1e-5)
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
@@ -104,26 +104,26 @@ def test_any_order_of_tasks_gives_the_same_banks(
     for t in order:
         shuffled.observe(stream.task(t))
     columns = [shuffled.classes_.index(c) for c in straight.classes_]
-    for name, theirs in straight.learned_.banks.items():
-        ours = shuffled.learned_.banks[name]
-        assert ours.gamma == theirs.gamma
-        assert float((ours.weights[:, columns] - theirs.weights).norm()) < 1e-9 * float(
-            theirs.weights.norm()
-        )
+    ours, theirs = shuffled.learned_.solved, straight.learned_.solved
+    assert (ours.gamma, ours.temperature) == (theirs.gamma, theirs.temperature)
+    assert shuffled.learned_.selected == straight.learned_.selected
+    error = float((ours.weights[:, columns] - theirs.weights).norm())
+    assert error < 1e-9 * float(theirs.weights.norm())
 
 
 def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     """Tasks that arrive together, without an edge between them, add up to the same sums."""
     stream = tiny_stream()
-    apart = taught(stream, homophily=1.0)
-    together = Propagation(homophily=1.0).observe(_union(stream))
-    one, other = apart.learned_.bank, together.learned_.bank
-    for name in ("statistics", "validation"):
-        a, b = getattr(one, name), getattr(other, name)
+    apart = taught(stream, homophily=1.0, mix="mean")
+    together = Propagation(homophily=1.0, mix="mean").observe(_union(stream))
+    one, other = (learner.learned_.sums.banks["mix"] for learner in (apart, together))
+    for a, b in ((one.train, other.train), (one.val, other.val)):
         torch.testing.assert_close(a.gram, b.gram, rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(a.moment, b.moment, rtol=1e-9, atol=1e-12)
-        assert a.count == b.count
-    assert float((one.weights - other.weights).norm() / one.weights.norm()) < 1e-9
+        torch.testing.assert_close(a.squares, b.squares, rtol=1e-9, atol=1e-12)
+        assert torch.equal(a.counts, b.counts)
+    ours, theirs = apart.learned_.solved.weights, together.learned_.solved.weights
+    assert float((ours - theirs).norm() / theirs.norm()) < 1e-9
 
 
 def _union(stream: TaskStream) -> Task:
@@ -137,47 +137,40 @@ def _union(stream: TaskStream) -> Task:
 
 
 def test_small_classes_weigh_as_much_as_large_ones() -> None:
-    learned = taught(tiny_stream(nodes=61)).learned_.bank
-    assert learned.statistics.energy == pytest.approx(6.0)
-    assert learned.validation.energy == pytest.approx(6.0)
-    plain = taught(tiny_stream(nodes=61), balanced=False).learned_.bank
-    assert plain.statistics.energy == plain.statistics.count
+    """Twice the rows of two classes change what is kept, and what the classes weigh in nothing."""
+    stream = tiny_stream()
+    once = taught(stream, homophily=1.0)
+    more = taught(stream, homophily=1.0).observe(stream.task(1))
+    ours, theirs = (learner.learned_.sums.banks["mix"].train for learner in (more, once))
+    assert ours.counts.tolist() != theirs.counts.tolist()
+    assert ours.balanced().energy == theirs.balanced().energy == 6.0
+    torch.testing.assert_close(ours.balanced().moment, theirs.balanced().moment)
+    plain = taught(stream, homophily=1.0, balanced=False)
+    assert not torch.allclose(plain.learned_.solved.weights, once.learned_.solved.weights)
 
 
 # gamma -------------------------------------------------------------------------------------
 
 
 def test_gamma_is_chosen_over_the_whole_history() -> None:
-    learned = taught(tiny_stream()).learned_.bank
-    assert learned.gamma in GAMMAS
-    assert learned.validation.count == int(tiny_stream().val.sum())
+    learned = taught(tiny_stream()).learned_
+    assert learned.solved.gamma in GAMMAS
+    assert learned.sums.banks["mix"].val.count == int(tiny_stream().val.sum())
 
 
-def test_a_fixed_gamma_keeps_no_validation_sums() -> None:
-    fixed, chosen = taught(tiny_stream(), gamma=1.0), taught(tiny_stream())
-    assert fixed.learned_.bank.gamma == 1.0
-    assert fixed.learned_.bank.validation is None
-    assert fixed.nbytes() < 0.6 * chosen.nbytes()
+def test_a_fixed_gamma_is_kept() -> None:
+    assert taught(tiny_stream(), gamma=0.7).learned_.solved.gamma == 0.7
 
 
-def test_without_validation_nodes_gamma_comes_from_leave_one_out() -> None:
+def test_without_validation_nodes_gamma_comes_from_the_training_sums() -> None:
     learner = Propagation()
     for task in tiny_stream():
         learner.observe(replace(task, val=torch.zeros_like(task.val)))
-    assert learner.learned_.bank.gamma in GAMMAS
-    assert learner.learned_.bank.validation.count == 0
+    assert learner.learned_.solved.gamma in GAMMAS
+    assert learner.learned_.sums.banks["mix"].val.count == 0
     wanted = tiny_stream().graph.labels
     assert wanted is not None
     assert float((learner.predict(tiny_stream().graph) == wanted).double().mean()) > 0.7
-
-
-def test_a_later_task_without_validation_nodes_keeps_the_last_gamma() -> None:
-    stream = tiny_stream()
-    learner = Propagation().observe(stream.task(0))
-    before = learner.learned_.bank.gamma
-    task = stream.task(1)
-    learner.observe(replace(task, val=torch.zeros_like(task.val)))
-    assert learner.learned_.bank.gamma == before
 
 
 # graphs whose neighbours disagree ----------------------------------------------------------
@@ -207,7 +200,7 @@ def patterned(increment: int) -> TaskStream:
 def test_informative_heterophily_selects_the_separate_channels() -> None:
     stream = patterned(increment=2)
     learner = taught(stream, fourier=0)
-    assert learner.learned_.homophily < 0.5
+    assert learner.learned_.fixed.homophily < 0.5
     assert learner.learned_.selected == "separate"
     ours, own, believing = (
         evaluate(Propagation(fourier=0, homophily=weight), stream).by_class.a_f
@@ -229,34 +222,41 @@ def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
         labels.append(task.graph.labels[task.train])
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
-    torch.testing.assert_close(
-        learner.learned_.banks["separate"].weights, joint, rtol=1e-4, atol=1e-5
-    )
+    assert learner.learned_.selected == "separate"
+    torch.testing.assert_close(learner.learned_.solved.weights, joint, rtol=1e-4, atol=1e-5)
 
 
-def test_a_task_without_association_drops_the_separate_channels() -> None:
-    """A class alone in its task has no neighbours to learn from, but will have in the world."""
-    stream = patterned(increment=1)
-    learner = taught(stream)
-    own = taught(stream, homophily=learner.learned_.homophily)
-    assert Propagation().observe(stream.task(0)).learned_.selected == "separate"
-    assert "separate" not in learner.learned_.banks
-    assert torch.equal(learner.scores(stream.graph), own.scores(stream.graph))
+def test_batches_without_association_end_the_separate_channels() -> None:
+    """They are used while batches show the pattern on average, whatever their order."""
+    stream = patterned(increment=2)
+    without = TaskStream.from_graph(patterned_graph([None] * 6), base=6, increment=1).task(0)
+    learner = Propagation().observe(stream.task(0))
+    assert learner.learned_.selected == "separate"
+    learner.observe(without)
+    assert learner.learned_.selected == "mix"
+    learner.forget(without)
+    assert learner.learned_.selected == "separate"
+
+
+def test_a_class_alone_in_its_batch_says_nothing_of_the_pattern() -> None:
+    learner = taught(patterned(increment=1))
+    assert learner.learned_.selected == "separate"
 
 
 @pytest.mark.parametrize("fixed", [{"homophily": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
 def test_a_fixed_homophily_or_mix_opens_no_other_bank(fixed: dict[str, Any]) -> None:
-    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.banks
+    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.fixed.banks
 
 
 def test_structural_columns_stand_beside_the_features() -> None:
     stream = tiny_stream()
-    plain, more = (taught(stream, fourier=0, structure=s).learned_.bank for s in (False, True))
-    width = plain.weights.shape[0]
-    assert more.weights.shape[0] == width + 3
-    torch.testing.assert_close(
-        more.statistics.gram[:width, :width], plain.statistics.gram, rtol=1e-9, atol=1e-12
+    plain, more = (
+        taught(stream, fourier=0, structure=s).learned_.sums.banks["mix"].train.gram
+        for s in (False, True)
     )
+    width = plain.shape[0]
+    assert more.shape[0] == width + 3
+    torch.testing.assert_close(more[:width, :width], plain, rtol=1e-9, atol=1e-12)
 
 
 # memory ------------------------------------------------------------------------------------
@@ -267,16 +267,14 @@ def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
     stream = wide_stream(2500)
     learner = Propagation(sketch=sketch, fourier=0).observe(stream.task(0))
     classes = len(learner.classes_)
-    assert learner.nbytes() == 16 * width**2 + 24 * width * classes
-    fixed = Propagation(sketch=sketch, fourier=0, gamma=1.0).observe(stream.task(0))
-    assert fixed.nbytes() == 8 * width**2 + 16 * width * classes
+    assert learner.nbytes() == 16 * width**2 + 40 * width * classes + 16 * classes
 
 
 def test_hops_side_by_side_share_the_sketch() -> None:
     stream = wide_stream(2500)
     learner = Propagation(mix="separate", hops=2, gamma=1.0, sketch=300, fourier=0)
     learner.observe(stream.task(0))
-    assert learner.learned_.bank.weights.shape[0] == 300
+    assert learner.learned_.solved.weights.shape[0] == 300
 
 
 def test_default_width_is_bounded() -> None:
@@ -304,7 +302,7 @@ def test_a_graph_without_edges_is_plain_ridge() -> None:
     stream = TaskStream.from_graph(graph, base=2, increment=2)
     ours, own = taught(stream), taught(stream, homophily=0.0)
     torch.testing.assert_close(
-        ours.learned_.bank.weights, own.learned_.bank.weights, rtol=0, atol=1e-6
+        ours.learned_.solved.weights, own.learned_.solved.weights, rtol=0, atol=1e-6
     )
 
 
@@ -416,12 +414,12 @@ def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
 
 
 def test_only_narrow_dense_features_are_asked() -> None:
-    assert "hops" in taught(noisy_stream(0.1)).learned_.banks
-    assert "hops" not in taught(noisy_stream(0.1, sparse=True)).learned_.banks
-    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.banks
-    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.banks
+    assert "hops" in taught(noisy_stream(0.1)).learned_.fixed.banks
+    assert "hops" not in taught(noisy_stream(0.1, sparse=True)).learned_.fixed.banks
+    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.fixed.banks
+    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.fixed.banks
     wide = tiny_stream(features=1025)
-    assert "hops" not in taught(wide).learned_.banks
+    assert "hops" not in taught(wide).learned_.fixed.banks
 
 
 def test_good_dense_features_stay_mixed() -> None:
@@ -520,14 +518,14 @@ def test_scores_are_right_and_not_only_their_order() -> None:
     for task in stream:
         learner.observe(task)
     known, graph = learner.learned_, stream.graph
-    features = learner.feature_map(known.selected, known.homophily)
+    features = learner.feature_map(known.selected, known.fixed.homophily)
     rows = features.plain(graph, torch.arange(graph.num_nodes))
-    slow = dense(rows).double() @ known.bank.weights
+    slow = dense(rows).double() @ known.solved.weights
     torch.testing.assert_close(learner.scores(graph), slow, rtol=1e-6, atol=1e-9)
     assert torch.equal(learner.predict(graph), torch.tensor(known.classes)[slow.argmax(dim=1)])
 
 
-def test_probabilities_are_calibrated_on_sums_of_validation_losses() -> None:
+def test_probabilities_are_calibrated_on_sums_of_validation_rows() -> None:
     stream = load_stream("synthetic")
     learner = Propagation()
     for task in stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph
+from undrift.learners.acil import Acil
 from undrift.learners.base import Learner
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
@@ -188,6 +189,39 @@ class Obliging(Means):
         return self
 
 
+class Approximate(Acil):
+    """Forgets and merges nearly."""
+
+    def _forgotten(self, task: Task, progress: Progress) -> Any:
+        return self._nearly(super()._forgotten(task, progress))
+
+    def _merged(self, other: Any) -> Any:
+        return self._nearly(super()._merged(other))
+
+    def _nearly(self, learned: Any) -> Any:
+        return replace(learned, classifier=learned.classifier * (1 + 1e-7))
+
+
+class Eager(Acil):
+    """Forgets before it is done."""
+
+    def _forgotten(self, task: Task, progress: Progress) -> Any:
+        self.learned_ = super()._forgotten(task, silent)
+        progress("forget", 0, 1)
+        return self.learned_
+
+
+class Careless(Acil):
+    """Says nothing when it is to forget what it has never seen."""
+
+    def _left(self, classes: Any, sums: Any, progress: Progress) -> Any:
+        return self.learned_
+
+
+def quick(kind: type[Acil]) -> Callable[[], Learner]:
+    return lambda: kind.from_params(epochs=2, hidden=(8,), alpha=2)
+
+
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
@@ -207,6 +241,10 @@ class Obliging(Means):
         (Doubling, "returning_classes"),
         (Nosy, "context_nodes"),
         (Obliging, "refused_verbs"),
+        (quick(Approximate), "forgetting_is_exact"),
+        (quick(Approximate), "merging_is_exact"),
+        (quick(Eager), "interrupted_verbs"),
+        (quick(Careless), "refused_verbs"),
     ],
 )
 def test_each_rule_is_enforced(broken: Callable[[], Learner], check: str) -> None:

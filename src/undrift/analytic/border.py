@@ -2,70 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import add_product_, pieces, scaled
-from undrift.analytic.statistics import RidgeStatistics
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.gram import add_product_, pieces
 from undrift.errors import InputError
 from undrift.typing import Rows
 
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """What columns h add to the sums over rows x: `cross = sum w x h^T`, and their own sums.
+    """What columns h add to the sums over rows x: `cross = sum x h^T`, and their own sums.
 
     The sums over `[x, h]` are those over x with this around them, so the first need not be kept
-    a second time, and stay untouched. Memory: 8 (d k + k^2 + k C) bytes for k columns of h.
+    a second time, and stay untouched. Memory: 8 (d k + k^2 + 2 k C) bytes for k columns of h.
 
     >>> x, h, y = torch.ones(3, 1), torch.tensor([[1.0], [2.0], [3.0]]), torch.ones(3, 1)
-    >>> Border.zero(1, 1).add(x, h, y).around(RidgeStatistics.of(x, y)).gram.tolist()
+    >>> Border.zero(1, 1).add(x, h, y).around(ClassSums.of(x, y)).gram.tolist()
     [[3.0, 6.0], [6.0, 14.0]]
     """
 
     cross: Tensor
-    own: RidgeStatistics
+    own: ClassSums
 
     @classmethod
-    def zero(cls, width: int, more: int, device: str = "cpu") -> Border:
+    def zero(cls, width: int, more: int, classes: int = 0, device: str = "cpu") -> Border:
         """The border of no rows: `more` columns around a sum of `width`."""
         cross = torch.zeros(width, more, dtype=torch.float64, device=device)
-        return cls(cross, RidgeStatistics.zero(more, device=device))
+        return cls(cross, ClassSums.zero(more, classes, device))
 
-    def add(
-        self, rows: Rows, more: Tensor, targets: Tensor, weights: Tensor | None = None
-    ) -> Border:
+    def add(self, rows: Rows, more: Tensor, targets: Tensor) -> Border:
         """Add the columns `more` of these rows; the rows themselves go to the sum inside."""
-        own = self.own.add(more, targets, weights)
+        own = self.own.add(more, targets)
         if rows.shape != (more.shape[0], self.cross.shape[0]):
             raise InputError(
                 f"{more.shape[0]} further rows stand beside rows of {self.cross.shape[0]} "
                 f"columns, not beside {tuple(rows.shape)}"
             )
-        beside = scaled(more, weights).to_dense()
+        beside = more.double()
         cross = self.cross.clone()
         for where, part in pieces(rows):
-            x = scaled(part, None if weights is None else weights[where])
-            add_product_(cross, x, beside[where])
+            add_product_(cross, part.double(), beside[where])
         return Border(cross, own)
 
-    def grow(self, outputs: int) -> Border:
-        """The same border with at least this many target columns."""
-        return Border(self.cross, self.own.grow(outputs))
+    def __add__(self, other: Border) -> Border:
+        return Border(self.cross + other.cross, self.own + other.own)
 
-    def around(self, inner: RidgeStatistics) -> RidgeStatistics:
+    def __sub__(self, other: Border) -> Border:
+        return Border(self.cross - other.cross, self.own - other.own)
+
+    def select(self, columns: Sequence[int]) -> Border:
+        """The same border with these classes in this order; -1 is a class without rows."""
+        return Border(self.cross, self.own.select(columns))
+
+    def around(self, inner: ClassSums) -> ClassSums:
         """The sums over both kinds of columns, the inner ones first."""
         if (inner.width, inner.count) != (self.cross.shape[0], self.own.count):
             raise InputError(
                 f"a border of {self.own.count} rows beside {self.cross.shape[0]} columns does not "
                 f"fit around a sum of {inner.count} rows and {inner.width} columns"
             )
-        outputs = max(inner.outputs, self.own.outputs)
         upper = torch.cat([inner.gram, self.cross], dim=1)
         lower = torch.cat([self.cross.T, self.own.gram], dim=1)
-        moments = [part.grow(outputs).moment for part in (inner, self.own)]
-        return RidgeStatistics(
-            torch.cat([upper, lower]), torch.cat(moments), inner.count, inner.energy
+        return ClassSums(
+            torch.cat([upper, lower]),
+            torch.cat([inner.moment, self.own.moment]),
+            torch.cat([inner.squares, self.own.squares]),
+            inner.counts,
         )

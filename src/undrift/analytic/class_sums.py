@@ -54,6 +54,7 @@ class ClassSums:
 
     def add(self, rows: Rows, targets: Tensor) -> ClassSums:
         """The sum with these rows; `targets` may have more columns than were seen."""
+        targets = targets.double()
         wide = self.grow(targets.shape[1])
         plain = wide.plain().add(rows, targets)
         squares = wide.squares.clone()

@@ -1,4 +1,4 @@
-"""Choosing gamma without one stored row: from sums of validation rows, or by leaving one out."""
+"""Choosing gamma without one stored row: from sums of validation rows, or of training rows."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.factor import Factor, factorise
-from undrift.analytic.gram import chunks, scaled
 from undrift.analytic.solve import effective_ridge, solve_with
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
-from undrift.typing import Rows
 
 GAMMAS: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 5))
 """The ridges tried, relative to the mean diagonal: 0.001 to 100, two per decade."""
 
-FIRST_GAMMA = 0.1 * 10**0.5
-"""Where the very first search begins."""
+FIRST_GAMMA = GAMMAS[5]
+"""Where every search begins: 0.316."""
 
 _STEPS = 6  # of the space in which neighbours of a factor's ridge are tried
 _SPAN = 2  # places of the grid to either side that one factor can judge: a decade
@@ -33,19 +31,20 @@ class Chosen:
     weights: Tensor
 
 
-def choose_by_validation(
-    statistics: RidgeStatistics, validation: RidgeStatistics, start: float
-) -> Chosen:
-    """The gamma of `GAMMAS` with the least squared error on every validation row ever seen.
+def choose_by_validation(statistics: RidgeStatistics, validation: RidgeStatistics) -> Chosen:
+    """The gamma of `GAMMAS` whose scores fit every validation row ever seen best, up to scale.
 
-    The error of any W is `tr(W^T R_val W) - 2 tr(W^T Q_val) + energy`: sums suffice. The search
-    begins at `start` (the last choice) and needs few factorisations: with one factor of
-    `R + g I`, the solutions at other ridges lie almost in the span of `W, S W, S^2 W, ...`,
-    `S = (R + g I)^-1`, so a decade to either side is judged in that small space, again until the
-    best is where the factor is. The weights come from a Cholesky factor at the gamma returned.
+    `min_a sum |y - a W^T x|^2` with W centred over its columns: neither the scale of the scores
+    nor what all classes have in common moves a prediction, so neither is judged. It is least
+    where `(sum y W^T x)^2 / sum |W^T x|^2` is largest, and sums suffice for that. The search needs
+    few factorisations: with one factor of `R + g I`, the solutions at other ridges lie almost in
+    the span of `W, S W, S^2 W, ...`, `S = (R + g I)^-1`, so a decade to either side is judged in
+    that small space, again until the best is where the factor is. It always begins at one place,
+    so that the choice is a function of the sums. The weights come from a Cholesky factor at the
+    gamma returned.
 
-    Cost: mostly one factorisation (d^3 / 3), and 4 d^2 C for each of 6 steps. Beside the two
-    sums it holds the factor: 8 d^2 bytes.
+    Cost: mostly one or two factorisations (d^3 / 3), and 4 d^2 C for each of 6 steps. Beside the
+    two sums it holds the factor: 8 d^2 bytes.
     """
     if validation.count == 0:
         raise InputError("there are no validation rows to choose gamma by; give it as a number")
@@ -55,40 +54,42 @@ def choose_by_validation(
         weights = solve_with(factor, statistics)
         return _nearby_errors(factor, weights, statistics, validation, place), weights
 
-    return _descend(judge, start)
+    return _descend(judge)
 
 
-def choose_by_leave_one_out(
-    statistics: RidgeStatistics,
-    rows: Rows,
-    targets: Tensor,
-    weights: Tensor | None,
-    start: float,
-) -> Chosen:
-    """The gamma of `GAMMAS` with the least leave-one-out error on these rows, part of the sum.
+def choose_by_cross_validation(statistics: RidgeStatistics) -> Chosen:
+    """The gamma of `GAMMAS` with the least generalised cross-validation error; needs no other row.
 
-    For tasks without validation rows: the rows of the current task are still there, older ones
-    count through the sum. Walks from `start` to the nearest minimum, one factorisation and
-    `n d^2` operations a step.
+    `|y - W^T x|^2 / (1 - tr H / n)^2` summed over the n rows of the sum, with
+    `tr H = tr (R + g I)^-1 R` (Golub, Heath and Wahba, Technometrics 1979). Walks from one place
+    to the nearest minimum, one factorisation and one triangular inverse a step: 2 d^3 / 3.
     """
 
     def judge(place: int) -> tuple[dict[int, float], Tensor]:
-        errors = {}
         for near in range(max(place - 1, 0), min(place + 2, len(GAMMAS))):
             if near not in known:
-                factor = factorise(statistics.gram, _ridge(statistics, near))
-                known[near] = leave_one_out(factor, statistics, rows, targets, weights)
-            errors[near] = known[near]
-        factor = factorise(statistics.gram, _ridge(statistics, place))
-        return errors, solve_with(factor, statistics)
+                known[near] = _cross_validation(statistics, _ridge(statistics, near))
+        around = {k: known[k][0] for k in known if abs(k - place) <= 1}
+        return around, known[place][1]
 
-    known: dict[int, float] = {}
-    return _descend(judge, start)
+    known: dict[int, tuple[float, Tensor]] = {}
+    return _descend(judge)
 
 
-def _descend(judge: Callable[[int], tuple[dict[int, float], Tensor]], start: float) -> Chosen:
+def _cross_validation(statistics: RidgeStatistics, ridge: float) -> tuple[float, Tensor]:
+    factor = factorise(statistics.gram, ridge)
+    weights = solve_with(factor, statistics)
+    d = statistics.width
+    eye = torch.eye(d, dtype=torch.float64, device=statistics.gram.device)
+    half = torch.linalg.solve_triangular(factor.lower, eye, upper=False)
+    freedom = d - ridge * float(half.square().sum())
+    left = max(1 - freedom / max(statistics.count, 1), 1e-6)
+    return statistics.squared_error(weights) / left**2, weights
+
+
+def _descend(judge: Callable[[int], tuple[dict[int, float], Tensor]]) -> Chosen:
     """Follow the least error from place to place of the grid until it stays."""
-    place = min(range(len(GAMMAS)), key=lambda k: abs(torch.tensor(GAMMAS[k] / start).log()))
+    place = GAMMAS.index(FIRST_GAMMA)
     visited: dict[int, tuple[float, Tensor]] = {}
     while True:
         errors, solution = judge(place)
@@ -111,7 +112,7 @@ def _nearby_errors(
     validation: RidgeStatistics,
     place: int,
 ) -> dict[int, float]:
-    """Validation errors at the places within a decade, exact at `place` itself.
+    """The misfit (`choose_by_validation`) at the places within a decade, exact at `place` itself.
 
     Galerkin in an orthonormal basis V of the block Krylov space of S: the system
     `(V^T R V + g I) c = V^T Q` has as many rows as V columns.
@@ -125,11 +126,22 @@ def _nearby_errors(
     cross = vectors.T @ (basis.T @ validation.grow(statistics.outputs).moment)
     errors = {}
     for k in range(max(place - _SPAN, 0), min(place + _SPAN + 1, len(GAMMAS))):
-        c = turned / (values + _ridge(statistics, k)).unsqueeze(1)
-        error = (c * (reduced @ c)).sum() - 2 * (c * cross).sum()
-        errors[k] = float(error) + validation.energy
-    errors[place] = validation.squared_error(weights)
+        c = _centred(turned / (values + _ridge(statistics, k)).unsqueeze(1))
+        errors[k] = _misfit(float((c * cross).sum()), float((c * (reduced @ c)).sum()))
+    w = _centred(weights)
+    agreement = float((w * validation.grow(statistics.outputs).moment).sum())
+    errors[place] = _misfit(agreement, float((w * (validation.gram @ w)).sum()))
     return errors
+
+
+def _centred(weights: Tensor) -> Tensor:
+    """Weights without what all classes have in common; those of a single class stay."""
+    return weights - weights.mean(dim=1, keepdim=True) if weights.shape[1] > 1 else weights
+
+
+def _misfit(agreement: float, size: float) -> float:
+    """`min_a size a^2 - 2 agreement a`; a is not negative."""
+    return -(max(agreement, 0.0) ** 2) / size if size > 0 else 0.0
 
 
 def _krylov(factor: Factor, weights: Tensor) -> Tensor:
@@ -143,26 +155,3 @@ def _krylov(factor: Factor, weights: Tensor) -> Tensor:
     u, s, _ = torch.linalg.svd(basis, full_matrices=False)
     kept: Tensor = u[:, s > 1e-9 * s[0]]
     return kept
-
-
-def leave_one_out(
-    factor: Factor,
-    statistics: RidgeStatistics,
-    rows: Rows,
-    targets: Tensor,
-    weights: Tensor | None,
-) -> float:
-    """`sum_i w_i |y_i - W_(-i)^T x_i|^2`, W_(-i) the solution without row i, at the factor's ridge.
-
-    Closed form: the residual divided by `1 - w_i x_i^T (R + g I)^-1 x_i`. Cost: n d^2.
-    """
-    solution = solve_with(factor, statistics)
-    total = 0.0
-    for where, part in chunks(scaled(rows, weights)):
-        x = part.to_dense()
-        y = scaled(targets[where], None if weights is None else weights[where]).to_dense()
-        half = torch.linalg.solve_triangular(factor.lower, x.T, upper=False)
-        leverage = half.square().sum(dim=0).clamp(max=1 - 1e-12)
-        residual = (y - x @ solution) / (1 - leverage).unsqueeze(1)
-        total += float(residual.square().sum())
-    return total

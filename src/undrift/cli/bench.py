@@ -42,7 +42,8 @@ def bench(
     """Make every run of some plans that is not there yet.
 
     A plan is a name (smoke, paper-table1, paper-ablation, paper-grid, paper-plasticity,
-    paper-drift, paper-imbalance, paper for all of the paper's, beyond, skewed) or a TOML file.
+    paper-drift, paper-imbalance, paper for all of the paper's, beyond, skewed, returning) or a
+    TOML file.
     What is finished is kept, whatever happens: start the same command again and it goes on. Exit
     code 1 if a run failed; the others were still made.
 
@@ -125,15 +126,17 @@ def bench(
 def _announce(
     console: Console, plans: Sequence[Plan], found: Progress, estimator: Estimator, workers: int
 ) -> None:
+    from undrift.streams.arrival import BY_CLASS
     from undrift.streams.benchmarks import stream_info
     from undrift.streams.file import is_stream_file
 
     for plan in plans:
-        runs = len(plan.rows) * len(plan.streams) * len(plan.seeds)
+        runs = len(plan.rows) * len(plan.places) * len(plan.seeds)
+        ways = f"{len(plan.arrive)} arrivals x " if plan.arrive != (BY_CLASS,) else ""
         stand_ins = [n for n in plan.streams if not is_stream_file(n) and stream_info(n).stand_in]
         console.print(
             f"{plan.name}: {len(plan.rows)} rows x {len(plan.streams)} streams x "
-            f"{len(plan.seeds)} seeds = {runs} runs",
+            f"{ways}{len(plan.seeds)} seeds = {runs} runs",
             markup=False,
         )
         if stand_ins:

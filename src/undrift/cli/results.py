@@ -117,8 +117,11 @@ def _picked(
     if columns == "all" or (columns is None and everything):
         return table.columns, None if columns else ()
     if columns is None:
-        metrics, costs = tuple(METRICS), ("drift_last", "seconds_total", "state_mb")
-        shown = ("id", "stream", "method", "params", "seed", *metrics, "val_a_avg", *costs)
+        # a metric of streams where classes come back, and how they arrive: where there is any
+        metrics = tuple(k for k in METRICS if "tasks" in METRICS[k].parts or table.has_values(k))
+        where = ("stream", "arrive") if table.has_values("a_auc") else ("stream",)
+        costs = ("drift_last", "seconds_total", "state_mb")
+        shown = ("id", *where, "method", "params", "seed", *metrics, "val_a_avg", *costs)
         first = ("state_mb", "drift_last", "val_a_avg", *reversed(metrics[2:]))
         return shown, (*first, "seconds_total", "params")
     names = tuple(dict.fromkeys(table.column(c) for c in columns.split(",") if c.strip()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from undrift.learners.registry import DEFAULT
+from undrift.streams.arrival import BY_CLASS, parse_arrival
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def run(
     *,
     stream: str = "synthetic",
+    arrive: str = BY_CLASS,
     method: str = DEFAULT,
     seed: int = 0,
     settings: Annotated[
@@ -42,6 +44,9 @@ def run(
     stream
         What to learn from: a name ("undrift streams" lists them), package.module:NAME or the path
         of a stream.toml.
+    arrive
+        How its nodes arrive: classes (task by task, no class returns), or so that classes come
+        back: blurry, domain, online or time, with options as in blurry:disjoint=0.5,blurry=0.1.
     method
         What to learn with: a name ("undrift methods" lists them) or package.module:Class.
     seed
@@ -71,6 +76,7 @@ def run(
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
     check_stream_name(stream)
+    parse_arrival(arrive)
     method = known_method(method)
     texts = parse_settings(settings)
     check_trackers(track)
@@ -82,6 +88,7 @@ def run(
 
     spec = RunSpec(
         stream=stream,
+        arrive=arrive,
         method=method,
         seed=seed,
         protocol=protocol,
@@ -133,10 +140,13 @@ def _show(console: Console, result: Result, path: Path) -> None:
     from undrift.reporting.terminal import cost_table, matrix_table, metrics_table
 
     spec = result.spec
-    stream = marked(spec.stream, result.stand_in)
+    stream = marked(spec.place, result.stand_in)
     console.print(f"\n{spec.method} on {stream}, seed {spec.seed}, {spec.protocol} protocol\n")
-    title = "Accuracy by class, percent"
-    console.print(matrix_table(result.by_class, title=title, width=console.width), "")
+    title, back = "Accuracy by class, percent", result.returning
+    if back is not None and len(back.graded) < back.batches:
+        title += f"; graded after {len(back.graded)} of {back.batches} batches"
+    matrix = matrix_table(result.by_class, title=title, width=console.width, returning=back)
+    console.print(matrix, "")
     console.print(metrics_table(result), "")
     console.print(cost_table(result), "")
     for what in ("repairs", "periods"):

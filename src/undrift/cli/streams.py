@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from undrift.streams.arrival import BY_CLASS, parse_arrival
+
 if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream
 
 
 def streams(
-    *, show: Annotated[str | None, Parameter(show_default=False)] = None, seed: int = 0
+    *,
+    show: Annotated[str | None, Parameter(show_default=False)] = None,
+    arrive: str = BY_CLASS,
+    seed: int = 0,
 ) -> None:
     """List the streams: their size, their tasks, their source, and whether they are on disk.
 
@@ -23,6 +28,8 @@ def streams(
     show
         A stream, by its name or as the path of a stream.toml: print its tasks with their
         classes, nodes per split, edges kept and dropped, and class imbalance rho_t.
+    arrive
+        How the nodes of the stream that is shown arrive, as in undrift run.
     seed
         Decides the split that is shown.
     """
@@ -39,7 +46,12 @@ def streams(
     from undrift.reporting.terminal import stream_header, tasks_table
 
     with progress_console().status(f"loading {show}"):
+        parse_arrival(arrive)
         stream, published_edges = _load(show, seed)
+        if arrive != BY_CLASS:
+            from undrift.streams.arrange import arrange
+
+            stream = arrange(stream, arrive)
         rows = stream.describe()
     for line in stream_header(stream, rows, published_edges):
         console.print(line, markup=False, soft_wrap=True)

@@ -13,6 +13,15 @@ from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memor
 from undrift.evaluation.drift import Embeds, relative_drift
 from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
 from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
+from undrift.evaluation.steps import (
+    Grades,
+    check_returns,
+    empty_grades,
+    graded_batches,
+    parts_of,
+    parts_seen,
+    share_of_nodes,
+)
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.streams.stream import TaskStream
@@ -20,22 +29,16 @@ from undrift.typing import Progress, silent
 
 
 @dataclass(frozen=True)
-class Grades:
-    """The accuracy matrices of a split: every class of a task weighs the same, or every node."""
-
-    by_class: AccuracyMatrix = field(default_factory=AccuracyMatrix)
-    by_node: AccuracyMatrix = field(default_factory=AccuracyMatrix)
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """What came of running a learner over a stream, or over its first tasks.
 
-    `drift[t]` is the relative drift of the base task's embeddings between the learner after
-    task 0 and after task t (empty if the learner has no `embed`), `state_bytes[t]` the size of
-    its state after task t. `seconds` are per phase: `prepare` makes the task graph, `learn` is
-    the part of `observe` under no phase of the learner's own, `evaluate` predicts, grades and
-    measures drift. `embeddings` are those of the base task after task 0 and after the last.
+    A step is a task, or where classes come back a batch after which was graded
+    (`graded_batches`). `drift[t]` is the relative drift of the base task's embeddings between
+    the learner after step 0 and after step t (empty if the learner has no `embed`),
+    `state_bytes[t]` the size of its state after step t. `seconds` are per phase: `prepare` makes
+    the task graph, `learn` is the part of `observe` under no phase of the learner's own,
+    `evaluate` predicts, grades and measures drift. `embeddings` are those of the base task after
+    step 0 and after the last.
     """
 
     grades: Mapping[Split, Grades]
@@ -47,7 +50,7 @@ class Evaluation:
 
     @property
     def tasks(self) -> int:
-        """How many tasks were learned and graded."""
+        """How many steps were learned and graded."""
         return len(self.state_bytes)
 
     @property
@@ -62,7 +65,7 @@ class Evaluation:
 
 
 AfterTask = Callable[[int, Evaluation], None]
-"""`after_task(t, so_far)`: called when task t has been learned and graded."""
+"""`after_task(t, so_far)`: called when task (batch) t has been learned and graded."""
 
 
 def evaluate(
@@ -77,27 +80,33 @@ def evaluate(
 ) -> Evaluation:
     """Let a learner observe the tasks of a stream one by one, and grade it after each.
 
-    Each exam is predicted once and graded on every split of `splits`. The learner is changed: it
-    ends having observed the whole stream. What `after_task` takes is in no phase. With `so_far`,
-    an evaluation that was cut off goes on, of a learner that has observed the tasks in it.
+    A stream of many batches where classes come back is graded after some of them
+    (`graded_batches`); a learner that cannot learn a class again is refused. Each exam is
+    predicted once and graded on every split of `splits`. The learner is changed: it ends having
+    observed the whole stream. What `after_task` takes is in no phase. With `so_far`, an
+    evaluation that was cut off goes on, of a learner that has observed the tasks in it.
 
     Cost: the learner's own, plus one prediction over all nodes seen so far per task.
     """
     if not splits:
         raise InputError("evaluate needs at least one split to grade; pass splits=('test',)")
     check_gradable(stream, splits)
+    check_returns(learner, returning=stream.returning)
     clock = PhaseClock(progress, device=learner.device)
-    so_far = so_far or Evaluation({split: Grades() for split in splits})
+    so_far = so_far or Evaluation(empty_grades(stream, splits))
+    graded = graded_batches(stream)
     clock.seconds.update(so_far.seconds)
     base: Graph | None = None
     built: dict[int, Exam] = {}
     reset_peak_memory()
-    for t in range(so_far.tasks, len(stream)):
+    for t in range(graded[so_far.tasks - 1] + 1 if so_far.tasks else 0, len(stream)):
         clock.enter("prepare")
         task = stream.task(t)
         clock.enter("learn")
         learner.observe(task, progress=clock)
         del task  # observed: not even the evaluation may keep its data in memory
+        if t not in graded:
+            continue
         prepared = exams(stream, t, protocol, splits, built=built)
         total = 1 if protocol == "global" else t + 1
         accuracies = grade(learner, stream, prepared, clock, total)
@@ -110,7 +119,7 @@ def evaluate(
         kept = learner.nbytes()
         clock.stop()
         so_far = Evaluation(
-            grades=with_accuracies(so_far.grades, accuracies, t),
+            grades=with_accuracies(so_far.grades, accuracies, stream, t),
             drift=drift,
             seconds=dict(clock.seconds),
             peak_memory_mb=_larger(so_far.peak_memory_mb, peak_memory_mb()),
@@ -123,14 +132,15 @@ def evaluate(
 
 
 Accuracies = dict[tuple[Split, int], tuple[float, float]]
-"""Class and node accuracy by split and task."""
+"""Class and node accuracy by split and part."""
 
 
 def grade(
     learner: Learner, stream: TaskStream, prepared: Iterable[Exam], clock: Progress, total: int
 ) -> Accuracies:
-    """Class and node accuracy for every split and task in the exams."""
+    """Class and node accuracy for every split and part in the exams."""
     accuracies: Accuracies = {}
+    parts = parts_of(stream)
     clock("evaluate", 0, total)
     for done, exam in enumerate(prepared, start=1):
         asked = torch.stack(list(exam.masks.values())).any(dim=0)
@@ -140,20 +150,21 @@ def grade(
             for i in exam.task.unique().tolist():
                 graded = mask & (exam.task == i)
                 answer, truth = predicted[graded], exam.truth[graded]
-                by_class = class_accuracy(answer, truth, stream.classes[i])
+                by_class = class_accuracy(answer, truth, parts[i])
                 accuracies[split, i] = by_class, node_accuracy(answer, truth)
         clock("evaluate", done, total)
     return accuracies
 
 
 def with_accuracies(
-    grades: Mapping[Split, Grades], accuracies: Accuracies, t: int
+    grades: Mapping[Split, Grades], accuracies: Accuracies, stream: TaskStream, t: int
 ) -> dict[Split, Grades]:
     """The accuracy matrices with the row of task t."""
+    seen, share = range(parts_seen(stream, t)), share_of_nodes(stream, t)
     return {
         split: Grades(
-            old.by_class.then([accuracies[split, i][0] for i in range(t + 1)]),
-            old.by_node.then([accuracies[split, i][1] for i in range(t + 1)]),
+            old.by_class.then([accuracies[split, i][0] for i in seen], share),
+            old.by_node.then([accuracies[split, i][1] for i in seen], share),
         )
         for split, old in grades.items()
     }

@@ -6,9 +6,9 @@ Importing this module does not import torch, so that tables of results are quick
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from undrift.errors import InputError
 
@@ -16,27 +16,38 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+Parts = Literal["tasks", "classes"]
+
+
 @dataclass(frozen=True)
 class AccuracyMatrix:
-    """`rows[t][i]` is the accuracy on task i after learning task t, in percent; i <= t.
+    """`rows[t][i]` is the accuracy on part i after step t, in percent.
+
+    Where no class comes back, a part is a task, a step is a task, and i <= t. Where classes come
+    back, a part is a class, in order of arrival, a step is a batch after which was graded, and a
+    row is as long as there are classes seen; `shares` is then the share of the training nodes
+    that arrived in each step. `weights` are those of the parts in a mean; all are equal without.
 
     A matrix of a run that is still going has the rows so far, and N is their number. Every
-    metric of `undrift.evaluation.metrics` is an attribute.
+    metric of `undrift.evaluation.metrics` is an attribute, not a number where it is of other
+    parts.
 
     >>> m = AccuracyMatrix([[90.0], [70.0, 80.0]])
     >>> m.a_t, m.a_avg, m.a_f, m.a_l, m.forgetting
     ((90.0, 75.0), 82.5, 75.0, 85.0, 20.0)
+    >>> m = AccuracyMatrix([[90.0], [70.0, 80.0]], "classes", shares=(0.2, 0.8))
+    >>> m.a_auc, m.class_forgetting, m.a_l
+    (78.0, 20.0, nan)
     """
 
     rows: Sequence[Sequence[float]] = ()
+    parts: Parts = "tasks"
+    weights: Sequence[float] | None = None
+    shares: Sequence[float] = ()
 
     def __post_init__(self) -> None:
+        self._check_lengths()
         for t, row in enumerate(self.rows):
-            if len(row) != t + 1:
-                raise InputError(
-                    f"row {t} of an accuracy matrix needs {t + 1} entries, one per task seen, "
-                    f"not {len(row)}"
-                )
             for accuracy in row:
                 if not 0.0 <= accuracy <= 100.0:
                     raise InputError(
@@ -45,18 +56,44 @@ class AccuracyMatrix:
                     )
         # tuples, so that what is frozen cannot be changed through a list that was passed in
         object.__setattr__(self, "rows", tuple(tuple(float(a) for a in row) for row in self.rows))
+        object.__setattr__(self, "shares", tuple(self.shares))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", tuple(self.weights))
+
+    def _check_lengths(self) -> None:
+        lengths = [len(row) for row in self.rows]
+        if self.parts == "tasks":
+            wrong = next((t for t, length in enumerate(lengths) if length != t + 1), None)
+            if wrong is not None:
+                raise InputError(
+                    f"row {wrong} of an accuracy matrix needs {wrong + 1} entries, one per task "
+                    f"seen, not {lengths[wrong]}"
+                )
+        elif lengths != sorted(lengths) or 0 in lengths or len(self.shares) != len(lengths):
+            raise InputError(
+                "an accuracy matrix of classes needs rows that do not get shorter, and a share "
+                f"for each, not {lengths} entries with {len(self.shares)} shares"
+            )
+        if self.weights is not None and len(self.weights) < max(lengths, default=0):
+            raise InputError(
+                f"an accuracy matrix of {max(lengths)} parts needs a weight for each, not "
+                f"{len(self.weights)}"
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def then(self, row: Sequence[float]) -> AccuracyMatrix:
-        """The matrix with the accuracies after one more task."""
-        return AccuracyMatrix((*self.rows, row))
+    def then(self, row: Sequence[float], share: float | None = None) -> AccuracyMatrix:
+        """The matrix with the accuracies after one more step; of classes also its share."""
+        shares = self.shares if share is None else (*self.shares, share)
+        return replace(self, rows=(*self.rows, row), shares=shares)
 
     @property
     def a_t(self) -> tuple[float, ...]:
-        """A_t = sum_{i<=t} M[t,i] / (t+1): the mean over the tasks seen, after each task."""
-        return tuple(fmean(row) for row in self.rows)
+        """A_t, the mean over the parts seen, after each step: sum_{i<=t} M[t,i] / (t+1)."""
+        if self.weights is None:
+            return tuple(fmean(row) for row in self.rows)
+        return tuple(fmean(row, self.weights[: len(row)]) for row in self.rows)
 
     def __getattr__(self, key: str) -> float:
         from undrift.evaluation.metrics import METRICS, metric_of

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import nan
 from statistics import fmean
 from typing import Any, Literal
 
 from undrift.doors import Door
 from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.matrix import AccuracyMatrix, Parts
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class Metric:
     """One number that an accuracy matrix comes to, in percent or points.
 
     `key` names it in files, filters and code, `symbol` in tables, `title` in sentences;
-    `formula` is its definition as TeX, M[t,i] the accuracy on task i after task t, N tasks.
+    `formula` is its definition as TeX, M[t,i] the accuracy on part i after step t, N steps.
+    `parts` says of which matrices it is one: of tasks, or of classes where those come back.
     """
 
     key: str
@@ -26,6 +28,7 @@ class Metric:
     better: Literal["up", "down"]
     formula: str
     of: Callable[[AccuracyMatrix], float]
+    parts: tuple[Parts, ...] = ("tasks",)
 
     @property
     def sign(self) -> float:
@@ -39,6 +42,22 @@ def _forgetting(matrix: AccuracyMatrix) -> float:
     return fmean(row[-1] - last[i] for i, row in enumerate(rows)) if rows else 0.0
 
 
+def _area(matrix: AccuracyMatrix) -> float:
+    """A_t after a step counts as much as the training nodes that arrived in it."""
+    return fmean(matrix.a_t, matrix.shares)
+
+
+def _class_forgetting(matrix: AccuracyMatrix) -> float:
+    """Of the classes that were graded before the last step; zero where there is none."""
+    rows, last = matrix.rows[:-1], matrix.rows[-1]
+    best = [
+        max(row[i] for row in rows if i < len(row)) for i in range(len(rows[-1]) if rows else 0)
+    ]
+    return fmean(high - last[i] for i, high in enumerate(best)) if best else 0.0
+
+
+_BOTH: tuple[Parts, ...] = ("tasks", "classes")
+
 _OWN = (
     Metric(
         key="a_avg",
@@ -47,6 +66,7 @@ _OWN = (
         better="up",
         formula=r"\frac{1}{N} \sum_t \frac{1}{t+1} \sum_{i \le t} M_{t,i}",
         of=lambda matrix: fmean(matrix.a_t),
+        parts=_BOTH,
     ),
     Metric(
         key="a_f",
@@ -55,6 +75,7 @@ _OWN = (
         better="up",
         formula=r"\frac{1}{N} \sum_i M_{N-1,i}",
         of=lambda matrix: matrix.a_t[-1],
+        parts=_BOTH,
     ),
     Metric(
         key="a_l",
@@ -71,6 +92,24 @@ _OWN = (
         better="down",
         formula=r"\frac{1}{N-1} \sum_{i < N-1} (M_{i,i} - M_{N-1,i})",
         of=_forgetting,
+    ),
+    Metric(
+        key="a_auc",
+        symbol="A_auc",
+        title="area under the accuracy over the nodes seen",
+        better="up",
+        formula=r"\sum_t w_t A_t, \; w_t \text{ the share of training nodes in step } t",
+        of=_area,
+        parts=("classes",),
+    ),
+    Metric(
+        key="class_forgetting",
+        symbol="F_class",
+        title="forgetting per class",
+        better="down",
+        formula=r"\frac{1}{C} \sum_c (\max_{t < N-1} M_{t,c} - M_{N-1,c})",
+        of=_class_forgetting,
+        parts=("classes",),
     ),
 )
 
@@ -103,9 +142,11 @@ METRICS: Mapping[str, Metric] = _Metrics()
 
 
 def metric_of(matrix: AccuracyMatrix, key: str) -> float:
-    """One metric of a matrix with at least one row."""
+    """One metric of a matrix with at least one row; not a number where it is of other parts."""
     if not matrix.rows:
         raise InputError("an accuracy matrix without rows has no metrics; grade a task first")
+    if matrix.parts not in METRICS[key].parts:
+        return nan
     try:
         return float(METRICS[key].of(matrix))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of another package
@@ -116,9 +157,9 @@ def metric_of(matrix: AccuracyMatrix, key: str) -> float:
 
 
 def metrics_of(matrix: AccuracyMatrix) -> dict[str, float]:
-    """Every metric of a matrix with at least one row.
+    """Every metric that a matrix with at least one row has.
 
     >>> metrics_of(AccuracyMatrix([[90.0], [70.0, 80.0]]))
     {'a_avg': 82.5, 'a_f': 75.0, 'a_l': 85.0, 'forgetting': 20.0}
     """
-    return {key: metric_of(matrix, key) for key in METRICS}
+    return {key: metric_of(matrix, key) for key in METRICS if matrix.parts in METRICS[key].parts}

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from undrift.errors import InputError
-from undrift.evaluation.loop import Grades, grade, with_accuracies
+from undrift.evaluation.loop import grade, with_accuracies
 from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
+from undrift.evaluation.steps import Grades, check_returns, empty_grades, graded_batches
 from undrift.learners.base import Learner
 from undrift.sharing import Cache
 from undrift.streams.stream import TaskStream
@@ -39,7 +40,10 @@ def evaluate_together(
     if not splits:
         raise InputError("evaluate_together needs at least one split; pass splits=('val',)")
     check_gradable(stream, splits)
-    outcomes = [Outcome({split: Grades() for split in splits}) for _ in learners]
+    for learner in learners:
+        check_returns(learner, returning=stream.returning)
+    outcomes = [Outcome(empty_grades(stream, splits)) for _ in learners]
+    graded = graded_batches(stream)
     built: dict[int, Exam] = {}
     total = len(stream) * len(learners)
     for t in range(len(stream)):
@@ -52,13 +56,15 @@ def evaluate_together(
                         learner.observe(task)
                     except Exception as error:
                         outcome.error = error
+        if t not in graded:
+            continue
         prepared = list(exams(stream, t, protocol, splits, built=built))
         with _sharing(learners):
             for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
                 progress("grade", done + k, total)
                 if outcome.error is None:
                     accuracies = grade(learner, stream, prepared, silent, 1)
-                    outcome.grades = with_accuracies(outcome.grades, accuracies, t)
+                    outcome.grades = with_accuracies(outcome.grades, accuracies, stream, t)
     progress("grade", total, total)
     return outcomes
 

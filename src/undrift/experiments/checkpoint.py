@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from undrift.errors import InputError
-from undrift.evaluation.loop import Evaluation, Grades
+from undrift.evaluation.loop import Evaluation
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.steps import Grades
 from undrift.experiments.record import tuples
 from undrift.learners.base import Learner
 from undrift.storage.files import load_state, save_state
@@ -58,7 +59,7 @@ def drop_checkpoint(folder: str | Path) -> None:
 
 def _evaluation(plain: dict[str, Any], embeddings: dict[str, Any]) -> Evaluation:
     grades = {
-        split: Grades(*(AccuracyMatrix(both[by]["rows"]) for by in ("by_class", "by_node")))
+        split: Grades(*(AccuracyMatrix(**both[by]) for by in ("by_class", "by_node")))
         for split, both in plain["grades"].items()
     }
     ordered = tuple(embeddings[str(k)] for k in range(len(embeddings)))

@@ -13,6 +13,7 @@ from undrift.experiments.jobs import Job
 from undrift.experiments.plan import Plan
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search, SearchSpec
+from undrift.experiments.spec import RunSpec
 
 _SHARED_GRID = 8.0  # a grid of one training, in runs: measured on CS-CL (benchmarks/bench_grid.py)
 _UNKNOWN = 60.0
@@ -36,7 +37,7 @@ class Estimator:
     def __init__(self, results: Iterable[Result] = (), searches: Iterable[Search] = ()) -> None:
         times: dict[tuple[str, str], list[float]] = {}
         for result in results:
-            key = (result.spec.stream, result.spec.method)
+            key = (result.spec.place, result.spec.method)
             times.setdefault(key, []).append(result.cost.seconds["total"])
         self._mean = {key: fmean(values) for key, values in times.items()}
         self._searched = {search.spec.id: search.seconds for search in searches}
@@ -47,13 +48,13 @@ class Estimator:
     def seconds(self, job: Job) -> float:
         """What a job will take."""
         if job.run:
-            return self._run(job.run.stream, job.run.method)[0]
+            return self._run(job.run)[0]
         return sum(self._search(spec) for spec in job.searches)
 
     def plan(self, jobs: Sequence[Job], plans: Sequence[Plan], waiting: int) -> Estimate:
         """What these jobs take, and the runs that wait for one of them."""
         seconds = sum(self.seconds(job) for job in jobs)
-        known = [self._run(job.base.stream, job.base.method)[1] for job in jobs]
+        known = [self._run(job.base)[1] for job in jobs]
         if waiting:
             pending = {spec.id for job in jobs for spec in job.searches}
             cells = {
@@ -62,24 +63,25 @@ class Estimator:
                 for c in plan.cells()
                 if c.search and c.search.id in pending
             }
-            later = [self._run(run.stream, run.method) for run in cells.values()]
+            later = [self._run(run) for run in cells.values()]
             seconds += sum(spent for spent, _ in later)
             known += [basis for _, basis in later]
         return Estimate(seconds, known.count("guess"), known.count("here"))
 
-    def _run(self, stream: str, method: str) -> tuple[float, str]:
+    def _run(self, spec: RunSpec) -> tuple[float, str]:
+        stream, method = spec.place, spec.method
         if (stream, method) in self._mean:
             return self._mean[stream, method], "here"
         reference = _reference()
         if (stream, method) in reference:
             return reference[stream, method] * self._pace, "reference"
-        same = [value for (other, _), value in reference.items() if other == stream]
+        same = [value for (other, _), value in reference.items() if other == spec.stream]
         return (fmean(same) if same else _UNKNOWN) * self._pace, "guess"
 
     def _search(self, spec: SearchSpec) -> float:
         if spec.id in self._searched:
             return self._searched[spec.id]
-        one = self._run(spec.base.stream, spec.base.method)[0]
+        one = self._run(spec.base)[0]
         shared = spec.trainings == 1
         return one * (min(spec.settings, _SHARED_GRID) if shared else 0.7 * spec.settings)
 

@@ -23,7 +23,8 @@ _GRADES |= {("val", "class"): "val_", ("val", "node"): "val_node_"}
 def standing_columns() -> tuple[str, ...]:
     """Every column in its order; a name that ends in _ stands for all that begin with it."""
     return (
-        *("id", "stream", "stand_in", "method", "seed", "protocol", "device", "params", "param_"),
+        *("id", "stream", "arrive", "stand_in", "method", "seed", "protocol", "device"),
+        *("params", "param_"),
         *("tasks", *(prefix + key for prefix in _GRADES.values() for key in METRICS)),
         *("drift_last", "seconds_total", "seconds_", "peak_memory_mb", "state_mb", "threads"),
         *("keeps_examples", "version_", "data_sha256", "split_sha256"),
@@ -42,21 +43,22 @@ def flat(result: Result, run: str | None = None) -> Row:
     """One run as a flat row; `run` is its id, where that is known.
 
     A metric's key alone is by class on the test nodes; `node_` before it means by node, `val_`
-    on the validation nodes. `params` is JSON of all that `param_<name>` has one by one. What is
-    not a finite number is None.
+    on the validation nodes. `tasks` are batches where classes come back. `params` is JSON of all
+    that `param_<name>` has one by one. What is not a finite number is None.
     """
     spec, cost = result.spec, result.cost
     known = METHODS.get(spec.method)
     row: Row = {
         "id": run or spec.id,
         "stream": spec.stream,
+        "arrive": spec.arrive,
         "stand_in": result.stand_in,
         "method": spec.method,
         "seed": spec.seed,
         "protocol": spec.protocol,
         "device": spec.device,
         "params": json.dumps(spec.params, sort_keys=True),
-        "tasks": len(result.matrix.by_class),
+        "tasks": result.steps,
         "drift_last": result.drift[-1] if result.drift else None,
         "peak_memory_mb": cost.peak_memory_mb,
         "state_mb": cost.state_mb,

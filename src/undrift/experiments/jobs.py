@@ -35,9 +35,9 @@ class Job(BaseModel):
     def name(self) -> str:
         """What to call it: `adr on cs-cl, seed 3`, or `search acil, ds-al on cs-cl`."""
         if self.run:
-            return f"{self.run.method} on {self.run.stream}, seed {self.run.seed}"
+            return f"{self.run.method} on {self.run.place}, seed {self.run.seed}"
         methods = ", ".join(spec.base.method for spec in self.searches)
-        return f"search {methods} on {self.searches[0].base.stream}"
+        return f"search {methods} on {self.searches[0].base.place}"
 
     @property
     def base(self) -> RunSpec:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from typing import Any, Literal
 
+from undrift.errors import InputError
 from undrift.experiments.manifest import Cell, Manifest, Skipped
 from undrift.experiments.search_record import SearchSpec, search_rule
 from undrift.experiments.spec import RunSpec, pinned
+from undrift.streams.arrival import BY_CLASS, place_of
 
 Params = Mapping[str, Any]
 
@@ -34,7 +37,7 @@ class PlanCell:
     """One run to make: `search` first, if there is one, whose choice the run takes over."""
 
     row: PlanRow
-    stream: str
+    stream: str  # and its arrival: `RunSpec.place`
     seed: int
     search: SearchSpec | None
     run: RunSpec
@@ -47,7 +50,10 @@ class PlanCell:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every row on every stream with every seed. Settings are searched on `search_seed` alone."""
+    """Every row on every stream, arriving in every way, with every seed.
+
+    Settings are searched on `search_seed` alone.
+    """
 
     name: str
     title: str
@@ -58,24 +64,32 @@ class Plan:
     device: str = "cpu"
     search_seed: int = 0
     skipped: tuple[Skipped, ...] = ()
+    arrive: tuple[str, ...] = (BY_CLASS,)
 
     def cells(self) -> Iterator[PlanCell]:
         """Every run of the plan, seed by seed, so that a plan cut short has whole seeds."""
         for seed in self.seeds:
-            for stream in self.streams:
+            for stream, arrive in product(self.streams, self.arrive):
                 for row in self.rows:
-                    run = self._spec(row.method, stream, seed, row.params)
-                    yield PlanCell(row, stream, seed, self._search(row, stream), run)
+                    run = self._spec(row.method, stream, arrive, seed, row.params)
+                    search = self._search(row, stream, arrive)
+                    yield PlanCell(row, run.place, seed, search, run)
 
-    def _search(self, row: PlanRow, stream: str) -> SearchSpec | None:
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The columns of the table: every stream in every way to arrive."""
+        return tuple(place_of(stream, a) for stream, a in product(self.streams, self.arrive))
+
+    def _search(self, row: PlanRow, stream: str, arrive: str) -> SearchSpec | None:
         if not row.grid:
             return None
         around = row.params if row.searched is None else row.searched
-        base = self._spec(row.method, stream, self.search_seed, around)
+        base = self._spec(row.method, stream, arrive, self.search_seed, around)
         return SearchSpec(base=base, grid=dict(row.grid))
 
-    def _spec(self, method: str, stream: str, seed: int, params: Params) -> RunSpec:
+    def _spec(self, method: str, stream: str, arrive: str, seed: int, params: Params) -> RunSpec:
         return RunSpec(
+            arrive=arrive,
             stream=stream,
             method=method,
             seed=seed,
@@ -89,7 +103,8 @@ class Plan:
     def rule(self) -> str:
         """How settings are chosen, for the reader of the table."""
         stream = next(iter(self.streams), "synthetic")
-        return search_rule(s for row in self.rows if (s := self._search(row, stream)))
+        arrive = self.arrive[0]
+        return search_rule(s for row in self.rows if (s := self._search(row, stream, arrive)))
 
     def manifest(
         self, chosen: Mapping[str, Params], failed: Mapping[str, str] | None = None
@@ -119,10 +134,21 @@ class Plan:
             title=self.title,
             rule=self.rule,
             rows=[row.label for row in self.rows],
-            streams=list(self.streams),
+            streams=list(self.places),
             cells=cells,
             skipped=list(self.skipped),
         )
+
+
+def check_rows_return(arrivals: Iterable[str], methods: Iterable[Any]) -> None:
+    """Reject a method that cannot learn a class again where some arrival brings one back."""
+    back = next((name for name in arrivals if name != BY_CLASS), None)
+    for method in methods:
+        if back is not None and not method.returns:
+            raise InputError(
+                f"{method.display} cannot learn a class that comes back, as arrival {back!r} "
+                "brings it; leave it out, or take one that can, such as propagation"
+            )
 
 
 @lru_cache(maxsize=64)

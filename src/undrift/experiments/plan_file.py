@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import Plan, PlanRow, check_rows_return
 from undrift.experiments.record import tuples
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
+from undrift.streams.arrival import BY_CLASS, parse_arrival
 from undrift.streams.benchmarks import stream_info
 from undrift.streams.file import is_stream_file, read_stream_file
 
@@ -34,6 +35,7 @@ class PlanFile(BaseModel):
     methods: Names
     seeds: list[Annotated[int, Field(ge=0)]] = Field([0, 1, 2, 3, 4], min_length=1)
     protocol: Literal["global", "local"] = "global"
+    arrive: Names = [BY_CLASS]
     search: bool = False
     params: Tables = Field(default_factory=dict)
     grid: Tables = Field(default_factory=dict)
@@ -44,6 +46,7 @@ _MUST = {
     "streams": 'streams must be a list of names, as in streams = ["cs-cl", "photo-cl"]',
     "methods": 'methods must be a list of names, as in methods = ["adr", "acil"]',
     "seeds": "seeds must be different whole numbers of at least 0, as in [0, 1, 2]",
+    "arrive": 'arrive must be a list of arrivals, as in arrive = ["classes", "blurry"]',
     "search": "search must be true or false",
     "params": "params must be tables such as [params.adr]",
     "grid": "grid must be tables such as [grid.adr]",
@@ -58,6 +61,7 @@ def read_plan(path: str | Path) -> Plan:
         methods = ["bare", "adr"]
         seeds = [0, 1, 2]                  # optional: 0 to 4
         protocol = "global"                # optional
+        arrive = ["classes", "online"]     # optional: how nodes arrive (docs/arrivals.md)
         search = true                      # optional: choose from each grid on validation
 
         [params.adr]                       # optional: settings other than the defaults
@@ -72,7 +76,9 @@ def read_plan(path: str | Path) -> Plan:
     file = Path(path)
     text = _Text(file)
     given = text.parsed()
-    for key, names in (("streams", given.streams), ("methods", given.methods)):
+    arrivals = [_arrival(name, given, text) for name in given.arrive]
+    named = (("streams", given.streams), ("methods", given.methods), ("arrive", arrivals))
+    for key, names in named:
         if len(set(names)) < len(names):
             raise text.wrong(key, f"{key} names something twice; name each once")
     if len(set(given.seeds)) < len(given.seeds):
@@ -86,6 +92,7 @@ def read_plan(path: str | Path) -> Plan:
     for name in given.methods:
         with text.at(name):
             known_method(name)
+            check_rows_return(arrivals, [method_class(name)])
     for part, tables in (("params", given.params), ("grid", given.grid)):
         for name in tables:
             with text.at(f"{part}.{name}"):
@@ -101,7 +108,19 @@ def read_plan(path: str | Path) -> Plan:
         streams=tuple(streams),
         seeds=tuple(given.seeds),
         protocol=given.protocol,
+        arrive=tuple(arrivals),
     )
+
+
+def _arrival(name: str, given: PlanFile, text: _Text) -> str:
+    """An arrival as runs write it."""
+    with text.at(name):
+        arrival = parse_arrival(name)
+        if arrival.returns and given.protocol == "local":
+            raise InputError(
+                f"arrival {name!r} has no tasks to test one by one; use global testing"
+            )
+        return str(arrival)
 
 
 def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.matrix import AccuracyMatrix, Parts
 from undrift.evaluation.metrics import METRICS, metrics_of
 from undrift.experiments.record import Record, read_record, write_record
 from undrift.experiments.spec import RunSpec
@@ -18,10 +19,11 @@ from undrift.experiments.spec import RunSpec
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
-FORMAT = 3
+FORMAT = 4
 """The format of `result.json` that is written.
 
-1 had no `format` and no `cost.state_bytes`, 2 no `imbalance` and our four metrics alone.
+1 had no `format` and no `cost.state_bytes`, 2 no `imbalance` and our four metrics alone, 3 no
+`returning`.
 """
 
 T = TypeVar("T")
@@ -67,11 +69,12 @@ class Metrics(BaseModel):
                 return super().__getattr__(key)
             return None
 
-    def completed(self, matrix: list[list[float]]) -> Metrics:
+    def completed(self, matrix: AccuracyMatrix) -> Metrics:
         """Itself, with what it lacks computed from the matrix."""
-        if all(key in self.__pydantic_extra__ for key in METRICS):
+        keys = (key for key in METRICS if matrix.parts in METRICS[key].parts)
+        if all(key in self.__pydantic_extra__ for key in keys):
             return self
-        known = Metrics.of(AccuracyMatrix(matrix)).model_dump()
+        known = Metrics.of(matrix).model_dump()
         return Metrics.model_validate(known | self.model_dump())
 
 
@@ -98,6 +101,21 @@ class Cost(Record):
         return self.state_bytes[-1] if self.state_bytes else 1e6 * self.state_mb
 
 
+class Returning(Record):
+    """What the rows and columns of a matrix are where classes come back.
+
+    A column is a class: `classes` in order of arrival, each graded on so many test `nodes`. A row
+    is a grading: after which of the `batches` it was (`graded`; at most 20 of them, evenly), and
+    the share of the training nodes that arrived since the one before.
+    """
+
+    batches: int
+    classes: list[int]
+    nodes: list[int]
+    graded: list[int]
+    shares: list[float]
+
+
 class Result(Record):
     """A finished run.
 
@@ -106,7 +124,9 @@ class Result(Record):
     task t: empty without embeddings, None where it is not a finite number. `provenance` says
     where the data came from, `split_sha256` in it names the split (see `SavedSplit`).
     `imbalance[t]` is rho_t, the nodes of the largest class of task t over those of its smallest,
-    infinite where a class has none. What an older format lacks takes its default.
+    infinite where a class has none. `returning` is there where classes come back: the matrix is
+    then of classes, after every grading, and so are drift and state. What an older format lacks
+    takes its default.
     """
 
     format: _Format = FORMAT
@@ -119,16 +139,22 @@ class Result(Record):
     versions: dict[str, str]
     provenance: dict[str, bool | str]
     imbalance: list[_Ratio] | None = None
+    returning: Returning | None = None
 
     @property
     def by_class(self) -> AccuracyMatrix:
         """The accuracy matrix by class."""
-        return AccuracyMatrix(self.matrix.by_class)
+        return matrix_of(self.matrix.by_class, self.returning)
 
     @property
     def by_node(self) -> AccuracyMatrix:
         """The accuracy matrix by node."""
-        return AccuracyMatrix(self.matrix.by_node)
+        return matrix_of(self.matrix.by_node, self.returning, by_node=True)
+
+    @property
+    def steps(self) -> int:
+        """How many tasks, or batches where classes come back, were learned."""
+        return self.returning.batches if self.returning else len(self.matrix.by_class)
 
     @property
     def stand_in(self) -> bool:
@@ -136,9 +162,25 @@ class Result(Record):
         return bool(self.provenance.get("stand_in", False))
 
 
+def matrix_of(
+    rows: list[list[float]], returning: Returning | None, *, by_node: bool = False
+) -> AccuracyMatrix:
+    """The accuracy matrix with these rows: of tasks, or of classes where those come back."""
+    if returning is None:
+        return AccuracyMatrix(rows)
+    weights = returning.nodes if by_node else None
+    return AccuracyMatrix(rows, "classes", weights, returning.shares)
+
+
 def graded_metrics(by_class: AccuracyMatrix, by_node: AccuracyMatrix) -> Graded[Metrics]:
     """The metrics of both matrices."""
     return Graded[Metrics](by_class=Metrics.of(by_class), by_node=Metrics.of(by_node))
+
+
+def metric_keys(results: Iterable[Result]) -> list[str]:
+    """The metrics that some of these runs can have, in their order; all where there is no run."""
+    kinds: set[Parts] = {"classes" if result.returning else "tasks" for result in results}
+    return [key for key in METRICS if not kinds or kinds.intersection(METRICS[key].parts)]
 
 
 def result_path(spec: RunSpec, out: str | Path) -> Path:
@@ -182,10 +224,10 @@ def load_result(path: str | Path) -> Result:
                 f"up to {FORMAT}); upgrade undrift"
             ) from error
         raise
-    old, matrix = result.metrics, result.matrix
+    old = result.metrics
     try:
-        by_class = old.by_class.completed(matrix.by_class)
-        by_node = old.by_node.completed(matrix.by_node)
+        by_class = old.by_class.completed(result.by_class)
+        by_node = old.by_node.completed(result.by_node)
     except InputError as error:
         raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
     whole = old.model_copy(update={"by_class": by_class, "by_node": by_node})

@@ -18,11 +18,13 @@ from undrift.evaluation.cost import MEGABYTE
 from undrift.evaluation.drift import principal_plane
 from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
 from undrift.evaluation.protocols import check_gradable
+from undrift.evaluation.steps import check_returns, graded_batches, graded_nodes
 from undrift.experiments.checkpoint import drop_checkpoint, load_checkpoint, save_checkpoint
 from undrift.experiments.result import (
     Cost,
     Graded,
     Result,
+    Returning,
     embedding_path,
     graded_metrics,
     result_path,
@@ -32,6 +34,8 @@ from undrift.experiments.spec import RunSpec
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
 from undrift.storage.files import write_atomically
+from undrift.streams.arrange import arrange
+from undrift.streams.arrival import BY_CLASS
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.file import is_stream_file, load_stream_file
 from undrift.streams.stream import TaskStream
@@ -94,6 +98,7 @@ class PreparedRun:
                 "split_sha256": self.stream.saved_split().sha256,
             },
             imbalance=imbalance_of(self.stream),
+            returning=_returning(self.stream, evaluation),
         )
 
 
@@ -101,10 +106,13 @@ def prepare(spec: RunSpec) -> PreparedRun:
     """Make the learner and load the stream; the seed decides both."""
     _check_device(spec.device)  # first: a wrong parameter should not wait for the data
     learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
-    if not is_stream_file(spec.stream):
-        return PreparedRun(spec, learner, load_stream(spec.stream, seed=spec.seed))
-    stream = load_stream_file(spec.stream, seed=spec.seed)
-    return PreparedRun(spec.pin(stream.provenance["content_sha256"]), learner, stream)
+    check_returns(learner, returning=spec.arrive != BY_CLASS)
+    if is_stream_file(spec.stream):
+        stream = load_stream_file(spec.stream, seed=spec.seed)
+        spec = spec.pin(stream.provenance["content_sha256"])
+    else:
+        stream = load_stream(spec.stream, seed=spec.seed)
+    return PreparedRun(spec, learner, arrange(stream, spec.arrive))
 
 
 def execute(
@@ -139,6 +147,18 @@ def execute(
     save_result(result, out, split=prepared.stream.saved_split())
     drop_checkpoint(folder)
     return result
+
+
+def _returning(stream: TaskStream, evaluation: Evaluation) -> Returning | None:
+    if not stream.returning:
+        return None
+    return Returning(
+        batches=len(stream),
+        classes=list(stream.arrived),
+        nodes=list(graded_nodes(stream, "test")),
+        graded=list(graded_batches(stream)),
+        shares=list(evaluation.grades["test"].by_class.shares),
+    )
 
 
 def _picture(stream: TaskStream, evaluation: Evaluation) -> bytes:

@@ -24,6 +24,7 @@ from pydantic import (
 from undrift.errors import InputError
 from undrift.experiments.record import validation_message
 from undrift.learners.registry import DEFAULT
+from undrift.streams.arrival import BY_CLASS, parse_arrival, place_of
 from undrift.streams.file import is_stream_file, read_stream_file
 
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
@@ -35,7 +36,9 @@ class RunSpec(BaseModel):
     `params` holds the hyperparameters that differ from the method's defaults, as plain values
     (none, booleans, numbers, strings, tuples of them); lists become tuples. Bad values are an
     `InputError`. `stream` is a name, or the path of a `stream.toml`. A path does not say what is
-    learned from: `pinned` adds `stream_sha256`, the hash of the toml and its data.
+    learned from: `pinned` adds `stream_sha256`, the hash of the toml and its data. `arrive` says
+    how its nodes arrive (docs/arrivals.md): task by task as the stream has it, or so that classes
+    come back.
 
     >>> spec = RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1})
     >>> spec.id
@@ -53,6 +56,7 @@ class RunSpec(BaseModel):
     params: dict[str, Any] = Field(default_factory=dict)
     device: str = "cpu"
     stream_sha256: str | None = None
+    arrive: str = BY_CLASS
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -69,6 +73,23 @@ class RunSpec(BaseModel):
             if name in params:
                 raise ValueError(f"{name} is not a parameter of the method, give it beside them")
         return {name: _plain(name, value) for name, value in params.items()}
+
+    @field_validator("arrive")
+    @classmethod
+    def _canonical_arrival(cls, arrive: str) -> str:
+        try:
+            return str(parse_arrival(arrive))
+        except InputError as error:
+            raise ValueError(str(error)) from error
+
+    @model_validator(mode="after")
+    def _returning_is_graded_globally(self) -> RunSpec:
+        if self.arrive != BY_CLASS and self.protocol != "global":
+            raise ValueError(
+                f"local testing asks task by task, which arrival {self.arrive!r} does not have; "
+                "use global testing"
+            )
+        return self
 
     @model_validator(mode="after")
     def _only_files_are_pinned(self) -> RunSpec:
@@ -90,7 +111,14 @@ class RunSpec(BaseModel):
         fields: dict[str, Any] = write(self)
         if self.stream_sha256 is None:
             fields.pop("stream_sha256", None)
+        if self.arrive == BY_CLASS:
+            fields.pop("arrive", None)
         return fields
+
+    @property
+    def place(self) -> str:
+        """The stream and how its nodes arrive: the column of a table in which the run stands."""
+        return place_of(self.stream, self.arrive)
 
     @property
     def id(self) -> str:
@@ -101,6 +129,8 @@ class RunSpec(BaseModel):
         """
         fields = {name: _canonical(getattr(self, name)) for name in type(self).model_fields}
         content = fields.pop("stream_sha256")
+        if self.arrive == BY_CLASS:  # so that ids are what they were before there was another
+            del fields["arrive"]
         if content is not None:
             fields["stream"] = f"sha256:{content}"
         elif is_stream_file(self.stream):
@@ -148,15 +178,17 @@ def _canonical(value: Any) -> Any:
 def command_of(spec: RunSpec) -> str:
     """The command that runs a spec again, quoted for a POSIX shell.
 
-    What the command line would choose by itself (the global protocol, the CPU) is left out.
+    What the command line would choose by itself (classes, the global protocol, the CPU) is left
+    out.
 
     >>> command_of(RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1, "hidden": (64, 64)}))
     'undrift run --stream cs-cl --method adr --seed 0 --set gamma=0.1 --set hidden=64,64'
     """
     words = ["undrift", "run"]
-    for name in ("stream", "method", "seed", "protocol", "device"):
+    left_out = {"arrive": BY_CLASS, "protocol": "global", "device": "cpu"}
+    for name in ("stream", "arrive", "method", "seed", "protocol", "device"):
         value = str(getattr(spec, name))
-        if (name, value) not in (("protocol", "global"), ("device", "cpu")):
+        if left_out.get(name) != value:
             # a value that starts with a dash would be taken for an option
             dashed = value.startswith("-")
             words += [f"--{name}={value}"] if dashed else [f"--{name}", value]

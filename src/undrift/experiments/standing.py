@@ -20,6 +20,7 @@ from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest
 from undrift.experiments.result import Result
 from undrift.learners.registry import METHODS
+from undrift.streams.arrival import split_place
 from undrift.streams.benchmarks import STREAMS
 
 FIRST_PLANS = ("paper-table1", "paper-ablation")
@@ -73,11 +74,15 @@ def standing(
 def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
     """Names in the order of a list, others after them; a stream with an option after its own.
 
-    >>> in_order(["z", "b@x", "b", "a"], ["b", "a"])
-    ['b', 'b@x', 'a', 'z']
+    >>> in_order(["z", "b@x", "b+online", "b", "a"], ["b", "a"])
+    ['b', 'b+online', 'b@x', 'a', 'z']
     """
     places = {name: place for place, name in enumerate(known)}
-    return sorted(names, key=lambda name: (places.get(name.partition("@")[0], len(places)), name))
+
+    def plain(name: str) -> str:
+        return split_place(name)[0].partition("@")[0]
+
+    return sorted(names, key=lambda name: (places.get(plain(name), len(places)), name))
 
 
 def _place(plan: Manifest) -> int:
@@ -111,7 +116,7 @@ def _of_loose(
     for result in sorted(results, key=lambda result: result.spec.seed):
         same = result.spec.model_copy(update={"seed": 0}).model_dump_json()
         for name in names_of(result):
-            alike[result.spec.stream, name][same].append(result)
+            alike[result.spec.place, name][same].append(result)
     return {key: max(groups.values(), key=_worth) for key, groups in alike.items()}
 
 

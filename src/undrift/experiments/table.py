@@ -28,7 +28,8 @@ _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 _LARGEST = 2**63
 _ORDER = ("stream", "method", "params", "seed", "id")
 # the kind of a column without a value: a number unless it stands here
-_TEXT = {"id", "stream", "method", "protocol", "device", "params", "data_sha256", "split_sha256"}
+_TEXT = {"id", "stream", "arrive", "method", "protocol", "device", "params"}
+_TEXT |= {"data_sha256", "split_sha256"}
 _FLAGS = {"stand_in", "keeps_examples"}
 _SQL = {str: "VARCHAR", bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 
@@ -143,6 +144,10 @@ class ResultTable:
             order = ", ".join(_ORDER)
             self._base.execute(f"COPY (FROM results ORDER BY {order}) TO '{made}' (FORMAT parquet)")
             write_atomically(path, made.read_bytes())
+
+    def has_values(self, name: str) -> bool:
+        """Whether some row has a value in a column."""
+        return self._kinds.get(name) is not None
 
     def column(self, name: str) -> str:
         """The column that a user means by a name; an unknown one is an `InputError`."""

@@ -7,17 +7,15 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.solve import solve
+from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.learners.base import check_positive
-from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
-from undrift.learners.parts.analytic.frozen_encoder import (
-    ExpandedLearner,
-    base_encoder,
-    targets_of,
-)
+from undrift.learners.parts.analytic.class_balance import weighed
+from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.streams.task import Task, joined
+from undrift.streams.task import Task
 from undrift.typing import Progress
 
 
@@ -26,25 +24,38 @@ class AcilLearned:
     """What ACIL keeps: the frozen encoder, the sums and the classifier."""
 
     classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    encoder: Encoder
-    bank: RidgeBank
+    fixed: FrozenRows
+    sums: ClassSums
     classifier: Tensor
+
+    @property
+    def num_features(self) -> int:
+        """The feature width that was learned."""
+        return self.fixed.num_features
+
+    @property
+    def encoder(self) -> Encoder:
+        """The frozen encoder."""
+        return self.fixed.encoder
 
 
 @dataclass(kw_only=True)
-class Acil(ExpandedLearner):
+class Acil(FrozenLearner):
     """Train an encoder on the base task, freeze it, and fit all classes in closed form.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
 
     with a fixed random `W_psi` of `alpha` times the width. The published recursion of the inverse
     has the same solution (`undrift.testing.references`); sums are kept instead, as they add
-    up without collecting rounding. `balanced`: every class weighs the same, not every node.
+    up without collecting rounding. `balanced`: every class weighs the same, not every node
+    (`ClassSums.balanced`).
+
+    Rows are a fixed function of their batch, so classes may come back, batches be forgotten or
+    revised and learners with one encoder merged, exactly; all but the base task, which the encoder
+    was trained on.
 
     Cost per task after the first: one forward pass, one Gram product, one factorisation. Memory:
-    8 alpha d (alpha d + C) bytes. Reference: Zhuang et al., "ACIL: Analytic Class-Incremental
+    8 alpha d (alpha d + 2 C) bytes. Reference: Zhuang et al., "ACIL: Analytic Class-Incremental
     Learning with Absolute Memorization and Privacy Protection", NeurIPS 2022.
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -60,6 +71,8 @@ class Acil(ExpandedLearner):
     paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
     keeps: ClassVar[str] = "R and Q of the classifier, one encoder"
     returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = AcilLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
@@ -75,22 +88,27 @@ class Acil(ExpandedLearner):
         check_positive(gamma=self.gamma)
         self._expansion()
 
-    def _learn(self, task: Task, progress: Progress) -> AcilLearned:
-        before: AcilLearned | None = self.learned_
-        if before is None:
-            encoder = base_encoder(self, task, progress)
-            bank = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
-            classes, tasks = task.classes, 1
-        else:
-            encoder, bank = before.encoder, before.bank
-            classes, tasks = joined(before.classes, task.classes), before.tasks + 1
+    def _sums(
+        self,
+        fixed: FrozenRows,
+        task: Task,
+        classes: tuple[int, ...],
+        rows: Tensor | None,
+        progress: Progress,
+    ) -> ClassSums:
+        train = task.train if rows is None else task.train & rows
+
+        def make() -> ClassSums:
+            h = self._expanded(fixed.encoder, task.graph, train)
+            return ClassSums.of(h, one_hot(task.labels[train], classes))
+
+        inputs = (fixed.encoder, task, classes, rows, self._expansion())
+        return self.once(make, "class sums", *inputs)
+
+    def _solution(
+        self, fixed: FrozenRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
+    ) -> AcilLearned:
         progress("classify", 0, 1)
-        weights = None
-        if self.balanced:
-            weights = balanced_rows(task, "train", class_share(task, bank), self.once)
-        inputs = ("rows", encoder, task, self._expansion())
-        rows = self.once(lambda: self._expanded(encoder, task.graph, task.train), *inputs)
-        bank = bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
-        classifier = bank.solve()
+        classifier = solve(weighed(sums, balanced=self.balanced), self.gamma)
         progress("classify", 1, 1)
-        return AcilLearned(classes, task.graph.num_features, tasks, encoder, bank, classifier)
+        return AcilLearned(classes, fixed, sums, classifier)

@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Activation
+from undrift.analytic.solve import solve
+from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
-from undrift.learners.base import check_not_negative, check_positive
-from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share
-from undrift.learners.parts.analytic.frozen_encoder import (
-    ExpandedLearner,
-    base_encoder,
-    targets_of,
-)
+from undrift.learners.base import Learned, Verb, check_not_negative, check_positive
+from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share, weighed
+from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows, targets_of
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.streams.task import Task
+from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
+class OrderedStreams:
+    """The banks of both streams in the published form, in which the order of tasks counts."""
+
+    main: RidgeBank
+    second: RidgeBank
+
+
+@dataclass(frozen=True, eq=False)
 class DsAlLearned:
-    """What DS-AL keeps: the frozen encoder, and sums and weights of both streams."""
+    """What DS-AL keeps: the frozen encoder, and sums and weights of both streams.
+
+    Without cleansing the sums are over rows `[relu(Z), tanh(Z)]`.
+    """
 
     classes: tuple[int, ...]
-    num_features: int
-    tasks: int
-    encoder: Encoder
-    main: RidgeBank
+    fixed: FrozenRows
+    sums: ClassSums | OrderedStreams
     main_weights: Tensor
-    compensation: RidgeBank
     compensation_weights: Tensor
+
+    @property
+    def num_features(self) -> int:
+        """The feature width that was learned."""
+        return self.fixed.num_features
+
+    @property
+    def encoder(self) -> Encoder:
+        """The frozen encoder."""
+        return self.fixed.encoder
 
 
 @dataclass(kw_only=True)
-class DsAl(ExpandedLearner):
+class DsAl(FrozenLearner):
     """Two ridge regressions on one random projection `Z = f W_psi` of a frozen encoder.
 
         scores = relu(Z) W_main + compensation tanh(Z) W_comp
@@ -49,8 +66,14 @@ class DsAl(ExpandedLearner):
     classes' columns of it (previous-label cleansing). `balanced`: every class weighs the same,
     not every node.
 
-    Cost and memory: twice ACIL's. Reference: Zhuang et al., "DS-AL: A Dual-Stream Analytic
-    Learning for Exemplar-Free Class-Incremental Learning", AAAI 2024.
+    `cleansing=False` fits the residual of the main weights there are now on all rows there have
+    been, from one sum: `W_comp = (sum T^T T + gamma I)^-1 (sum T^T Y - sum T^T H W_main)` with
+    `H = relu(Z)`, `T = tanh(Z)`. That is a function of the rows alone: known classes may come back,
+    batches be forgotten or revised and learners merged, as in ACIL; the published form refuses.
+
+    Cost and memory: twice ACIL's, and four times without cleansing. Reference: Zhuang et
+    al., "DS-AL: A Dual-Stream Analytic Learning for Exemplar-Free Class-Incremental Learning", AAAI
+    2024.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
@@ -64,6 +87,9 @@ class DsAl(ExpandedLearner):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Zhuang et al., AAAI 2024"
     keeps: ClassVar[str] = "R and Q of two streams, one encoder"
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = DsAlLearned
     activation: ClassVar[Activation] = "identity"
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
@@ -75,6 +101,7 @@ class DsAl(ExpandedLearner):
     alpha: int = 16
     compensation: float = 0.6
     balanced: bool = False
+    cleansing: bool = True
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
@@ -82,17 +109,23 @@ class DsAl(ExpandedLearner):
         check_not_negative(compensation=self.compensation)
         self._expansion()
 
-    def _learn(self, task: Task, progress: Progress) -> DsAlLearned:
-        before: DsAlLearned | None = self.learned_
-        if before is None:
-            encoder = base_encoder(self, task, progress)
-            main = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
-            second, classes, tasks = main, task.classes, 1
-        else:
-            encoder, main, second = before.encoder, before.main, before.compensation
-            classes, tasks = (*before.classes, *task.classes), before.tasks + 1
+    def _hindrance(self, verb: Verb) -> str | None:
+        how = "its second stream depends on the order of tasks; set cleansing=False"
+        return how if self.cleansing else None
+
+    # the published form ------------------------------------------------------------------
+
+    def _learn(self, task: Task, progress: Progress) -> Learned:
+        if not self.cleansing:
+            return super()._learn(task, progress)
+        before: Any = self.learned_  # with `OrderedStreams`
+        fixed = before.fixed if before else self._fixed(task, progress)
+        empty = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
+        banks = before.sums if before else OrderedStreams(empty, empty)
+        main, second = banks.main, banks.second
+        classes = joined(before.classes if before else (), task.classes)
         progress("classify", 0, 2)
-        active, tanh = self._training_rows(encoder, task)
+        active, tanh = self._rows(fixed.encoder, task, task.train)
         targets = targets_of(task, classes, self.once)
         rows = None
         if self.balanced:
@@ -103,27 +136,53 @@ class DsAl(ExpandedLearner):
         residual = targets - active @ weights
         residual[:, : len(classes) - len(task.classes)] = 0  # previous-label cleansing
         second = second.add(tanh, residual, rows)
-        compensation_weights = second.solve()
+        found = OrderedStreams(main, second)
         progress("classify", 2, 2)
-        return DsAlLearned(
-            classes=classes,
-            num_features=task.graph.num_features,
-            tasks=tasks,
-            encoder=encoder,
-            main=main,
-            main_weights=weights,
-            compensation=second,
-            compensation_weights=compensation_weights,
-        )
+        return DsAlLearned(classes, fixed, found, weights, second.solve())
 
-    def _training_rows(self, encoder: Encoder, task: Task) -> tuple[Tensor, Tensor]:
-        """relu(Z) and tanh(Z) of the task's training nodes."""
+    # the form that depends on the rows alone ---------------------------------------------
+
+    def _sums(
+        self,
+        fixed: FrozenRows,
+        task: Task,
+        classes: tuple[int, ...],
+        rows: Tensor | None,
+        progress: Progress,
+    ) -> ClassSums:
+        train = task.train if rows is None else task.train & rows
+
+        def make() -> ClassSums:
+            both = torch.cat(self._rows(fixed.encoder, task, train), dim=1)
+            return ClassSums.of(both, one_hot(task.labels[train], classes))
+
+        inputs = (fixed.encoder, task, classes, rows, self._expansion())
+        return self.once(make, "class sums", *inputs)
+
+    def _solution(
+        self, fixed: FrozenRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
+    ) -> DsAlLearned:
+        progress("classify", 0, 2)
+        all_rows = weighed(sums, balanced=self.balanced)
+        half = all_rows.width // 2
+        gram, moment = all_rows.gram, all_rows.moment
+        first = replace(all_rows, gram=gram[:half, :half], moment=moment[:half])
+        weights = solve(first, self.gamma)
+        progress("classify", 1, 2)
+        left = moment[half:] - gram[half:, :half] @ weights  # of the residual
+        second = replace(all_rows, gram=gram[half:, half:], moment=left)
+        compensation = solve(second, self.gamma)
+        progress("classify", 2, 2)
+        return DsAlLearned(classes, fixed, sums, weights, compensation)
+
+    def _rows(self, encoder: Encoder, task: Task, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """relu(Z) and tanh(Z) of some nodes."""
 
         def make() -> tuple[Tensor, Tensor]:
-            z = self._expanded(encoder, task.graph, task.train)
+            z = self._expanded(encoder, task.graph, nodes)
             return torch.relu(z), torch.tanh(z)
 
-        return self.once(make, "two streams", encoder, task, self._expansion())
+        return self.once(make, "two streams", encoder, task, nodes, self._expansion())
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         z = self._expanded(learned.encoder, graph, nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -9,17 +10,11 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, check_positive
-from undrift.learners.parts.propagation.bank import (
-    Bank,
-    PerturbedValidation,
-    TaskRows,
-    best_temperature,
-    updated_bank,
-    validation_losses,
-)
+from undrift.learners.base import check_positive
+from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, Solved, solved
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
+from undrift.learners.parts.sum_learner import SumLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -29,7 +24,8 @@ _FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
 INFORMATIVE_FROM = 0.3  # label association from which it is found
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
-_MARGIN = 0.02  # by which that bank's mean validation accuracy must be higher to be selected
+_MARGIN = 0.02  # by which that bank's mean validation accuracy must be higher to be selected,
+_DOUBT = 0.5  # and by this over the root of the validation nodes: about a standard error
 
 
 def homophily_weight(task: Task) -> float:
@@ -89,49 +85,108 @@ def _one_hot(labels: Tensor, classes: Tensor) -> Tensor:
     return (labels.unsqueeze(1) == classes).double()
 
 
-@dataclass(frozen=True, eq=False)
-class PropagationLearned:
-    """What is kept: a few banks of sums, and which of them is selected.
+@dataclass(frozen=True)
+class FixedRows:
+    """What rows depend on beside their batch and the hyperparameters; the first batch decides it.
 
-    `banks["mix"]` is always there; `separate` as long as every task shows informative
-    heterophily; `hops`, a channel per hop, for narrow dense features.
+    `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
+    narrow dense features.
     """
 
-    classes: tuple[int, ...]
     num_features: int
-    tasks: int
     homophily: float
+    banks: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PropagationSums:
+    """Sums over batches: of each bank, and of what the selection among them goes by.
+
+    `judged`: how many accuracies the banks' sums hold, one per batch and class. `edges`: labelled
+    edges; `association`: their number times `label_association` of their batch.
+    """
+
     banks: dict[str, Bank]
-    selected: str
+    batches: int
+    judged: float = 0.0
+    edges: float = 0.0
+    association: float = 0.0
 
     @property
-    def bank(self) -> Bank:
-        """The selected bank: scores come from it."""
-        return self.banks[self.selected]
+    def counts(self) -> Tensor:
+        """Training rows per class."""
+        return self.banks["mix"].train.counts
+
+    def __add__(self, other: PropagationSums) -> PropagationSums:
+        return PropagationSums(
+            {name: bank + other.banks[name] for name, bank in self.banks.items()},
+            self.batches + other.batches,
+            self.judged + other.judged,
+            self.edges + other.edges,
+            self.association + other.association,
+        )
+
+    def __sub__(self, other: PropagationSums) -> PropagationSums:
+        return PropagationSums(
+            {name: bank - other.banks[name] for name, bank in self.banks.items()},
+            self.batches - other.batches,
+            self.judged - other.judged,
+            self.edges - other.edges,
+            self.association - other.association,
+        )
+
+    def select(self, columns: Sequence[int]) -> PropagationSums:
+        """The same sums with these classes in this order; -1 is a class without rows."""
+        chosen = {name: bank.select(columns) for name, bank in self.banks.items()}
+        return replace(self, banks=chosen)
+
+    def below_zero(self, before: PropagationSums) -> bool:
+        """Whether more was subtracted from `before` than it held, as far as sums can tell."""
+        mine, old = self.banks["mix"], before.banks["mix"]
+        too_much = mine.train.below_zero(old.train) or mine.val.below_zero(old.val)
+        return self.batches < 0 or too_much
+
+
+@dataclass(frozen=True, eq=False)
+class PropagationLearned:
+    """What is kept: sums, what their rows depend on, and the solution of the selected bank."""
+
+    classes: tuple[int, ...]
+    fixed: FixedRows
+    sums: PropagationSums
+    selected: str
+    solved: Solved
+
+    @property
+    def num_features(self) -> int:
+        """The feature width that was learned."""
+        return self.fixed.num_features
 
 
 @dataclass(kw_only=True)
-class Propagation(Learner):
+class Propagation(SumLearner):
     """Class-balanced ridge regression on propagated features; needs no hyperparameter.
 
         Z = sum_k D_k A^k X,    W = (R + gamma mean(diag R) I)^-1 Q
 
-    with `R = sum z z^T / n_c` and `Q = sum z y^T / n_c` over all training nodes (n_c: those of the
-    node's class). Z is a fixed function of the graph (`Propagated`), so W is the solution of
-    joint training, in any order of the tasks.
+    Z is a fixed function of the graph (`Propagated`). What is kept are plain sums over its rows
+    (`ClassSums`), and R and Q are made from them when solving, so that every class weighs the same.
+    So W is the solution of joint training, whatever the order of batches, and classes may come
+    back, batches be forgotten or revised, and learners merged.
 
-    `gamma`: chosen after every task by the squared error on all validation nodes so far, from
-    their sums; by leave-one-out where there are none; a number fixes it. `mix`, `hops`,
+    `gamma`: chosen by the sums of all validation nodes; without any, by generalised
+    cross-validation; a number fixes it. `mix`, `hops`,
     `evidence_threshold`: see `Propagated`. `homophily`: damping of each hop, 0 to 1; measured on
     the first task if not given (`homophily_weight`). `fourier`, `sketch`, `structure`: see
     `FeatureMap`. `balanced=False`: every node weighs the same, not every class.
 
-    Two more banks are kept where the default mix may fail: with ego and neighbour channels under
-    informative heterophily (`label_association`), and with a channel per hop for narrow dense
-    features, selected by validation accuracy (`PerturbedValidation`).
+    Two more banks are kept where the default mix may fail: with ego and neighbour channels where
+    the first batch shows informative heterophily (`label_association`), selected while all
+    batches do on average; and with a channel per hop for narrow dense features, selected by
+    validation accuracy (`PerturbedValidation`).
 
     Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
-    16 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
+    16 D^2 + 40 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
     no Fourier features; scores and probabilities form the rows, n D numbers. See
     docs/methods/propagation.md.
 
@@ -146,6 +201,9 @@ class Propagation(Learner):
     display: ClassVar[str] = "Propagation"
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "R and Q of the training and of the validation nodes"
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = PropagationLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
@@ -166,57 +224,66 @@ class Propagation(Learner):
         check_widths(self.fourier, self.sketch)
         self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
 
-    def _learn(self, task: Task, progress: Progress) -> PropagationLearned:
-        return self.further(self.learned_, task, progress)[0]
-
-    def further(
-        self,
-        before: PropagationLearned | None,
-        task: Task,
-        progress: Progress,
-        validation: PerturbedValidation | None = None,
-    ) -> tuple[PropagationLearned, dict[str, TaskRows]]:
-        """What is known after one more task, and the task's rows in each bank.
-
-        Accuracy is measured if `validation` is given or there are several banks.
-        """
+    def _fixed(self, task: Task, progress: Progress) -> FixedRows:
         graph = task.graph
-        classes = (*(before.classes if before else ()), *task.classes)
-        homophily = before.homophily if before else self._homophily(task)
-        names = self._banks(before, task, graph, homophily)
-        if validation is None and len(names) > 1 and self.gamma is None:
-            validation = PerturbedValidation.of(task, classes, self.seed)
-        banks: dict[str, Bank] = {}
-        rows: dict[str, TaskRows] = {}
-        for name in names:
-            progress("accumulate", 0, 1)
-            features = self.feature_map(name, homophily)
-            samples = samples_of(features, task, classes, balanced=self.balanced)
-            progress("solve", 0, 1)
-            old = before.banks[name] if before else None
-            width = features.width(graph.num_features)
-            bank = updated_bank(old, features, width, samples, self.gamma)
-            accuracy = old.accuracy if old else 0.0
-            perturbed = validation.rows(features) if validation else []
-            if validation:
-                each = (features.scored(part, bank.weights) for part in perturbed)
-                accuracy += validation.summed_accuracy(each)
-            losses, val = old.losses if old else (), samples[1]
-            if len(val):
-                scores = features.scored(val.rows, bank.weights)
-                losses = validation_losses(losses, scores, val.targets)
-            banks[name] = replace(bank, accuracy=accuracy, losses=losses)
-            rows[name] = TaskRows(*samples, perturbed)
-            progress("solve", 1, 1)
-        learned = PropagationLearned(
-            classes=classes,
-            num_features=graph.num_features,
-            tasks=before.tasks + 1 if before else 1,
-            homophily=homophily,
-            banks=banks,
-            selected=_selected(banks, len(classes)),
-        )
-        return learned, rows
+        homophily = homophily_weight(task) if self.homophily is None else self.homophily
+        return FixedRows(graph.num_features, homophily, self._banks(task, graph, homophily))
+
+    def _banks(self, task: Task, graph: Graph, homophily: float) -> tuple[str, ...]:
+        """The banks that there are, now and later."""
+        if self.mix != "adaptive" or self.hops == 0:
+            return ("mix",)
+        names = ["mix"]
+        if self.homophily is None and homophily < _HETEROPHILY_UNDER:
+            names += ["separate"] if label_association(task) >= INFORMATIVE_FROM else []
+        dense = graph.features.layout == torch.strided and graph.num_features <= _NARROW
+        return (*names, "hops") if dense and self.gamma is None else tuple(names)
+
+    def _sums(
+        self,
+        fixed: FixedRows,
+        task: Task,
+        classes: tuple[int, ...],
+        rows: Tensor | None,
+        progress: Progress,
+    ) -> PropagationSums:
+        judged = len(fixed.banks) > 1 and len(task.classes) > 1
+        validation = PerturbedValidation.of(task, self.seed) if judged else None
+        banks = {}
+        for k, name in enumerate(fixed.banks):
+            progress("accumulate", k, len(fixed.banks))
+            features = self.feature_map(name, fixed.homophily)
+            width = features.width(fixed.num_features)
+            bank = Bank.of(features, width, samples_of(features, task, classes, rows))
+            if validation is not None:
+                own = bank
+                if rows is not None:
+                    own = Bank.of(features, width, samples_of(features, task, classes))
+                weights = validation.weights(own.train, own.val, classes)
+                scores = (features.scored(part, weights) for part in validation.rows(features))
+                bank = replace(bank, accuracy=validation.summed_accuracy(scores))
+            banks[name] = bank
+        progress("accumulate", len(fixed.banks), len(fixed.banks))
+        return summed_batch(banks, task, validation)
+
+    def _solution(
+        self,
+        fixed: FixedRows,
+        classes: tuple[int, ...],
+        sums: PropagationSums,
+        progress: Progress,
+    ) -> PropagationLearned:
+        progress("solve", 0, 1)
+        selected = selected_bank(sums)
+        answer = solved(sums.banks[selected], self.gamma, balanced=self.balanced)
+        progress("solve", 1, 1)
+        return PropagationLearned(classes, fixed, sums, selected, answer)
+
+    def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
+        reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
+        for name in fixed.banks:
+            reach = reach.maximum(self.feature_map(name, fixed.homophily).reach(graph))
+        return reach
 
     def feature_map(self, bank: str, homophily: float) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""
@@ -228,45 +295,43 @@ class Propagation(Learner):
         }[bank]
         return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
 
-    def _homophily(self, task: Task) -> float:
-        return homophily_weight(task) if self.homophily is None else self.homophily
-
-    def _banks(
-        self, before: PropagationLearned | None, task: Task, graph: Graph, homophily: float
-    ) -> list[str]:
-        """The banks that there are after this task; none is added after the first."""
-        if before is not None:
-            # the first task had three classes or more; two are enough to see the same again
-            lost = "separate" in before.banks and label_association(task, 2) < INFORMATIVE_FROM
-            return [name for name in before.banks if name != "separate" or not lost]
-        names = ["mix"]
-        if self.mix != "adaptive" or self.hops == 0:
-            return names
-        if self.homophily is None and homophily < _HETEROPHILY_UNDER:
-            names += ["separate"] if label_association(task) >= INFORMATIVE_FROM else []
-        dense = graph.features.layout == torch.strided and graph.num_features <= _NARROW
-        return [*names, "hops"] if dense and self.gamma is None else names
-
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        features = self.feature_map(learned.selected, learned.homophily)
+        features = self.feature_map(learned.selected, learned.fixed.homophily)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
-        return features.scored(rows, learned.bank.weights)
+        return features.scored(rows, learned.solved.weights)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        features = self.feature_map(learned.selected, learned.homophily)
-        scores = features.spread(graph.to(self.device), learned.bank.weights)
+        features = self.feature_map(learned.selected, learned.fixed.homophily)
+        scores = features.spread(graph.to(self.device), learned.solved.weights)
         return scores if nodes is None else scores[nodes.to(scores.device)]
 
     def _temperature(self, learned: Any) -> float | None:
-        return best_temperature(learned.bank.losses)
+        temperature: float | None = learned.solved.temperature
+        return temperature
 
 
-def _selected(banks: dict[str, Bank], classes: int) -> str:
+def summed_batch(
+    banks: dict[str, Bank], task: Task, validation: PerturbedValidation | None
+) -> PropagationSums:
+    """The sums of one batch from those of its banks."""
+    edges = association = 0.0
+    if "separate" in banks and len(task.classes) > 1:
+        edges = float(_labelled_edges(task)[0].numel())
+        association = edges * label_association(task, 2)
+    judged = validation.classes if validation else 0
+    return PropagationSums(banks, 1, judged, edges, association)
+
+
+def selected_bank(sums: PropagationSums) -> str:
     """The bank that scores come from."""
-    if "separate" in banks:
+    banks = sums.banks
+    if "separate" in banks and sums.association >= INFORMATIVE_FROM * max(sums.edges, 1.0):
         return "separate"
-    better = "hops" in banks and banks["hops"].accuracy > banks["mix"].accuracy + _MARGIN * classes
+    if "hops" not in banks:
+        return "mix"
+    margin = _MARGIN + _DOUBT / max(banks["mix"].val.count, 1) ** 0.5
+    better = banks["hops"].accuracy > banks["mix"].accuracy + margin * sums.judged
     return "hops" if better else "mix"

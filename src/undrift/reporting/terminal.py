@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from undrift.datasets import Dataset
     from undrift.datasets.fetch import CheckedFile
     from undrift.evaluation.matrix import AccuracyMatrix
-    from undrift.experiments.result import Result
+    from undrift.experiments.result import Result, Returning
     from undrift.learners.registry import Method
     from undrift.streams.benchmarks import StreamInfo
     from undrift.streams.stream import TaskStream
@@ -61,13 +61,20 @@ def plain_table(
 
 
 def matrix_table(
-    matrix: AccuracyMatrix, *, title: str | None = "Accuracy, percent", width: int = 100
+    matrix: AccuracyMatrix,
+    *,
+    title: str | None = "Accuracy, percent",
+    width: int = 100,
+    returning: Returning | None = None,
 ) -> Table:
     """The accuracy matrix with a bold diagonal, and A_t at the end of every row.
 
+    Where classes come back its rows are batches and its columns classes, and no entry is bold.
     One too wide for `width` characters loses its decimals, then columns from its middle.
     """
     names = [f"T{t}" for t in range(len(matrix))]
+    if returning is not None:
+        return _class_table(matrix, returning, title, width)
     shown, decimals = _fit(names, matrix, width)
     heads = {"..." if i is None else names[i]: "number" for i in shown}
     table = plain_table(title, {"after": "word", **heads})
@@ -86,11 +93,27 @@ def matrix_table(
     return table
 
 
+def _class_table(
+    matrix: AccuracyMatrix, returning: Returning, title: str | None, width: int
+) -> Table:
+    names = [str(c) for c in returning.classes]
+    shown, decimals = _fit(names, matrix, width)
+    heads = {"..." if i is None else names[i]: "number" for i in shown}
+    table = plain_table(title, {"after batch": "word", **heads})
+    table.add_column("A_t", justify="right", no_wrap=True, style="bold")
+    for batch, row, mean in zip(returning.graded, matrix.rows, matrix.a_t, strict=True):
+        told = [*(f"{accuracy:.{decimals}f}" for accuracy in row), *[""] * len(names)]
+        cells = ("..." if i is None else told[i] for i in shown)
+        table.add_row(str(batch), *cells, f"{mean:.1f}")
+    return table
+
+
 def _fit(names: Sequence[str], matrix: AccuracyMatrix, width: int) -> tuple[list[int | None], int]:
     """Which columns fit (None stands for those left out) and with how many decimals."""
     columns: list[int | None] = list(range(len(names)))
     heading = max(map(len, names), default=0)
-    edge = max(len("after"), heading) + 2 + len("100.0")
+    edge = max(len("after batch" if matrix.parts == "classes" else "after"), heading)
+    edge += 2 + len("100.0")
     cell = heading + 2
     for decimals in (1, 0):
         numbers = (len(f"{accuracy:.{decimals}f}") for row in matrix.rows for accuracy in row)
@@ -104,15 +127,17 @@ def _fit(names: Sequence[str], matrix: AccuracyMatrix, width: int) -> tuple[list
 
 def metrics_table(result: Result) -> Table:
     """Every metric, by class and by node, on test and validation nodes."""
-    rows = []
+    from undrift.experiments.result import metric_keys
+
+    rows, keys = [], metric_keys([result])
     for split, graded in (("test", result.metrics), ("validation", result.validation)):
         if graded is not None:
             for first, by, metrics in (
                 (split, "by class", graded.by_class),
                 ("", "by node", graded.by_node),
             ):
-                rows.append([first, by, *(number_text(metric_value(metrics, k)) for k in METRICS)])
-    numbers = {metric.symbol: "number" for metric in METRICS.values()}
+                rows.append([first, by, *(number_text(metric_value(metrics, k)) for k in keys)])
+    numbers = {METRICS[key].symbol: "number" for key in keys}
     return plain_table("Metrics, percent", {"nodes": "text", "accuracy": "text", **numbers}, rows)
 
 
@@ -222,7 +247,7 @@ def tasks_table(rows: Sequence[TaskSummary]) -> Table:
         told = (f"T{row.task}", class_ranges(row.classes), *(f"{number:,}" for number in numbers))
         table.add_row(*told, f"{row.imbalance:.1f}", end_section=row is rows[-1])
     sums = (f"{sum(column):,}" for column in zip(*counts, strict=True))
-    classes = str(sum(len(row.classes) for row in rows))
+    classes = str(len({c for row in rows for c in row.classes}))
     table.add_row(Text("all"), classes, *sums, "")
     return table
 

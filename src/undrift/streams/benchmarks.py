@@ -10,6 +10,7 @@ from undrift.datasets.catalogue import BENCHMARKS, dataset_of_stream
 from undrift.datasets.dataset import Dataset
 from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_options, load_stand_in
 from undrift.errors import InputError, unknown_name
+from undrift.streams.arrival import split_place
 
 if TYPE_CHECKING:
     from undrift.graphs import Graph
@@ -178,8 +179,10 @@ def stream_info(name: str) -> StreamInfo:
 def listed_stream(name: str) -> StreamInfo | None:
     """What tables may say of a stream that a result names; None for a file or `module:NAME`.
 
-    Reading a folder of results must import nothing that is written in it.
+    With or without an arrival after it (`RunSpec.place`). Reading a folder of results must import
+    nothing that is written in it.
     """
+    name = split_place(name)[0]
     try:
         return None if ":" in name else stream_info(name)
     except InputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.sparse import Csr
 
 
 @dataclass(frozen=True, init=False)
@@ -80,6 +81,21 @@ def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
     (4, 2, 7)
     """
     return (*known, *(c for c in more if c not in known))
+
+
+def batch_digest(task: Task) -> str:
+    """A SHA-256 of all that a learner sees of a batch, in its order of nodes."""
+    digest = sha256(repr((task.classes, tuple(task.graph.features.shape))).encode())
+    adjacency, features = task.graph.adjacency, task.graph.features
+    columns = [adjacency.indptr, adjacency.indices, adjacency.values, task.train, task.val]
+    labels = task.labels.masked_fill(~(task.train | task.val), -1)
+    if isinstance(features, Csr):
+        columns += [features.indptr, features.indices, features.values]
+    else:
+        columns.append(features)
+    for column in (labels, *columns):
+        digest.update(column.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 _VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by

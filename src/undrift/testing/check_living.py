@@ -83,7 +83,7 @@ def check_context_nodes(learner: Learner) -> None:
 
 def check_refused_verbs(learner: Learner) -> None:
     """What a learner cannot do it refuses in one sentence, and stays as it was."""
-    first = tiny_batch((0, 3))
+    first = tiny_batch((0, 3), slice(0, 5))
     taught = learner.clone().observe(first)
     before = taught.scores(tiny_graph())
     verbs: dict[str, tuple[Verb, Callable[[], object]]] = {
@@ -97,9 +97,10 @@ def check_refused_verbs(learner: Learner) -> None:
             refused(what, call)
             _unchanged(taught, before, what)
     if learner.can("forgets"):
-        strange, more = tiny_batch((5,)), tiny_batch((3,), slice(5, 10))
+        strange, more = tiny_batch((5,)), tiny_batch((0, 3))
         refused("forgetting a class never observed", lambda: taught.forget(strange))
-        refused("forgetting more than there was", lambda: taught.forget(more).forget(first))
+        refused("forgetting more rows than there are", lambda: taught.forget(more))
+        _unchanged(taught, before, "what was never observed")
     if learner.can("merges"):
         refused("merging other settings", lambda: taught.merge(_other_seed(learner)))
 

@@ -1,11 +1,11 @@
-"""Slow, obvious twins of every fast path: graphs, propagation and ridge regression.
+"""Slow, obvious twins of every fast path: graphs, propagation, ridge regression, metrics.
 
 Dense matrices, loops over nodes, refitting; nothing is shared with what must equal them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -131,25 +131,43 @@ def association_by_counting(ends: list[tuple[int, int]]) -> float:
     return min(max(measured, 0.0) * m / (m + 20), 1.0)
 
 
-def balanced_joint_ridge(rows: Tensor, targets: Tensor, gamma: float) -> Tensor:
-    """Class-balanced ridge on all rows at once; gamma relative to the mean diagonal."""
-    y = targets.double()
-    weights = torch.stack([1 / y[:, row.argmax()].sum() for row in y])
-    diagonal = (rows.double().square() * weights.unsqueeze(1)).sum(dim=0)
-    return joint_ridge(rows, y, gamma * float(diagonal.mean()), weights)
+def balanced_joint_ridge(
+    rows: Tensor, targets: Tensor, gamma: float, *, prior_rows: float = 20.0
+) -> Tensor:
+    """Class-balanced ridge on all rows at once; gamma relative to the mean diagonal.
+
+    Every class is given the deviations of all rows from their class means, each column stretched
+    to the class's own spread (shrunk towards that of all as by `prior_rows` rows), around its own
+    mean: as many rows for every class. Those are kept, and one ridge is solved on them.
+    """
+    x, labels = rows.double(), targets.argmax(dim=1)
+    classes = labels.unique().tolist()
+    means = {c: x[labels == c].mean(dim=0) for c in classes}
+    deviations = torch.stack([row - means[int(c)] for row, c in zip(x, labels, strict=True)])
+    pooled = deviations.square().mean(dim=0)
+    made, wanted = [], []
+    for c in classes:
+        mine = deviations[labels == c]
+        share = len(mine) / (len(mine) + prior_rows)
+        varies = pooled > 1e-12 * x.square().mean(dim=0)
+        relative = mine.square().mean(dim=0) / torch.where(varies, pooled, 1.0)
+        stretch = torch.where(varies, share * relative + 1 - share, 1.0).sqrt()
+        made.append(means[c] + stretch * deviations)
+        wanted.append(torch.eye(targets.shape[1], dtype=torch.float64)[c].expand(len(x), -1))
+    weights = torch.full((len(x) * len(classes),), 1 / len(x), dtype=torch.float64)
+    stacked = torch.cat(made)
+    diagonal = (stacked.square() * weights.unsqueeze(1)).sum(dim=0)
+    return joint_ridge(stacked, torch.cat(wanted), gamma * float(diagonal.mean()), weights)
 
 
-def refitted_leave_one_out(
-    rows: Tensor, targets: Tensor, weights: Tensor, ridge: float, held_out: range
-) -> float:
-    """The weighted leave-one-out error by solving anew without each of these rows."""
+def cross_validated(rows: Tensor, targets: Tensor, ridge: float) -> float:
+    """The generalised cross-validation error, with the hat matrix formed."""
     x, y = rows.double(), targets.double()
-    total = 0.0
-    for i in held_out:
-        rest = [j for j in range(x.shape[0]) if j != i]
-        solution = joint_ridge(x[rest], y[rest], ridge, weights[rest])
-        total += float(weights[i] * (y[i] - x[i] @ solution).square().sum())
-    return total
+    n, d = x.shape
+    system = x.T @ x + ridge * torch.eye(d, dtype=torch.float64)
+    hat = x @ torch.linalg.solve(system, x.T)
+    left = 1 - float(hat.trace()) / n
+    return float((y - hat @ y).square().sum()) / left**2
 
 
 def _unit(row: Tensor) -> Tensor:
@@ -213,3 +231,41 @@ def blockwise_recursion(batches: list[tuple[Tensor, Tensor]], gamma: float) -> T
         inverse = inverse - inverse @ x.T @ torch.linalg.solve(eye + x @ inverse @ x.T, x @ inverse)
         weights = weights + inverse @ x.T @ (y - x @ weights)
     return weights
+
+
+def returning_metrics(
+    predicted: Sequence[Mapping[int, int]],
+    truth: Mapping[int, int],
+    shares: Sequence[float],
+    *,
+    by_node: bool = False,
+) -> dict[str, float]:
+    """The twin of the metrics of a stream whose classes come back, node by node.
+
+    `predicted[t]` has the class that was predicted after step t for every test node of a class
+    seen by then, `truth` the class of every node, `shares` what arrived in each step.
+
+    >>> returning_metrics([{0: 5}, {0: 5, 1: 5}], {0: 5, 1: 6}, [0.25, 0.75])
+    {'a_avg': 75.0, 'a_f': 50.0, 'a_auc': 62.5, 'class_forgetting': 0.0}
+    """
+    curve: list[float] = []
+    right: list[dict[int, float]] = []
+    for answers in predicted:
+        classes: dict[int, list[bool]] = {}
+        for node, answer in answers.items():
+            classes.setdefault(truth[node], []).append(answer == truth[node])
+        right.append({c: 100.0 * sum(found) / len(found) for c, found in classes.items()})
+        every = [hit for found in classes.values() for hit in found]
+        over_classes = sum(right[-1].values()) / len(right[-1])
+        curve.append(100.0 * sum(every) / len(every) if by_node else over_classes)
+    lost = []
+    for c in right[-1]:
+        earlier = [step[c] for step in right[:-1] if c in step]
+        if earlier:
+            lost.append(max(earlier) - right[-1][c])
+    return {
+        "a_avg": sum(curve) / len(curve),
+        "a_f": curve[-1],
+        "a_auc": sum(a * share for a, share in zip(curve, shares, strict=True)) / sum(shares),
+        "class_forgetting": sum(lost) / len(lost) if lost else 0.0,
+    }

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from undrift.evaluation.loop import Evaluation, Grades
+from undrift.evaluation.loop import Evaluation
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.steps import Grades
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.spec import RunSpec
 

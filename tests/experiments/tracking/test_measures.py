@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from undrift.evaluation.loop import Evaluation, Grades
+from undrift.evaluation.loop import Evaluation
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.steps import Grades
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.tracking import final, of_task, run_name, settings

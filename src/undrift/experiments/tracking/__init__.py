@@ -96,9 +96,10 @@ class Trackers:
 
     def after_task(self, t: int, evaluation: Evaluation) -> None:
         """Task t was learned and graded."""
-        for step in range(self._recorded, t + 1):
+        steps = min(t + 1, evaluation.tasks or t + 1)  # some batches are not graded
+        for step in range(self._recorded, steps):
             self._record(step, evaluation)
-        self._recorded = t + 1
+        self._recorded = steps
 
     def _record(self, step: int, evaluation: Evaluation) -> None:
         self._all(lambda tracker: tracker.record(of_task(step, evaluation), step))
@@ -162,7 +163,7 @@ def run_name(spec: RunSpec) -> str:
     >>> run_name(RunSpec(stream="my graphs/stream.toml", method="adr", stream_sha256="ab"))
     'my-graphs-stream-toml_adr_seed0_...'
     """
-    stream = "".join(c if c.isalnum() else "-" for c in spec.stream)
+    stream = "".join(c if c.isalnum() else "-" for c in spec.place)
     return f"{stream}_{spec.method}_seed{spec.seed}_{spec.id}"
 
 
@@ -172,17 +173,20 @@ def settings(spec: RunSpec) -> dict[str, str | int | float | bool]:
         f"param.{name}": value if isinstance(value, str | int | float) else json.dumps(value)
         for name, value in plain_params(spec).items()
     }
-    return plain | {name: getattr(spec, name) for name in ("stream", "method", "seed", "protocol")}
+    more = ["arrive"] if spec.place != spec.stream else []
+    named = ("stream", "method", "seed", "protocol", *more)
+    return plain | {name: getattr(spec, name) for name in named}
 
 
 def of_task(t: int, evaluation: Evaluation) -> Measures:
-    """The measures after task t, which may lie before the last one of the evaluation."""
+    """The measures after task (grading) t, which may lie before the last one of the evaluation."""
     found: Measures = {}
     for split, grades in evaluation.grades.items():
         found[f"{split}.a_t"] = grades.by_class.a_t[t]
         found[f"{split}.a_t_node"] = grades.by_node.a_t[t]
-        found[f"{split}.newest_task"] = grades.by_class.rows[t][t]
-        found[f"{split}.first_task"] = grades.by_class.rows[t][0]
+        if grades.by_class.parts == "tasks":
+            found[f"{split}.newest_task"] = grades.by_class.rows[t][t]
+            found[f"{split}.first_task"] = grades.by_class.rows[t][0]
     if t < len(evaluation.drift):
         found["drift"] = evaluation.drift[t]
     if t < len(evaluation.state_bytes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import Ids, Learned, Learner, Revision
 from undrift.storage.state import pack
 from undrift.streams.changes import changed_nodes, within_reach
-from undrift.streams.task import Task, joined
+from undrift.streams.task import Task, batch_digest, joined
 from undrift.typing import Progress, silent
 
 
@@ -57,12 +57,9 @@ class SumLearner(Learner, ABC):
     A method says what rows depend on (`_fixed`), sums a batch's rows (`_sums`), and solves
     (`_solution`). All verbs follow: observing adds a batch's sums, forgetting subtracts them,
     revising does both with the rows within reach of a change, merging adds another learner's.
-    What is known is a function of the rows that are in, to rounding.
+    What is known is a function of the rows that are in, to rounding. A method says so on its class
+    (`returns`, `forgets`, `merges`), as tables read them there.
     """
-
-    returns: ClassVar[bool] = True
-    forgets: ClassVar[bool] = True
-    merges: ClassVar[bool] = True
 
     @abstractmethod
     def _fixed(self, task: Task, progress: Progress) -> Any:
@@ -89,6 +86,14 @@ class SumLearner(Learner, ABC):
     def _reach(self, fixed: Any, graph: Graph) -> Tensor:
         """For every node, how many hops away its row looks."""
 
+    def _trained_on(self, fixed: Any) -> str | None:
+        """The digest (`batch_digest`) of a batch that the feature map itself was trained on."""
+        return None
+
+    def _added(self, sums: Any, more: Any) -> Any:
+        """Both sums in one; for a method whose learners side by side can share it."""
+        return sums + more
+
     # the verbs ---------------------------------------------------------------------------
 
     def _learn(self, task: Task, progress: Progress) -> Learned:
@@ -97,11 +102,12 @@ class SumLearner(Learner, ABC):
         classes = joined(before.classes if before else (), task.classes)
         sums = self._sums(fixed, task, classes, None, progress)
         if before is not None:
-            sums = before.sums + sums
+            sums = self._added(before.sums, sums)
         return self._solution(fixed, classes, sums, progress)
 
     def _forgotten(self, task: Task, progress: Progress) -> Learned:
         known: SummedLearned = self.learned_
+        self._check_forgettable(task)
         gone = self._sums(known.fixed, task, known.classes, None, progress)
         return self._left(known.classes, known.sums - gone, progress)
 
@@ -109,6 +115,7 @@ class SumLearner(Learner, ABC):
         self, before: Task, after: Task, ids: tuple[Ids, Ids] | None, progress: Progress
     ) -> tuple[Learned, Revision]:
         known: SummedLearned = self.learned_
+        self._check_forgettable(before)
         changed = changed_nodes(before, after, ids)
         reached = [
             within_reach(task.graph, touched, self._reach(known.fixed, task.graph))
@@ -123,6 +130,14 @@ class SumLearner(Learner, ABC):
             for mask, task in zip(reached, (before, after), strict=True)
         )
         return learned, Revision(subtracted, added, int((after.train | after.val).sum()))
+
+    def _check_forgettable(self, task: Task) -> None:
+        base = self._trained_on(self.learned_.fixed)
+        if base is not None and base == batch_digest(task):
+            raise InputError(
+                f"the encoder of {self.display} was trained on this batch and would remember it; "
+                "learn anew without it, or use propagation, which trains no encoder"
+            )
 
     def _left(self, classes: tuple[int, ...], sums: Any, progress: Progress) -> Learned:
         """What is known from a sum of which something was subtracted."""

@@ -27,6 +27,8 @@ def figures(shown: Shown) -> Iterator[Figure]:
         "A_t, the mean accuracy over the tasks seen, after each task; mean over seeds, bands one "
         "standard deviation. Hollow marks keep examples."
     )
+    if len(shown.groups) < len(shown.every):
+        caption += " Where classes come back, A_t is over the classes seen, after each grading."
     title = "Learning curves on %s"
     return of_all_streams(shown, "learning-curves", title, caption, curves_figure)
 
@@ -74,7 +76,8 @@ def _draw(axes: Axes, found: Mapping[str, Sequence[Result]], size: tuple[float, 
     axes.set_xticks(range(0, steps, 1 + (steps - 1) // 11))
     axes.set_xlim(-0.02 * steps, max(steps - 1, 0.5) + 0.02 * steps)
     axes.set_ylim(*sheet.limits(*axes.get_ylim()))
-    sheet.label(axes, "task $t$", "accuracy $A_t$ (%)")
+    returning = any(run.returning for runs in found.values() for run in runs)
+    sheet.label(axes, "grading $t$" if returning else "task $t$", "accuracy $A_t$ (%)")
     sheet.dress(axes, "y")
     sheet.heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
     _name_ends(axes, ends, size)

@@ -119,8 +119,8 @@ def drift_figure(panels: Sequence[tuple[Result, Embedding]], *, width: float = C
         raise InputError("drift needs at least one run with its embedding.npz")
     found = dict.fromkeys(run.spec.method for run, _ in panels)
     methods = list(dict.fromkeys([*(m for m in METHODS_SHOWN if m in found), *found]))
-    streams = {run.spec.stream: title_of(run) for run, _ in panels}
-    placed = {(run.spec.stream, run.spec.method): (run, at) for run, at in panels}
+    streams = {run.spec.place: title_of(run) for run, _ in panels}
+    placed = {(run.spec.place, run.spec.method): (run, at) for run, at in panels}
     size = min((width - _LEFT - _EDGE + _GAP) / len(methods) - _GAP, 58.0)
     figure = sheet.blank(width, _TOP + len(streams) * (size + _HEAD) + _EDGE)
     for row, (stream, title) in enumerate(streams.items()):

@@ -60,14 +60,23 @@ class Shown:
     width: float = COLUMN
 
     @cached_property
-    def groups(self) -> Groups:
-        """The runs that stand for every method on every stream."""
+    def every(self) -> Groups:
+        """The runs that stand for every method on every stream, also where classes come back."""
         return standing(self.records.results, self.records.manifests)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Those of streams in which no class comes back: they have tasks."""
+        return {
+            stream: found
+            for stream, found in self.every.items()
+            if not any(run.returning for runs in found.values() for run in runs)
+        }
 
     @property
     def stand_ins(self) -> frozenset[str]:
         """The streams whose data only imitates a benchmark."""
-        return frozenset(r.spec.stream for r in self.records.results.values() if r.stand_in)
+        return frozenset(r.spec.place for r in self.records.results.values() if r.stand_in)
 
     def only(self, methods: Sequence[str]) -> Groups:
         """The streams that have at least one of these methods, and only those methods."""
@@ -88,10 +97,10 @@ def of_all_streams(
     shown: Shown, name: str, title: str, caption: str, make: Callable[..., Any], *args: Any
 ) -> Iterator[Figure]:
     """A figure of all methods on four streams at a time; `%s` in the words names the streams."""
-    if not shown.groups:
+    if not shown.every:
         yield missing(name, no_run_of())
-    for page, streams in pages(name, list(shown.groups)):
-        here = {stream: shown.groups[stream] for stream in streams}
+    for page, streams in pages(name, list(shown.every)):
+        here = {stream: shown.every[stream] for stream in streams}
         titles = named(here)
         draw = ready(make, here, *args, width=shown.width)
         yield Figure(page, title.replace("%s", titles), caption.replace("%s", titles), draw)

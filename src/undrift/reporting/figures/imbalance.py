@@ -22,7 +22,7 @@ _COLOUR = "#0072B2"
 def figures(shown: Shown) -> Iterator[Figure]:
     """Rho of every stream whose runs recorded it, four streams at a time."""
     counted = {
-        result.spec.stream: dict(enumerate(result.imbalance))
+        result.spec.place: dict(enumerate(result.imbalance))
         for result in shown.records.results.values()
         if result.imbalance
     }

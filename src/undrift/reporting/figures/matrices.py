@@ -47,7 +47,7 @@ def matrices_figure(found: Mapping[str, Sequence[Result]], *, width: float = she
     Colours run from 0 to 100 percent whatever the values, so that figures can be compared.
     """
     found = {method: runs for method, runs in found.items() if runs}
-    streams = sorted({run.spec.stream for runs in found.values() for run in runs})
+    streams = sorted({run.spec.place for runs in found.values() for run in runs})
     if len(streams) != 1:
         raise InputError(
             f"matrices side by side are of one stream, not {len(streams)} "

@@ -106,7 +106,7 @@ def display(method: str) -> str:
 
 def title_of(result: Result) -> str:
     """How a figure names the stream of a result: as a table does, and a stand-in says so."""
-    return drawn_title(result.spec.stream, stand_in=result.stand_in)
+    return drawn_title(result.spec.place, stand_in=result.stand_in)
 
 
 def drawn_title(stream: str, *, stand_in: bool = False) -> str:

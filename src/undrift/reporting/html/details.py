@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.result import Graded, Metrics, Result
+from undrift.experiments.result import Graded, Metrics, Result, metric_keys
 from undrift.experiments.search_record import CHOSEN_BY, Search
 from undrift.experiments.spec import command_of
 from undrift.experiments.standing import finished_rows
@@ -21,16 +21,17 @@ def details_data(
 ) -> dict[str, Any]:
     """Every cell with the ids of its runs and searches, and those once each, 600 bytes a run."""
     by_id = {search.spec.id: search for search in searches}
+    keys = metric_keys(results.values())
     cells: dict[str, Any] = {}
     for p, plan in enumerate(plans):
         cells |= _cells(plan, p, results, by_id)
     used_runs = {run for cell in cells.values() for run in cell["runs"]}
     used_searches = {search for cell in cells.values() for search in cell["searches"]}
     return {
-        "metrics": [METRICS[key].symbol for key in METRICS],
+        "metrics": [METRICS[key].symbol for key in keys],
         "chosenBy": CHOSEN_BY.symbol,
         "cells": cells,
-        "runs": {run: _run(results[run]) for run in sorted(used_runs & results.keys())},
+        "runs": {run: _run(results[run], keys) for run in sorted(used_runs & results.keys())},
         "searches": {key: _search(by_id[key]) for key in sorted(used_searches)},
     }
 
@@ -63,13 +64,13 @@ def _cells(
     return cells
 
 
-def _run(result: Result) -> dict[str, Any]:
+def _run(result: Result, keys: Sequence[str]) -> dict[str, Any]:
     cost = result.cost
     memory = cost.peak_memory_mb
     return {
         "seed": result.spec.seed,
-        "class": _metrics(result.metrics.by_class),
-        "node": _metrics(result.metrics.by_node),
+        "class": _metrics(result.metrics.by_class, keys),
+        "node": _metrics(result.metrics.by_node, keys),
         "validation": _score(result.validation),
         "cost": [
             duration(cost.total_seconds),
@@ -81,8 +82,8 @@ def _run(result: Result) -> dict[str, Any]:
     }
 
 
-def _metrics(metrics: Metrics) -> list[float | None]:
-    values = [metric_value(metrics, key) for key in METRICS]
+def _metrics(metrics: Metrics, keys: Sequence[str]) -> list[float | None]:
+    values = [metric_value(metrics, key) for key in keys]
     return [round(value, 2) if isfinite(value) else None for value in values]
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from undrift.evaluation.metrics import METRICS
-from undrift.experiments.result import Result
+from undrift.experiments.result import Result, metric_keys
 from undrift.experiments.standing import finished_rows, in_order
 from undrift.formatting import duration, size
 from undrift.learners.registry import DOOR, METHODS
@@ -84,6 +83,7 @@ def method_sections(plans: Sequence[PlanTable], results: Mapping[str, Result]) -
 
     Runs that stand in several plans are told once, under the first.
     """
+    keys = metric_keys(results.values())
     curves: dict[str, list[tuple[float, ...]]] = {}
     found: dict[str, list[_Place]] = {}
     for place in _places(plans, results):
@@ -93,7 +93,7 @@ def method_sections(plans: Sequence[PlanTable], results: Mapping[str, Result]) -
         stream: Backdrop(f"others-{i}", lines) for i, (stream, lines) in enumerate(curves.items())
     }
     sections = [
-        _section(name, [_line(place, behind[place.stream]) for place in found[name]])
+        _section(name, [_line(place, behind[place.stream], keys) for place in found[name]])
         for name in in_order(found, METHODS)
     ]
     lines = Markup("").join(each.drawn() for each in behind.values())
@@ -129,9 +129,9 @@ def _section(name: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _line(place: _Place, behind: Backdrop) -> dict[str, Any]:
+def _line(place: _Place, behind: Backdrop, keys: Sequence[str]) -> dict[str, Any]:
     table, runs = place.plan.first, place.runs
-    means = [fmean(metric_value(run.metrics.by_class, name) for run in runs) for name in METRICS]
+    means = [fmean(metric_value(run.metrics.by_class, name) for run in runs) for name in keys]
     return {
         "stream": short_title(place.stream),
         "stand_in": place.stream in table.stand_ins,

@@ -59,7 +59,7 @@ class Page:
     @property
     def stand_ins(self) -> frozenset[str]:
         """The streams whose data only imitates a benchmark."""
-        ran = (result.spec.stream for result in self.results.values() if result.stand_in)
+        ran = (result.spec.place for result in self.results.values() if result.stand_in)
         return frozenset(ran).union(*(plan.first.stand_ins for plan in self.plans))
 
 
@@ -67,7 +67,7 @@ def overview(page: Page) -> dict[str, Any]:
     """The head of the page: what it is made of, counted."""
     results = page.results.values()
     streams = dict.fromkeys(s for plan in page.plans for s in plan.first.streams)
-    streams |= dict.fromkeys(sorted({result.spec.stream for result in results}))
+    streams |= dict.fromkeys(sorted({result.spec.place for result in results}))
     versions: dict[str, Counter[str]] = defaultdict(Counter)
     machines: Counter[str] = Counter()
     for result in results:

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from undrift.evaluation.metrics import METRICS
+from undrift.experiments.result import metric_keys
 from undrift.experiments.search_record import CHOSEN_BY
 from undrift.reporting.html.details import details_data
 from undrift.reporting.html.method_sections import method_sections
@@ -51,7 +51,7 @@ def render(page: Page) -> str:
         surfaces=surfaces(page.searches, page.stand_ins),
         damaged=page.damaged,
         left_out=page.left_out,
-        metrics=[(metric_head(key), metric_tip(key)) for key in METRICS],
+        metrics=[(metric_head(key), metric_tip(key)) for key in metric_keys(page.results.values())],
         chosen_by=metric_head(CHOSEN_BY.key),
         data=_script_json(details_data(page.plans, page.results, page.searches)),
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.published import Table, published
+from undrift.experiments.result import metric_keys
 from undrift.experiments.standing import finished_rows
 from undrift.reporting.names import method_facts, metric_value, row_label
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry, Spread, spread_of
@@ -47,8 +48,9 @@ def compare(
     """The table of a plan, every cell over its finished seeds; `results` go by the id of a run.
 
     Ranks are of a column, without the bounds. The best is tested against each other row over
-    the seeds they share. The paper's number stands beside ours where the
-    setting is the paper's: by class, global testing, the real data, a row of its tables.
+    the seeds they share. A metric that none of the runs can have is left out. The paper's number
+    stands beside ours where the setting is the paper's: by class, global testing, the real data,
+    a row of its tables.
     """
     for metric in metrics:
         if metric not in METRICS:
@@ -57,6 +59,9 @@ def compare(
         raise InputError(f"accuracies are graded by 'class' or by 'node', not by {grading!r}")
     methods = manifest.row_methods
     groups = finished_rows(manifest, results)
+    every = [result for group in groups.values() for _, result in group.values()]
+    possible = metric_keys(every)
+    metrics = [key for key in metrics if key in possible]
     skipped = {stream.stream for stream in manifest.skipped}
     there = {stream for _, stream in groups}
     streams = [name for name in manifest.streams if name in there or name not in skipped]
@@ -86,7 +91,6 @@ def compare(
         bounds=bounds,
         grading=grading,
     )
-    every = [result for group in groups.values() for _, result in group.values()]
     return replace(table, notes=notes_of(table, manifest, every))
 
 

@@ -90,10 +90,10 @@ def _parted(settings: list[dict[str, Any]]) -> tuple[set[str], dict[str, Any]]:
 def _columns(results: Mapping[str, Result]) -> dict[str, str]:
     contents: dict[str, set[str | None]] = {}
     for result in results.values():
-        contents.setdefault(result.spec.stream, set()).add(result.spec.stream_sha256)
+        contents.setdefault(result.spec.place, set()).add(result.spec.stream_sha256)
     columns = {}
     for run, result in results.items():
-        stream, content = result.spec.stream, result.spec.stream_sha256
+        stream, content = result.spec.place, result.spec.stream_sha256
         several = content is not None and len(contents[stream]) > 1
         columns[run] = f"{stream}#{content[:8]}" if content and several else stream
     return columns

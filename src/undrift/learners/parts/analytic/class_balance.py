@@ -1,4 +1,4 @@
-"""Class-balanced row weights, applied when a class arrives and its size is known: exact, free."""
+"""Classes that weigh the same: in a classifier when it is solved, in other sums as rows arrive."""
 
 from __future__ import annotations
 
@@ -8,10 +8,25 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.streams.task import Task
 from undrift.typing import Once, unshared
 
 Nodes = Literal["train", "all"]
+
+
+def weighed(sums: ClassSums, *, balanced: bool) -> RidgeStatistics:
+    """R and Q of a classifier, in which every row weighs the same or every class.
+
+    Balanced, a class weighs as much as one of mean size, so that an absolute gamma keeps its
+    meaning.
+    """
+    if not balanced:
+        return sums.plain()
+    even = sums.balanced()
+    size = sums.count / max(even.energy, 1.0)  # the energy is the number of classes with rows
+    return RidgeStatistics(even.gram * size, even.moment * size, even.count, even.energy * size)
 
 
 def nodes_that_count(task: Task, nodes: Nodes, once: Once = unshared) -> Tensor:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from undrift.analytic.random_maps import Activation, Expansion
@@ -12,9 +14,10 @@ from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
-from undrift.streams.task import Task
+from undrift.streams.task import Task, batch_digest
 from undrift.typing import Once, Progress, unshared
 
 
@@ -66,3 +69,37 @@ class ExpandedLearner(Learner, ABC):
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         scores: Tensor = self._expanded(learned.encoder, graph, nodes) @ learned.classifier
         return scores
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenRows:
+    """What rows depend on: an encoder, and the batch that it was trained on (`batch_digest`)."""
+
+    num_features: int
+    encoder: Encoder
+    trained_on: str
+
+
+class FrozenLearner(ExpandedLearner, SumLearner, ABC):
+    """Sums over rows that are read off a frozen encoder, so that every verb is exact.
+
+    But for the first batch, which the encoder was trained on: it cannot be forgotten or revised.
+    """
+
+    once: Once
+    seed: int
+
+    def _fixed(self, task: Task, progress: Progress) -> FrozenRows:
+        encoder = base_encoder(self, task, progress)
+        digest = self.once(lambda: batch_digest(task), "digest", task)
+        return FrozenRows(task.graph.num_features, encoder, digest)
+
+    def _trained_on(self, fixed: FrozenRows) -> str:
+        return fixed.trained_on
+
+    def _added(self, sums: Any, more: Any) -> Any:
+        return self.once(lambda: sums + more, "both sums", sums, more)
+
+    def _reach(self, fixed: FrozenRows, graph: Graph) -> Tensor:
+        hops = sum(layer.hops for layer in fixed.encoder.layers)
+        return torch.full((graph.num_nodes,), hops, device=graph.device)

@@ -1,19 +1,20 @@
-"""A bank of ridge statistics over fixed features, and the accuracy that banks are selected by."""
+"""A bank of plain sums over fixed features, and the accuracy that banks are selected by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
+from undrift.analytic.calibration import best_temperature
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import (
     FIRST_GAMMA,
     Chosen,
-    choose_by_leave_one_out,
+    choose_by_cross_validation,
     choose_by_validation,
 )
 from undrift.analytic.solve import solve
@@ -24,89 +25,79 @@ from undrift.streams.task import Task
 from undrift.typing import Rows
 
 
-class TaskRows(NamedTuple):
-    """The rows of a task in one bank: of both splits, and of the validation nodes perturbed."""
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Plain sums of training and of validation rows over one feature map.
 
-    train: Sample
-    val: Sample
-    perturbed: list[Rows]
+    `accuracy`: see `PerturbedValidation`; zero where there is no other bank to choose from.
+    Memory: 16 D^2 + 32 D C bytes for D columns and C classes.
+    """
+
+    train: ClassSums
+    val: ClassSums
+    accuracy: float = 0.0
+
+    @classmethod
+    def of(cls, features: FeatureMap, width: int, samples: tuple[Sample, Sample]) -> Bank:
+        """The sums over these rows, which have `width` columns with their Fourier features."""
+        train, val = (_summed(features, width, sample) for sample in samples)
+        return cls(train, val)
+
+    def __add__(self, other: Bank) -> Bank:
+        return Bank(self.train + other.train, self.val + other.val, self.accuracy + other.accuracy)
+
+    def __sub__(self, other: Bank) -> Bank:
+        return Bank(self.train - other.train, self.val - other.val, self.accuracy - other.accuracy)
+
+    def select(self, columns: Sequence[int]) -> Bank:
+        """The same sums with these classes in this order; -1 is a class without rows."""
+        return Bank(self.train.select(columns), self.val.select(columns), self.accuracy)
 
 
 @dataclass(frozen=True, eq=False)
-class Bank:
-    """Training and validation sums over the same feature map, the gamma they choose, the weights.
-
-    `W = (R + gamma mean(diag R) I)^-1 Q`. `accuracy` is the validation accuracy of each class in
-    the task that brought it, among all classes known by then, summed over the classes
-    (`PerturbedValidation`); zero where it was not measured. `losses` likewise, of probabilities
-    (`validation_losses`); empty before any validation node. `validation` is None if gamma is
-    fixed. Memory: 16 D^2 + 24 D C bytes for D columns and C classes.
-    """
+class Solved:
+    """What a bank comes to: the gamma that its sums choose, the weights, a temperature."""
 
     gamma: float
-    statistics: RidgeStatistics
-    validation: RidgeStatistics | None
     weights: Tensor
-    accuracy: float = 0.0
-    losses: tuple[float, ...] = ()
+    temperature: float | None
 
 
-_TEMPERATURES = tuple(10 ** (k / 16) for k in range(-40, 17))  # 0.003 to 10
+def solved(bank: Bank, gamma: float | None, *, balanced: bool) -> Solved:
+    """`W = (R + gamma mean(diag R) I)^-1 Q`, every class weighing the same if `balanced`.
 
-
-def validation_losses(
-    before: tuple[float, ...], scores: Tensor, targets: Tensor
-) -> tuple[float, ...]:
-    """Sums of -log p of the true class, p = softmax(scores / T), one for each temperature T.
-
-    Each class weighs one: the mean over its nodes is added, in the task that brought it, among
-    all classes known by then. Sums, so no node is kept.
+    gamma is chosen by the validation sums, without any by generalised cross-validation; a number
+    fixes it.
     """
-    weights = targets / targets.sum(dim=0).clamp(min=1)
-    logits = scores.double()
-    new = [-float((weights * (logits / t).log_softmax(dim=1)).sum()) for t in _TEMPERATURES]
-    return tuple(a + b for a, b in zip(before or (0.0,) * len(new), new, strict=True))
+    train, val = (weighed(sums, balanced) for sums in (bank.train, bank.val))
+    chosen = fitted(train, val, gamma)
+    return Solved(chosen.gamma, chosen.weights, best_temperature(chosen.weights, bank.val))
 
 
-def best_temperature(losses: tuple[float, ...]) -> float | None:
-    """The temperature of the least sum; None if nothing was measured."""
-    return _TEMPERATURES[losses.index(min(losses))] if losses else None
+def fitted(train: RidgeStatistics, val: RidgeStatistics, gamma: float | None = None) -> Chosen:
+    """Gamma and weights of these sums; a number fixes gamma."""
+    if gamma is not None or train.outputs == 0:
+        fixed = FIRST_GAMMA if gamma is None else gamma
+        return Chosen(fixed, solve(train, fixed, relative=True))
+    if val.count == 0:
+        return choose_by_cross_validation(train)
+    return choose_by_validation(train, val)
 
 
-def updated_bank(
-    before: Bank | None,
-    feature_map: FeatureMap,
-    width: int,
-    samples: tuple[Sample, Sample],
-    gamma: float | None,
-) -> Bank:
-    """The bank with the rows of one more task, `width` columns each; a number fixes gamma."""
-    train, val = samples
-    empty = RidgeStatistics.zero(width, device=str(train.targets.device))
-    statistics = _added(before.statistics if before else empty, train, feature_map)
-    if gamma is not None:
-        return Bank(gamma, statistics, None, solve(statistics, gamma, relative=True))
-    seen = before.validation if before and before.validation is not None else empty
-    validation = _added(seen, val, feature_map)
-    start = before.gamma if before else FIRST_GAMMA
-    if validation.count == 0:
-        rows = feature_map.expanded(train.rows)
-        chosen = choose_by_leave_one_out(statistics, rows, train.targets, train.weights, start)
-    elif len(val) == 0:
-        chosen = Chosen(start, solve(statistics, start, relative=True))
-    else:
-        chosen = choose_by_validation(statistics, validation, start)
-    return Bank(chosen.gamma, statistics, validation, chosen.weights)
+def weighed(sums: ClassSums, balanced: bool) -> RidgeStatistics:
+    """R and Q, every class weighing the same if `balanced`, else every row."""
+    return sums.balanced() if balanced else sums.plain()
 
 
-def _added(statistics: RidgeStatistics, sample: Sample, feature_map: FeatureMap) -> RidgeStatistics:
-    """The sum with these rows; Fourier features exist for some rows at a time only."""
+def _summed(features: FeatureMap, width: int, sample: Sample) -> ClassSums:
+    """The sum of rows; Fourier features exist for some rows at a time only."""
+    device = str(sample.targets.device)
+    sums = ClassSums.zero(width, sample.targets.shape[1], device)
     if len(sample) == 0:
-        return statistics.grow(sample.targets.shape[1])
-    for where, part in feature_map.pieces(sample.rows):
-        weights = None if sample.weights is None else sample.weights[where]
-        statistics = statistics.add(part, sample.targets[where], weights)
-    return statistics
+        return sums
+    for where, part in features.pieces(sample.rows):
+        sums = sums.add(part, sample.targets[where])
+    return sums
 
 
 _RANDOM_EDGES = (0.25, 0.5)  # added to a task graph's own, as a share of them
@@ -114,45 +105,59 @@ _RANDOM_EDGES = (0.25, 0.5)  # added to a task graph's own, as a share of them
 
 @dataclass(frozen=True, eq=False)
 class PerturbedValidation:
-    """The validation nodes of a task, in its graph and in two copies with random edges added.
+    """The validation nodes of a batch, in its graph and in two copies with random edges added.
 
-    A task graph has no edge to other tasks, so it is more homophilous than the graph that
-    predictions are made in; random edges make up for some of that. Accuracy, not squared error:
-    of two banks the one with the smaller error is not always right more often
+    Banks are selected by how often they are right on them when they are fitted to the batch's own
+    training rows: an accuracy per class that no other batch enters, so that it can be summed,
+    subtracted and merged. A batch has no edge to the rest of the graph, so it is more homophilous
+    than what predictions are made in; random edges make up for some of that. Accuracy, not
+    squared error: of two banks the one with the smaller error is not always right more often
     (docs/decisions/0006-selecting-a-bank.md).
 
     Memory: two copies of the task's edges, a quarter and a half more, and three times the rows
     of the validation nodes for each bank.
     """
 
-    graphs: tuple[Graph, ...]
+    task: Task
     nodes: Tensor
-    targets: Tensor
+    graphs: tuple[Graph, ...]
 
     @classmethod
-    def of(cls, task: Task, classes: tuple[int, ...], seed: int) -> PerturbedValidation:
-        """Of a task, with a column per class known so far."""
+    def of(cls, task: Task, seed: int) -> PerturbedValidation:
+        """Of a batch; without validation nodes there is nothing to judge."""
         nodes = task.val.nonzero().flatten()
         shares = _RANDOM_EDGES if nodes.numel() else ()
         perturbed = (add_random_edges(task.graph, share, seed) for share in shares)
-        return cls((task.graph, *perturbed), nodes, one_hot(task.labels[nodes], classes))
+        return cls(task, nodes, (task.graph, *perturbed))
 
-    def rows(self, feature_map: FeatureMap) -> list[Rows]:
+    @property
+    def classes(self) -> int:
+        """How many classes of the batch can be judged."""
+        return int(self.task.labels[self.nodes].unique().numel())
+
+    def rows(self, features: FeatureMap) -> list[Rows]:
         """The rows of the nodes in each graph, before Fourier features."""
-        return [feature_map.plain(graph, self.nodes) for graph in self.graphs]
+        return [features.plain(graph, self.nodes) for graph in self.graphs]
+
+    def weights(self, train: ClassSums, val: ClassSums, classes: tuple[int, ...]) -> Tensor:
+        """The weights fitted to these sums of the batch alone, among the batch's classes."""
+        here = [classes.index(c) for c in self.task.classes]
+        own, judged = (sums.select(here).balanced() for sums in (train, val))
+        return fitted(own, judged).weights
 
     def summed_accuracy(self, scores: Iterable[Tensor]) -> float:
-        """Accuracy per class, summed over the task's classes, averaged over the graphs.
+        """Accuracy per class, summed over the batch's classes, averaged over the graphs.
 
-        `scores`: for each graph, those of its nodes for every class known so far.
+        `scores`: for each graph, those of its nodes for the batch's classes.
         """
         if self.nodes.numel() == 0:
             return 0.0
-        sizes = self.targets.sum(dim=0).clamp(min=1)
+        targets = one_hot(self.task.labels[self.nodes], self.task.classes)
+        sizes = targets.sum(dim=0).clamp(min=1)
         total = 0.0
         for table in scores:
             predicted = table.argmax(dim=1, keepdim=True)
-            right = self.targets * self.targets.gather(1, predicted)
+            right = targets * targets.gather(1, predicted)
             total += float((right.sum(dim=0) / sizes).sum())
         return total / len(self.graphs)
 

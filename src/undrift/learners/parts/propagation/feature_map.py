@@ -24,11 +24,10 @@ _NARROW = 1024  # columns up to which random Fourier features are added on their
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of one split of a task, before Fourier features, with their targets and weights."""
+    """Rows of one split of a task, before Fourier features, with their targets."""
 
     rows: Rows
     targets: Tensor
-    weights: Tensor | None
 
     def __len__(self) -> int:
         return int(self.targets.shape[0])
@@ -61,6 +60,11 @@ class FeatureMap:
             return beside([rows, columns])
         sparse = Csr.from_scipy(sp.csr_matrix(columns.cpu().numpy()), dtype=rows.dtype)
         return beside([rows, sparse.to(rows.device)])
+
+    def reach(self, graph: Graph) -> Tensor:
+        """For every node, the hops that its row looks away."""
+        reach = self.propagated.reach(graph)
+        return reach.clamp(min=2) if self.structure else reach
 
     def width(self, num_features: int) -> int:
         """Columns of a row, Fourier features among them."""
@@ -125,18 +129,21 @@ class FeatureMap:
 
 
 def samples_of(
-    feature_map: FeatureMap, task: Task, classes: tuple[int, ...], *, balanced: bool
+    feature_map: FeatureMap, task: Task, classes: tuple[int, ...], within: Tensor | None = None
 ) -> tuple[Sample, Sample]:
     """The training and the validation nodes of a task, propagated together.
 
-    `balanced`: each class weighs one, so gamma should be relative.
+    `within`: a mask of the nodes to take; without it, all.
     """
-    train, val = (mask.nonzero().flatten() for mask in (task.train, task.val))
+    masks = (task.train, task.val)
+    if within is not None:
+        masks = (task.train & within, task.val & within)
+    train, val = (mask.nonzero().flatten() for mask in masks)
     rows = feature_map.plain(task.graph, torch.cat([train, val]))
     m = train.numel()
     return (
-        _sample(rows[:m], task.labels[train], classes, balanced),
-        _sample(rows[m:], task.labels[val], classes, balanced),
+        Sample(rows[:m], one_hot(task.labels[train], classes)),
+        Sample(rows[m:], one_hot(task.labels[val], classes)),
     )
 
 
@@ -146,12 +153,6 @@ def check_widths(fourier: int | None, sketch: int) -> None:
         raise InputError(f"fourier must be at least 0, not {fourier}")
     if sketch < 0 or sketch != int(sketch):
         raise InputError(f"sketch must be a whole number of columns, or 0 for none, not {sketch}")
-
-
-def _sample(rows: Rows, labels: Tensor, classes: tuple[int, ...], balanced: bool) -> Sample:
-    targets = one_hot(labels, classes)
-    weights = targets @ targets.sum(dim=0).clamp(min=1).reciprocal() if balanced else None
-    return Sample(rows, targets, weights)
 
 
 STRUCTURE = 3

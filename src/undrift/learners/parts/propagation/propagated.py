@@ -93,6 +93,13 @@ class Propagated:
             reached = reached + (links @ reached.unsqueeze(1)).squeeze(1)
         return weights
 
+    def reach(self, graph: Graph) -> Tensor:
+        """For every node, the hops that its row looks away."""
+        reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
+        for k, weight in enumerate(self.hop_weights(graph)):
+            reach[weight > 0] = k
+        return reach
+
     def rows(self, graph: Graph, nodes: Tensor, sketch: Sketch | None = None) -> Rows:
         """Z at these nodes (indices), rows of length one.
 

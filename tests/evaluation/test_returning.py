@@ -1,0 +1,159 @@
+"""Streams whose classes come back, graded: against a loop that is written out node by node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+
+from undrift.errors import InputError
+from undrift.evaluation.loop import Evaluation, evaluate
+from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.metrics import metrics_of
+from undrift.evaluation.protocols import check_gradable, exams
+from undrift.evaluation.steps import MOST, graded_batches, graded_nodes
+from undrift.evaluation.together import evaluate_together
+from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
+from undrift.streams.arrange import arrange
+from undrift.streams.stream import TaskStream
+from undrift.streams.task import Task
+from undrift.testing.graphs import tiny_stream
+from undrift.testing.references import returning_metrics
+from undrift.testing.running_mean import RunningMean, Sums
+from undrift.typing import Progress
+
+EVERY = ("blurry", "blurry:batches=5,blurry=0.5", "domain", "online:batch=5", "online:batch=2")
+
+
+def written_out(stream: TaskStream, split: str, *, by_node: bool) -> dict[str, float]:
+    """Observe every batch, and ask one node at a time after those that count."""
+    learner, labels = RunningMean(), stream.graph.labelled().tolist()
+    steps, shares, fresh = [], [], 0
+    for t in range(len(stream)):
+        learner.observe(stream.task(t))
+        fresh += int((stream.train & (stream.task_of == t)).sum())
+        if t not in graded_batches(stream):
+            continue
+        shares.append(fresh / int(stream.train.sum()))
+        fresh = 0
+        nodes = [v for v, c in enumerate(labels) if c in learner.classes_]
+        answers = learner.predict(stream.graph.subgraph(torch.tensor(nodes))).tolist()
+        asked = getattr(stream, split).tolist()
+        steps.append({v: a for v, a in zip(nodes, answers, strict=True) if asked[v]})
+    return returning_metrics(steps, dict(enumerate(labels)), shares, by_node=by_node)
+
+
+@pytest.mark.parametrize("arrive", EVERY)
+def test_the_metrics_are_those_of_a_loop_written_out(arrive: str) -> None:
+    stream = arrange(tiny_stream(2), arrive)
+    found = evaluate(RunningMean(), stream, splits=("test", "val"))
+    for split, grades in found.grades.items():
+        for by_node, matrix in ((False, grades.by_class), (True, grades.by_node)):
+            wanted = written_out(stream, split, by_node=by_node)
+            assert metrics_of(matrix) == pytest.approx(wanted)
+            assert sum(matrix.shares) == pytest.approx(1.0)
+    assert found.tasks == len(graded_batches(stream))
+    together = evaluate_together([RunningMean()], stream, splits=("test",))
+    assert together[0].grades["test"] == found.grades["test"]
+
+
+def test_many_batches_are_graded_at_twenty_even_points() -> None:
+    stream = arrange(tiny_stream(nodes=120), "online:batch=1")
+    graded = graded_batches(stream)
+    assert len(stream) == 72
+    assert len(graded) == MOST
+    assert graded[-1] == 71
+    assert {b - a for a, b in pairwise(graded)} == {3, 4}
+    assert graded_batches(tiny_stream()) == (0, 1, 2)
+
+
+def test_a_class_is_graded_on_the_same_nodes_at_every_step() -> None:
+    stream = arrange(tiny_stream(), "online:batch=8")
+    for t in graded_batches(stream):
+        (exam,) = exams(stream, t)
+        for place, c in enumerate(stream.seen(t)):
+            mine = exam.masks["test"] & (exam.task == place)
+            assert set(exam.truth[mine].tolist()) == {c}
+            assert int(mine.sum()) == graded_nodes(stream, "test")[place]
+        assert exam.graph.labels is None
+
+
+def test_a_run_that_was_cut_off_goes_on(tmp_path: Path) -> None:
+    stream = arrange(tiny_stream(1), "online:batch=2")
+
+    def cut(t: int, so_far: Evaluation) -> None:
+        if so_far.tasks == 7:
+            save_checkpoint(tmp_path, learner, so_far)
+            raise KeyboardInterrupt
+
+    learner, other = RunningMean(), RunningMean()
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(learner, stream, after_task=cut)
+    so_far = load_checkpoint(tmp_path, other)
+    assert so_far is not None
+    assert evaluate(other, stream, so_far=so_far).grades == evaluate(RunningMean(), stream).grades
+
+
+@dataclass(kw_only=True)
+class Once(RunningMean):
+    """Cannot learn a class again."""
+
+    name: ClassVar[str] = "once"
+    returns: ClassVar[bool] = False
+
+    def _learn(self, task: Task, progress: Progress) -> Sums:
+        raise AssertionError("it must be refused before it works")
+
+
+def test_a_learner_that_cannot_learn_again_is_refused_before_it_works() -> None:
+    stream = arrange(tiny_stream(), "blurry")
+    for run in (evaluate, lambda learner, s: evaluate_together([learner], s)):
+        with pytest.raises(InputError, match="once cannot learn a class that comes back; "):
+            run(Once(), stream)
+
+
+def test_local_testing_is_refused() -> None:
+    with pytest.raises(InputError, match=r"local testing asks task by task.*use global testing"):
+        evaluate(RunningMean(), arrange(tiny_stream(), "domain"), protocol="local")
+
+
+def test_a_class_without_test_nodes_cannot_be_graded() -> None:
+    plain = tiny_stream()
+    mine = plain.test & (plain.graph.labelled() == 4)
+    stream = arrange(
+        TaskStream(plain.graph, plain.classes, plain.train, plain.val, plain.test & ~mine), "domain"
+    )
+    with pytest.raises(InputError, match=r"class 4 of stream .* has no test node"):
+        check_gradable(stream, ("test",))
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares", "why"),
+    [
+        ([[1.0, 2.0], [1.0]], (0.5, 0.5), "rows that do not get shorter"),
+        ([[1.0]], (), "a share for each"),
+        ([[]], (1.0,), "rows that do not get shorter"),
+        ([[101.0]], (1.0,), "0 to 100"),
+    ],
+)
+def test_a_matrix_of_classes_is_checked(
+    rows: list[list[float]], shares: tuple[float, ...], why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        AccuracyMatrix(rows, "classes", shares=shares)
+
+
+def test_weights_are_for_every_part() -> None:
+    with pytest.raises(InputError, match="2 parts needs a weight for each, not 1"):
+        AccuracyMatrix([[1.0, 2.0]], "classes", (1,), (1.0,))
+    assert AccuracyMatrix([[0.0, 100.0]], "classes", (1, 3), (1.0,)).a_t == (75.0,)
+
+
+def test_a_class_that_came_last_has_nothing_to_forget() -> None:
+    matrix = AccuracyMatrix([[90.0], [60.0], [70.0, 50.0]], "classes", shares=(0.2, 0.3, 0.5))
+    assert matrix.class_forgetting == 20.0
+    assert AccuracyMatrix([[90.0, 10.0]], "classes", shares=(1.0,)).class_forgetting == 0.0
