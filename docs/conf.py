@@ -74,6 +74,7 @@ notebooks/engineer
 command-line
 api
 results
+returning
 ```
 
 ```{toctree}
