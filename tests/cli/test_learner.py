@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,15 @@ def test_files_are_grouped_by_what_they_hold() -> None:
     assert [len(group) for group in batches(files)] == [2, 1, 2]
     with pytest.raises(InputError, match="--alias takes"):
         aliases(["mule="])
+
+
+def test_show_and_history_do_not_wait_for_torch(desk: Path) -> None:
+    program = (
+        "import sys\nfrom undrift.cli.app import start\n"
+        f"assert start(['learner', 'show', {str(desk)!r}]) == 0\n"
+        f"assert start(['learner', 'history', {str(desk)!r}]) == 0\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

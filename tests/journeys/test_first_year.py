@@ -186,7 +186,8 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     months = {month: write_month(tmp_path, month) for month in range(1, 13)}
     desk, branch, both = (tmp_path / name for name in ("desk", "branch", "both"))
     power = Power(KILLS)
-    share = -(-KILLS // 2)  # half of the cuts in observe, half in forget and merge
+    half = KILLS // 2  # of the cuts are in observe, the others in forget and merge
+    share = {month: half * month // 12 - half * (month - 1) // 12 for month in months}
     columns = ["--id", "account", "--label", "kind"]
 
     def learner(*words: object) -> list[str]:
@@ -196,11 +197,11 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for month in range(1, 8):
         how = columns if month == 1 else []
         command = learner("observe", desk, *months[month], *how)
-        power.run(desk, command, -(-share // 12) if month > 1 else share // 12)
+        power.run(desk, command, share[month])
     # a second site, which never shows its data
     assert start(learner("new", branch, "--like", desk, "--remember-nodes")) == 0
     for month in range(8, 13):
-        power.run(branch, learner("observe", branch, *months[month]), -(-share // 12))
+        power.run(branch, learner("observe", branch, *months[month]), share[month])
     # May was wrong
     right = write_month(tmp_path, 5, corrected=True)
     power.run(desk, learner("revise", desk, *months[5], *right), 0)
@@ -218,7 +219,7 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     power.run(desk, learner("observe", desk, *months[2]), 0)
     power.run(both, learner("merge", both, desk, branch), power.left)
     assert start(learner("verify", both)) == 0
-    assert len(power.cut) == KILLS
+    assert (len(power.cut), power.cut.count("observe")) == (KILLS, half)
     if KILLS >= 20:  # cuts before and after the instant that counts
         assert 0.1 * KILLS < power.survived < 0.9 * KILLS
 

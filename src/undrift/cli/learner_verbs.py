@@ -139,7 +139,8 @@ def predict(
     with working("predicting"):
         found = folders()(folder).predict(one_batch(files), nodes or None, **columns.given())
     found.write(out)
-    say(f"{len(found.classes):,} predictions: {out}")
+    count = len(found.classes)
+    say(f"{count:,} prediction{'s' * (count != 1)}: {out}")
 
 
 def forget(
