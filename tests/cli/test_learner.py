@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,7 +71,9 @@ def test_show_and_history_are_tables(desk: Path, capsys: Captured) -> None:
 def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     out = tmp_path / "some" / "p.csv"
     assert run("predict", desk, *month(tmp_path, 2), "--nodes", "2-3", "2-0", "--out", out) == 0
-    assert f"2 predictions: {out}" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert f"2 predictions: {out}" in shown.out
+    assert "note: 1 edge to unknown nodes left out" in shown.err
     lines = out.read_text().splitlines()
     assert lines[0] == "id,class,probability,runner_up"
     assert [line.split(",")[:2] for line in lines[1:]] == [["2-3", "mule"], ["2-0", "fine"]]
@@ -138,3 +142,15 @@ def test_files_are_grouped_by_what_they_hold() -> None:
     assert [len(group) for group in batches(files)] == [2, 1, 2]
     with pytest.raises(InputError, match="--alias takes"):
         aliases(["mule="])
+
+
+def test_show_and_history_do_not_wait_for_torch(desk: Path) -> None:
+    program = (
+        "import sys\nfrom undrift.cli.app import start\n"
+        f"assert start(['learner', 'show', {str(desk)!r}]) == 0\n"
+        f"assert start(['learner', 'history', {str(desk)!r}]) == 0\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

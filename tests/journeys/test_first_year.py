@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import os
 import random
+import re
+import shlex
 import shutil
 import signal
 import time
@@ -22,7 +24,8 @@ from undrift.cli.app import start
 from undrift.graphs.graph import disjoint_union
 from undrift.streams.task import as_task
 
-KILLS = int(os.environ.get("UNDRIFT_KILLS", "6"))
+KILLS = int(os.environ.get("UNDRIFT_KILLS", "4"))
+PAGE = Path(__file__).parents[2] / "docs" / "first-year.md"
 KINDS = ["fine", "money mule", "account takeover", "card testing", "refund abuse"]
 WIDTH = 8
 ERASED, SEEN_AGAIN = "a3-4", 4  # an account of March that stands in April's tables as context
@@ -58,14 +61,15 @@ def write_month(place: Path, month: int, *, corrected: bool = False) -> list[str
     edges += [(names[-1], f"a{month}-{v}") for v in range(0, 9, 3)]
     edges += [(f"a{month}-{v}", f"a{month - 1}-{u}") for u, v in pairs[:6]]
     edges = [pair for pair in edges if not (corrected and f"a{month}-8" in pair)]
-    stem = place / f"month{month}{'-corrected' * corrected}"
+    folder = place / f"{month:02}{'-corrected' * corrected}"
+    folder.mkdir(exist_ok=True)
     for suffix, head, lines in (
         ("nodes", columns, [[row[c] for c in columns] for row in rows]),
         ("edges", ["source", "target"], edges),
     ):
-        with Path(f"{stem}-{suffix}.csv").open("w", encoding="utf-8", newline="") as file:
+        with (folder / f"{suffix}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([head, *lines])
-    return [f"{stem}-nodes.csv", f"{stem}-edges.csv"]
+    return [str(folder / "nodes.csv"), str(folder / "edges.csv")]
 
 
 # the power cuts --------------------------------------------------------------------------
@@ -186,7 +190,8 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     months = {month: write_month(tmp_path, month) for month in range(1, 13)}
     desk, branch, both = (tmp_path / name for name in ("desk", "branch", "both"))
     power = Power(KILLS)
-    share = -(-KILLS // 2)  # half of the cuts in observe, half in forget and merge
+    half = KILLS // 2  # of the cuts are in observe, the others in forget and merge
+    share = {month: half * month // 12 - half * (month - 1) // 12 for month in months}
     columns = ["--id", "account", "--label", "kind"]
 
     def learner(*words: object) -> list[str]:
@@ -196,11 +201,11 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for month in range(1, 8):
         how = columns if month == 1 else []
         command = learner("observe", desk, *months[month], *how)
-        power.run(desk, command, -(-share // 12) if month > 1 else share // 12)
+        power.run(desk, command, share[month])
     # a second site, which never shows its data
     assert start(learner("new", branch, "--like", desk, "--remember-nodes")) == 0
     for month in range(8, 13):
-        power.run(branch, learner("observe", branch, *months[month]), -(-share // 12))
+        power.run(branch, learner("observe", branch, *months[month]), share[month])
     # May was wrong
     right = write_month(tmp_path, 5, corrected=True)
     power.run(desk, learner("revise", desk, *months[5], *right), 0)
@@ -218,7 +223,7 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     power.run(desk, learner("observe", desk, *months[2]), 0)
     power.run(both, learner("merge", both, desk, branch), power.left)
     assert start(learner("verify", both)) == 0
-    assert len(power.cut) == KILLS
+    assert (len(power.cut), power.cut.count("observe")) == (KILLS, half)
     if KILLS >= 20:  # cuts before and after the instant that counts
         assert 0.1 * KILLS < power.survived < 0.9 * KILLS
 
@@ -244,3 +249,33 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert (
             np.mean([ok for ok, label in zip(right_ones, batch.labels, strict=True) if label]) > 0.8
         )
+
+
+# the page --------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_happens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command of docs/first-year.md runs, in order, and prints what stands below it."""
+    monkeypatch.chdir(tmp_path)
+    for month in range(1, 13):
+        write_month(tmp_path, month)
+    write_month(tmp_path, 5, corrected=True)
+    blocks = re.findall(
+        r"^```(sh|text)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    printed, commands = "", 0
+    for language, block in blocks:
+        if language == "text":
+            assert block.strip() in printed
+            continue
+        printed = ""
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            assert words[0] == "undrift"
+            assert start(words[1:]) == 0, line
+            shown = capsys.readouterr()
+            printed += shown.err + shown.out
+            commands += 1
+    assert commands > 15

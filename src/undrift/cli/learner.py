@@ -32,9 +32,10 @@ def show(folder: Path, /, *, traceback: Flag = False) -> None:
         When it fails, print where.
     """
     from undrift.cli.console import output
+    from undrift.folder.store import current
     from undrift.reporting.learner import class_table, fact_table
 
-    found = folders()(folder).show()
+    found = current(folder)  # without torch
     output().print(fact_table(found, str(folder)), "", class_table(found))
 
 
@@ -49,9 +50,12 @@ def show_history(folder: Path, /, *, traceback: Flag = False) -> None:
         When it fails, print where.
     """
     from undrift.cli.console import output
+    from undrift.folder.history import read_history
+    from undrift.folder.store import current
     from undrift.reporting.learner import history_table
 
-    output().print(history_table(folders()(folder).history()))
+    current(folder)  # complains where there is none
+    output().print(history_table(read_history(folder)))
 
 
 def verify(folder: Path, /, *, traceback: Flag = False) -> None:

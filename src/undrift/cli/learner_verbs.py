@@ -139,7 +139,10 @@ def predict(
     with working("predicting"):
         found = folders()(folder).predict(one_batch(files), nodes or None, **columns.given())
     found.write(out)
-    say(f"{len(found.classes):,} predictions: {out}")
+    if str(found.repairs):
+        say(f"note: {found.repairs}", progress=True)
+    count = len(found.classes)
+    say(f"{count:,} prediction{'s' * (count != 1)}: {out}")
 
 
 def forget(
@@ -197,7 +200,8 @@ def forget(
             f"{node!r}; give every one that may, as --batch NODES EDGES"
         )
     elif waiting:
-        say(f"{len(waiting)} batches hold {node!r} and must be seen again, as --batch NODES EDGES:")
+        hold = "batch holds" if len(waiting) == 1 else "batches hold"
+        say(f"{len(waiting)} {hold} {node!r}; give them again as --batch NODES EDGES:")
         for held in waiting:
             say(f"  {held}")
     else:
@@ -259,7 +263,9 @@ def merge(folder: Path, /, *others: Path, traceback: Flag = False) -> None:
     kind = folders()
     with working("merging"):
         there = folder.exists() and any(folder.iterdir())
-        target = kind(folder) if there else kind.new(folder, like=others[0])
+        first = kind(others[0])
+        remember = first.show().record.remember_nodes
+        target = kind(folder) if there else kind.new(folder, like=first, remember_nodes=remember)
         step = target.merge(*others)
     tell(folder, step)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,8 @@ class LearnerFolder:
         names = {c: name for name, c in draft.record.classes.items()}
         ids = found.ids if index is None else found.ids[index]
         columns = [names[c] for c in learner.classes_]
-        return Predictions.of(ids, ranking, columns, probable=probable)
+        made = Predictions.of(ids, ranking, columns, probable=probable)
+        return replace(made, repairs=found.repairs)
 
     def forget(
         self,

@@ -94,9 +94,10 @@ class Record(_Frozen):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Labelled nodes per class, over all batches."""
+        """Labelled nodes per class, over all batches, in the order of the ids."""
         return {
-            name: sum(held.labels.get(name, 0) for held in self.batches) for name in self.classes
+            name: sum(held.labels.get(name, 0) for held in self.batches)
+            for name in sorted(self.classes, key=self.classes.__getitem__)
         }
 
     @property
