@@ -221,12 +221,13 @@ def stream_header(
     other = published_edges not in (None, graph.num_edges)
     made = f" (made symmetric from {published_edges:,})" if other else ""
     unused = graph.num_nodes - sum(row.nodes for row in rows)
+    first = "first" if stream.returning else "base task"
     lines = [
         f"{stream.name}{mark}",
         f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges{made}, "
         f"{graph.num_features:,} features",
-        f"{stream.num_classes} classes in {len(stream)} tasks ({_sizes(stream)}), "
-        f"{percent(stream.base_share)} of their nodes in the base task; split by seed "
+        f"{stream.num_classes} classes in {_sizes(stream)}, "
+        f"{percent(stream.base_share)} of their nodes in the {first}; split by seed "
         f"{stream.seed}",
     ]
     if unused:
@@ -235,11 +236,14 @@ def stream_header(
 
 
 def _sizes(stream: TaskStream) -> str:
-    """`5+5x2` for a base task of 5 classes and five tasks of 2; else all sizes, added up."""
+    """`6 tasks (5+5x2)` for a base task of 5 classes and five tasks of 2; else all, added up."""
+    if stream.returning:
+        return f"{len(stream)} batches; they come back"
     base, *later = (len(classes) for classes in stream.classes)
+    sizes = "+".join(map(str, (base, *later)))
     if later and len(set(later)) == 1:
-        return f"{base}+{len(later)}x{later[0]}"
-    return "+".join(map(str, (base, *later)))
+        sizes = f"{base}+{len(later)}x{later[0]}"
+    return f"{len(stream)} tasks ({sizes})"
 
 
 def tasks_table(rows: Sequence[TaskSummary]) -> Table:
