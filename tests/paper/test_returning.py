@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from paper.claim_runs import claimed_runs
 from paper.compact import read_compact, write_compact
 from paper.returning import main, returning_page
 from paper.words import Words
@@ -62,3 +63,7 @@ def test_without_the_plan_there_is_no_page(records: Records) -> None:
     other = Records(records.results, [], [], [], Path("here"))
     with pytest.raises(InputError, match="there is no plan 'returning' in here; run it"):
         returning_page(other, Words())
+
+
+def test_the_papers_claims_are_not_checked_on_them(records: Records) -> None:
+    assert claimed_runs(records) == {}
