@@ -188,20 +188,25 @@ def methods_table(methods: Iterable[Method]) -> Table:
     """Every method: its family, what it can do with known classes and batches, what it keeps.
 
     `returns`: known classes may come back; `forgets`: a batch can be forgotten or revised;
-    `merges`: two learners can become one.
+    `merges`: two learners can become one; `if set`: with a setting that is not the default.
     """
-    facts = ("keeps_examples", "returns", "forgets", "merges")
+    verbs = ("returns", "forgets", "merges")
     rows = [
         [
-            *(each.name, each.family),
-            *("yes" if getattr(each, fact) else "no" for fact in facts),
+            *(each.name, each.family, "yes" if each.keeps_examples else "no"),
+            *(_ability(each, verb) for verb in verbs),
             *(each.keeps, each.paper),
         ]
         for each in methods
     ]
-    words = dict.fromkeys(("family", *(fact.replace("_", " ") for fact in facts)), "word")
-    words = {"name": "name", **words}
+    words = {"name": "name", **dict.fromkeys(("family", "keeps examples", *verbs), "word")}
     return plain_table("Methods", {**words, "what is kept": "text", "paper": "text"}, rows)
+
+
+def _ability(method: Method, verb: str) -> str:
+    if not getattr(method, verb):
+        return "no"
+    return "if set" if method.verbs_need else "yes"
 
 
 def stream_header(
