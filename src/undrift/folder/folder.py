@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -239,7 +240,8 @@ class LearnerFolder:
         Damage is an error that names the file. What a killed process left undone is completed.
         """
         for path in states(self.path):
-            check_bytes(path)
+            with suppress(FileNotFoundError):  # a writer has just deleted it
+                check_bytes(path)
         draft = loaded(self.path)
         lines = history.read_history(self.path)
         live: set[str] = set()
