@@ -45,7 +45,7 @@ def adr_searches(searches: Iterable[Search]) -> dict[str, Search]:
     for search in sorted(searches, key=lambda search: (search.spec.base.seed, search.spec.id)):
         base = search.spec.base
         plain = base.method == "adr" and base.params.get("merge", "ham") == "ham"
+        plain = plain and base.place == base.stream  # no class comes back
         if plain and {"alpha", "gamma"} <= set(search.spec.grid) and base.protocol == "global":
-            if base.place == base.stream:  # no class comes back
-                found.setdefault(base.stream, search)
+            found.setdefault(base.stream, search)
     return found
