@@ -8,13 +8,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.streams.order import Order, check_sizes, ordered_classes
 from undrift.streams.periods import Times, classes_by_period
 from undrift.streams.split import split_nodes
 from undrift.streams.summary import TaskSummary, summarise
@@ -23,7 +22,6 @@ from undrift.streams.task import Task, check_mask, joined
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
-Order = Literal["label", "random"] | Sequence[int]
 Context = Literal["none", "seen"]
 
 
@@ -103,15 +101,15 @@ class TaskStream:
         (see `split_nodes`), whatever the order. Nodes labelled -1 belong to no task. Cost: one
         pass over the labels; task graphs are made when asked for.
 
-        >>> g = Graph.from_arrays(np.eye(30), [[0], [1]], labels=[0] * 10 + [1] * 10 + [2] * 10)
+        >>> g = Graph.from_arrays(torch.eye(30), [[0], [1]], labels=[0] * 10 + [1] * 10 + [2] * 10)
         >>> stream = TaskStream.from_graph(g, base=2, increment=1)
         >>> stream.classes, len(stream)
         (((0, 1), (2,)), 2)
         """
         labels = _labels(graph)
         masks = split_nodes(labels, seed=seed, fractions=fractions)
-        classes = _ordered(torch.unique(labels[labels >= 0]).tolist(), order, seed)
-        _check_sizes(base, increment, len(classes))
+        classes = ordered_classes(torch.unique(labels[labels >= 0]).tolist(), order, seed)
+        check_sizes(base, increment, len(classes))
         starts = [0, *range(base, len(classes), increment), len(classes)]
         tasks = tuple(tuple(classes[a:b]) for a, b in pairwise(starts))
         about = dict(provenance or {})
@@ -239,7 +237,7 @@ class TaskStream:
         to its own period instead. A period without a new class makes no task,
         and `provenance["periods"]` says so. Every class is split as in `from_graph`.
 
-        >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
+        >>> g = Graph.from_arrays(torch.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
         ((1,), (0,))
         """
@@ -263,7 +261,7 @@ class TaskStream:
     ) -> Self:
         """The stream whose `saved_split` this is; the graph must have the same nodes and labels.
 
-        >>> g = Graph.from_arrays(np.eye(10), [[0], [1]], labels=[0] * 5 + [1] * 5)
+        >>> g = Graph.from_arrays(torch.eye(10), [[0], [1]], labels=[0] * 5 + [1] * 5)
         >>> stream = TaskStream.from_graph(g, base=1, increment=1, seed=3)
         >>> again = TaskStream.with_split(g, stream.saved_split())
         >>> again.classes == stream.classes, bool((again.train == stream.train).all())
@@ -324,33 +322,3 @@ def _tasks(labels: Tensor, classes: Sequence[Sequence[int]]) -> Tensor:
     for t, wanted in enumerate(classes):
         table[torch.isin(present, torch.tensor(wanted, device=labels.device))] = t
     return table[place]
-
-
-def _ordered(classes: list[int], order: Order, seed: int) -> list[int]:
-    order = checked("order", Order, order)
-    if order == "label":
-        return classes
-    if order == "random":
-        # another sequence than any class's split, which is drawn from [seed, class]
-        generator = np.random.default_rng([seed, 0, len(classes)])
-        return [int(c) for c in generator.permutation(classes)]
-    wanted: list[int] = list(order)
-    if sorted(wanted) != classes:
-        missing = sorted(set(classes) - set(wanted))
-        extra = sorted(set(wanted) - set(classes))
-        repeated = sorted({c for c in wanted if wanted.count(c) > 1})
-        raise InputError(
-            f"order must name each of the {len(classes)} classes once (missing {missing}, "
-            f"unknown {extra}, repeated {repeated}); give a permutation of {classes}"
-        )
-    return wanted
-
-
-def _check_sizes(base: int, increment: int, classes: int) -> None:
-    base, increment = checked("base", int, base), checked("increment", int, increment)
-    if not 1 <= base <= classes:
-        raise InputError(
-            f"base must be between 1 and the {classes} classes of the graph, not {base}"
-        )
-    if increment < 1:
-        raise InputError(f"increment must be 1 class or more per task, not {increment}")
