@@ -53,6 +53,7 @@ _MENU = """
 getting-started
 choosing-a-method
 your-own-graph
+first-year
 experiments
 protocols
 arrivals

@@ -1,13 +1,18 @@
-"""`python -m paper compact RUNS FOLDER`, `page TABLES PAGE [--check]`, `figures TABLES FOLDER`."""
+"""`python -m paper compact`, `page`, `returning` and `figures`: see each module."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from paper import compact, figures, page
+from paper import compact, figures, page, returning
 
-_COMMANDS = {"compact": compact.main, "page": page.main, "figures": figures.main}
+_COMMANDS = {
+    "compact": compact.main,
+    "page": page.main,
+    "returning": returning.main,
+    "figures": figures.main,
+}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -15,11 +15,18 @@ from typing import Any
 from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
 from paper.csv_lines import Line, lines_of, number, packed, write_lines
 from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.flat import flat
 from undrift.experiments.manifest import Cell, Manifest, Skipped
-from undrift.experiments.result import Cost, Graded, Metrics, Result, graded_metrics
+from undrift.experiments.result import (
+    Cost,
+    Graded,
+    Metrics,
+    Result,
+    Returning,
+    graded_metrics,
+    matrix_of,
+)
 from undrift.experiments.store import Records, load_records, with_rules
 
 __all__ = ["is_compact", "read_compact", "rounded", "write_compact"]
@@ -34,6 +41,7 @@ RUN_COLUMNS = (
     *("drift", "seconds_total", "seconds", "peak_memory_mb", "state_mb", "state_bytes"),
     *("threads", "torch", "matrix", "node_matrix"),
     *("data_sha256", "split_sha256", "stream_sha256", "imbalance"),
+    *("arrive", "returning"),
 )
 PLAN_COLUMNS = ("plan", "title", "rule", "rows", "streams", "skipped")
 CELL_COLUMNS = ("plan", "row", "method", "stream", "seed", "run", "search", "failed")
@@ -111,6 +119,9 @@ def rounded(result: Result) -> Result:
     matrix = Graded[list[list[float]]](
         by_class=_round(result.matrix.by_class), by_node=_round(result.matrix.by_node)
     )
+    returning = result.returning
+    if returning is not None:
+        returning = returning.model_copy(update={"shares": _round(returning.shares)})
     cost = result.cost.model_copy(
         update={
             "seconds": {name: number(value, 3) for name, value in result.cost.seconds.items()},
@@ -121,14 +132,18 @@ def rounded(result: Result) -> Result:
     return result.model_copy(
         update={
             "matrix": matrix,
-            "metrics": graded_metrics(
-                AccuracyMatrix(matrix.by_class), AccuracyMatrix(matrix.by_node)
-            ),
+            "returning": returning,
+            "metrics": _metrics(matrix, returning),
             "drift": _round(result.drift),
             "imbalance": _round(result.imbalance),
             "cost": cost,
         }
     )
+
+
+def _metrics(matrix: Graded[list[list[float]]], returning: Returning | None) -> Graded[Metrics]:
+    by_node = matrix_of(matrix.by_node, returning, by_node=True)
+    return graded_metrics(matrix_of(matrix.by_class, returning), by_node)
 
 
 def _round(value: Any, decimals: int = DECIMALS) -> Any:
@@ -139,7 +154,7 @@ def _round(value: Any, decimals: int = DECIMALS) -> Any:
 
 def _place(result: Result) -> tuple[object, ...]:
     spec = result.spec
-    return spec.stream, spec.method, packed(spec.params), spec.seed, spec.id
+    return spec.place, spec.method, packed(spec.params), spec.seed, spec.id
 
 
 def _run_line(result: Result) -> dict[str, Any]:
@@ -155,6 +170,7 @@ def _run_line(result: Result) -> dict[str, Any]:
         "node_matrix": packed(result.matrix.by_node),
         "stream_sha256": result.spec.stream_sha256,
         "imbalance": _ratios(result.imbalance),
+        "returning": packed(result.returning.model_dump()) if result.returning else None,
     }
 
 
@@ -172,7 +188,8 @@ def _run(line: Line) -> Result:
     matrix = Graded[list[list[float]]](
         by_class=line.json("matrix"), by_node=line.json("node_matrix")
     )
-    metrics = graded_metrics(AccuracyMatrix(matrix.by_class), AccuracyMatrix(matrix.by_node))
+    returning = Returning(**line.json("returning")) if line["returning"] else None
+    metrics = _metrics(matrix, returning)
     _check_metrics(line, metrics)
     memory = line["peak_memory_mb"]
     hashes = {"sha256": line["data_sha256"], "split_sha256": line["split_sha256"]}
@@ -195,6 +212,7 @@ def _run(line: Line) -> Result:
             "stand_in": line.flag("stand_in"),
         },
         imbalance=line.json("imbalance") if line["imbalance"] else None,
+        returning=returning,
     )
 
 
@@ -257,7 +275,7 @@ def _cell(line: Line, results: dict[str, Result]) -> Cell:
         search=line["search"] or None,
         failed=line["failed"] or None,
     )
-    if done and (done.spec.method, done.spec.stream, done.spec.seed) != (
+    if done and (done.spec.method, done.spec.place, done.spec.seed) != (
         cell.method,
         cell.stream,
         cell.seed,

@@ -16,7 +16,7 @@ __all__ = ["SEARCH_COLUMNS", "searches_from", "trial_lines"]
 SEARCH_COLUMNS = (
     *("search", "stream", "method", "seed", "protocol", "device", "fixed", "setting", "chosen"),
     *(prefix + name for prefix in ("val_", "val_node_") for name in METRICS),
-    *("failed", "seconds", "shared_with", "threads", "stream_sha256"),
+    *("failed", "seconds", "shared_with", "threads", "stream_sha256", "arrive"),
 )
 
 
@@ -44,6 +44,7 @@ def trial_lines(search: Search) -> Iterator[dict[str, Any]]:
             "shared_with": packed(search.shared_with),
             "threads": search.threads,
             "stream_sha256": base.stream_sha256,
+            "arrive": base.arrive,
         }
 
 

@@ -18,10 +18,11 @@ from undrift.experiments.record import validation_message
 from undrift.experiments.result import Graded, Metrics
 from undrift.experiments.spec import RunSpec
 from undrift.storage.files import write_atomically
+from undrift.streams.arrival import BY_CLASS
 
 __all__ = ["LATER", "Line", "grades", "lines_of", "number", "packed", "write_lines"]
 
-LATER = {"imbalance"}.union(
+LATER = {"imbalance", "arrive", "returning"}.union(
     prefix + key for prefix in ("", "node_", "val_", "val_node_") for key in METRICS
 )
 """Columns that a table which was written before they were recorded has not."""
@@ -185,6 +186,7 @@ class Line:
             params=self.json(params),
             device=self["device"],
             stream_sha256=self["stream_sha256"] or None,
+            arrive=self["arrive"] or BY_CLASS,
         )
 
     def _metrics(self, prefix: str) -> Metrics:

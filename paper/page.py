@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from undrift.experiments.store import Records
     from undrift.reporting.tables.comparison import Comparison
 
-__all__ = ["LARGE", "main", "results_page"]
+__all__ = ["LARGE", "main", "notes_of_tables", "results_page", "time_spent", "write_page"]
 
 LARGE = 5.0
 """Points: a difference to the paper beyond this is listed and asks for a reason."""
@@ -176,18 +176,18 @@ def _settings(records: Records, streams: Sequence[str]) -> list[str]:
 
 def _how(tables: Tables, records: Records, words: Words) -> list[str]:
     parts = [prose(words.how)] if words.how else []
-    parts.append(prose(_time(records)))
+    parts.append(prose(time_spent(records)))
     marks = {m: t for by_class, _ in tables for m, t in legend(by_class) if m != "–"}
     notes = [f"{escape_markdown(mark)} {text}." for mark, text in marks.items()]
     notes.append(
         "Drift is how far the embeddings of the base task's nodes moved between the first encoder "
         "and the last, over how long they were; – where a method has no embeddings."
     )
-    parts.append(bullets([*notes, *_notes([by_class for by_class, _ in tables])]))
+    parts.append(bullets([*notes, *notes_of_tables([by_class for by_class, _ in tables])]))
     return parts
 
 
-def _notes(tables: Sequence[Comparison]) -> list[str]:
+def notes_of_tables(tables: Sequence[Comparison]) -> list[str]:
     """The notes of the tables, once each; those that not all tables have say whose they are."""
     told: dict[str, None] = {}
     for table in tables:
@@ -198,7 +198,8 @@ def _notes(tables: Sequence[Comparison]) -> list[str]:
     return list(told)
 
 
-def _time(records: Records) -> str:
+def time_spent(records: Records) -> str:
+    """What all runs and searches took."""
     runs = sum(result.cost.seconds.get("total", 0.0) for result in records.results.values())
     devices = sorted({result.spec.device for result in records.results.values()})
     searched = sum(search.seconds / (1 + len(search.shared_with)) for search in records.searches)
@@ -255,13 +256,18 @@ def _streams(tables: Tables) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Make the page, or with `--check` only compare: 1 where it is not what the tables give."""
-    parser = argparse.ArgumentParser(prog="python -m paper page")
+    return write_page(arguments, "page", _made)
+
+
+def write_page(arguments: Sequence[str], command: str, make: Callable[[Path, Path], str]) -> int:
+    """Make a page from a folder of tables by `make(tables, page)`, or with `--check` compare."""
+    parser = argparse.ArgumentParser(prog=f"python -m paper {command}")
     parser.add_argument("tables", type=Path, help="the folder with runs.csv, such as results")
     parser.add_argument("page", type=Path, help="the page to make, such as docs/results.md")
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
     given = parser.parse_args(arguments)
     try:
-        text = _made(given.tables, given.page)
+        text = make(given.tables, given.page)
         old = given.page.read_text(encoding="utf-8") if given.page.is_file() else None
         if not given.check and old != text:
             write_atomically(given.page, text.encode())

@@ -25,7 +25,14 @@ from undrift.streams.file import is_stream_file
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDE = ("index.md", "getting-started.md", "experiments.md", "api.md")
-WITH_COMMANDS = (*GUIDE, "command-line.md", "your-own-graph.md", "protocols.md", "arrivals.md")
+WITH_COMMANDS = (
+    *GUIDE,
+    "command-line.md",
+    "your-own-graph.md",
+    "protocols.md",
+    "arrivals.md",
+    "first-year.md",
+)
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

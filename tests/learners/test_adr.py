@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 import torch
 
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion
+from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.parts.analytic.adaptation import AdrLearned
+from undrift.learners.parts.analytic.class_balance import weighed
 from undrift.learners.parts.training.backbone import generator_for
 from undrift.merging.average import Average, merge_average
 from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, unit_norm
@@ -24,6 +27,7 @@ from undrift.merging.ties import Ties, merge_ties
 from undrift.sharing import Cache
 from undrift.streams.task import Task
 from undrift.streams.thin import thin
+from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
 from undrift.testing.references import joint_ridge, merged_layer
 
@@ -88,7 +92,8 @@ def test_balanced_weighs_every_class_the_same_in_both_systems() -> None:
     weights = torch.tensor([share / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
     last = steps[-1][1]
     h = torch.cat([k.merged.embed(t.graph)[t.train].double() for t, k in steps])
-    slow = joint_ridge(h, one_hot(y, last.classes), 0.5, weights)
+    even = weighed(ClassSums.of(h, one_hot(y, last.classes)), balanced=True)
+    slow = solve(even, 0.5)
     assert float((last.classifier - slow).norm() / slow.norm()) < 1e-9
     for layer in range(2):
         rows = [
@@ -101,6 +106,31 @@ def test_balanced_weighs_every_class_the_same_in_both_systems() -> None:
         slow = joint_ridge(torch.cat(rows), torch.cat(wanted), 0.5, weights)
         merged = last.merged.weights[layer].double()
         assert float((merged - slow).norm() / slow.norm()) < 1e-6  # weights are float32
+
+
+@pytest.mark.parametrize("nodes", ["train", "all"])
+def test_a_class_that_comes_back_keeps_the_classifier_balanced(nodes: str) -> None:
+    batches = [tiny_batch((0, 1)), tiny_batch((1, 2)), tiny_batch((1,), slice(0, 5))]
+    learner = adr(gamma=0.5, balanced=True, nodes=nodes)
+    rows, labels = [], []
+    for batch in batches:
+        known = learner.observe(batch).learned_
+        rows.append(known.merged.embed(batch.graph)[batch.train].double())
+        labels.append(batch.labels[batch.train])
+    assert known.classes == (0, 1, 2)
+    sums = ClassSums.of(torch.cat(rows), one_hot(torch.cat(labels), known.classes))
+    assert torch.equal(known.bank.counts, sums.counts)
+    slow = solve(weighed(sums, balanced=True), 0.5)
+    assert float((known.classifier - slow).norm() / slow.norm()) < 1e-9
+
+
+def test_what_moving_encoders_cannot_do_is_refused() -> None:
+    batch = tiny_batch((0, 1))
+    learner = adr().observe(batch)
+    assert "ADR cannot forget" in refused("forgetting", lambda: learner.forget(batch))
+    assert "ADR cannot revise" in refused("revising", lambda: learner.revise(batch, batch))
+    merge: Any = learner.merge  # the rule's name, which refuses like the verb
+    assert "ADR cannot merge" in refused("merging", lambda: merge(adr()))
 
 
 def test_balanced_and_plain_share_no_merge() -> None:

@@ -30,12 +30,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "adr sage": ("adr", {"encoder": "sage"}),
     "adr gin": ("adr", {"encoder": "gin"}),
     "adr sgc": ("adr", {"encoder": "sgc"}),
+    "adr balanced": ("adr", {"balanced": True}),
     "ds-al by rows": ("ds-al", {"cleansing": False}),
 }
 
 
 # what is known does not depend on how it trains
-ONE_IS_ENOUGH = {"adr seen logits", "ds-al by rows", *METHODS}
+ONE_IS_ENOUGH = {"adr seen logits", "adr balanced", "ds-al by rows", *METHODS}
 PAIRS = [
     (variant, check)
     for check in LEARNER_CHECKS

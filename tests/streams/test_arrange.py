@@ -20,7 +20,7 @@ from undrift.testing.graphs import tiny_stream
 EVERY = (
     *("blurry", "blurry:disjoint=0,blurry=1", "blurry:batches=5,context=seen", "domain"),
     *("domain:batches=4,regions=2,context=seen", "online", "online:batch=7", "online:batch=1"),
-    *("online:batch=9,order=given,context=none", "time", "time:periods=7,context=seen"),
+    *("online:batch=9,order=given,context=seen", "time", "time:periods=7,context=seen"),
 )
 
 
@@ -107,7 +107,7 @@ def test_domain_keeps_regions_whole_and_brings_most_classes() -> None:
     assert len(stream) == 3
     assert min(len(classes) for classes in stream.classes) >= 4
     inside = sum(row.edges for row in stream.describe())
-    shuffled = sum(row.edges for row in made("online:batch=40,context=none").describe())
+    shuffled = sum(row.edges for row in made("online:batch=40").describe())
     assert inside > 1.2 * shuffled  # more edges stay inside than by chance
 
 
@@ -131,7 +131,7 @@ def test_a_batch_without_training_nodes_joins_the_next() -> None:
 
 
 def test_context_is_the_neighbours_that_came_before() -> None:
-    with_context, without = made("online:batch=30"), made("online:batch=30,context=none")
+    with_context, without = made("online:batch=30,context=seen"), made("online:batch=30")
     links = with_context.graph.adjacency.to_scipy()
     for t in range(4):
         own = without.shown(t).tolist()

@@ -3,270 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from undrift.cli.batches import Columns, Many, aliases, batches, one_batch
-from undrift.learners.registry import DEFAULT
-
-if TYPE_CHECKING:
-    from undrift.folder.draft import Step
-    from undrift.folder.folder import LearnerFolder
-
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-
-
-_AsLast = Columns()
-
-
-def new(
-    folder: Path,
-    /,
-    *,
-    method: str = DEFAULT,
-    settings: Annotated[
-        tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
-    ] = (),
-    like: Path | None = None,
-    keep: int = 0,
-    remember_nodes: _Flag = False,
-    seed: int = 0,
-    device: str = "cpu",
-    traceback: _Flag = False,
-) -> None:
-    """Make a folder with a learner that has observed nothing.
-
-    Parameters
-    ----------
-    folder
-        The folder to make.
-    method
-        What to learn with; "undrift methods" lists them and which of them forget and merge.
-    settings
-        A hyperparameter, as name=value; repeat it for more.
-    like
-        A folder whose learner this one shall be able to merge with: it gets its feature map, its
-        columns and its key. Make it where the other is, and carry it to the other site empty.
-    keep
-        How many old states to keep. Two states give away what came between them.
-    remember_nodes
-        Keep keyed hashes of node ids, so that "forget --node" can say which batches hold a node.
-    seed
-        Decides the validation nodes and the learner's randomness.
-    device
-        Where to compute: cpu, cuda or cuda:1.
-    traceback
-        When it fails, print where.
-    """
-    from undrift.cli.values import choose_readings, parse_settings
-
-    chosen: dict[str, Any] = choose_readings(method, parse_settings(settings))
-    chosen |= {"seed": seed} if seed else {}
-    chosen |= {"device": device} if device != "cpu" else {}
-    made = _class().new(
-        folder, method, settings=chosen, like=like, keep=keep, remember_nodes=remember_nodes
-    )
-    found = made.show()
-    _say(f"{folder}: {found.method}, nothing observed yet")
-    _say(f"next: undrift learner observe {folder} NODES EDGES")
+from undrift.cli.learner_verbs import (
+    Flag,
+    folders,
+    forget,
+    merge,
+    new,
+    observe,
+    predict,
+    revise,
+    say,
+    working,
+)
 
 
-def observe(
-    folder: Path,
-    /,
-    *files: Path,
-    alias: Annotated[tuple[str, ...], Many] = (),
-    columns: Columns = _AsLast,
-    traceback: _Flag = False,
-) -> None:
-    """Learn a batch: a table of nodes and a table of edges, or one .npz or .pt file.
-
-    Columns are matched by name, classes too; new classes and known ones may come together. Nodes
-    without a label are context. Keep the files of a batch that may have to be forgotten.
-
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    files
-        NODES EDGES, as .csv, .tsv or .parquet; or one .npz or .pt file of both.
-    alias
-        A class by another name that it has in files, as "other name=name"; repeat it for more.
-    columns
-        How tables are read.
-    traceback
-        When it fails, print where.
-    """
-    with _working("learning") as progress:
-        step = _class()(folder).observe(
-            one_batch(files), aliases=aliases(alias), progress=progress, **columns.given()
-        )
-    _tell(folder, step)
-
-
-def predict(
-    folder: Path,
-    /,
-    *files: Path,
-    out: Path,
-    nodes: Annotated[
-        tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=True)
-    ] = (),
-    columns: Columns = _AsLast,
-    traceback: _Flag = False,
-) -> None:
-    """Write the class of every node: its id, class, probability and runner-up.
-
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    files
-        NODES EDGES, or one .npz or .pt file; labels are not needed.
-    out
-        The .csv or .parquet file to write.
-    nodes
-        The ids of the nodes to predict; all without it.
-    columns
-        How tables are read.
-    traceback
-        When it fails, print where.
-    """
-    from undrift.folder.predictions import check_out
-
-    check_out(out)
-    with _working("predicting"):
-        found = _class()(folder).predict(one_batch(files), nodes or None, **columns.given())
-    found.write(out)
-    _say(f"{len(found.classes):,} predictions: {out}")
-
-
-def forget(
-    folder: Path,
-    /,
-    *files: Path,
-    node: str | None = None,
-    batch: Annotated[
-        tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=True)
-    ] = (),
-    columns: Columns = _AsLast,
-    traceback: _Flag = False,
-) -> None:
-    """Be as if a batch, or a node, had never been observed.
-
-    A batch must be given as it was observed. A node may be in several batches, and its features
-    reach its neighbours' rows in each: all must be seen again. Until then those rows stay in the
-    sum. Without --batch, --node lists the batches that hold the node (a folder that was made with
-    --remember-nodes can tell).
-
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    files
-        NODES EDGES of the batch to forget, or one .npz or .pt file.
-    node
-        Forget the node of this id instead.
-    batch
-        NODES EDGES of a batch that holds the node, or one .npz or .pt file; repeat it for more.
-    columns
-        How tables are read.
-    traceback
-        When it fails, print where.
-    """
-    from undrift.errors import InputError
-
-    if (node is None) == (not files) or (batch and node is None):
-        raise InputError(
-            "forget takes NODES EDGES of a batch, or --node ID with --batch NODES EDGES for each "
-            "batch that holds it"
-        )
-    opened = _class()(folder)
-    with _working("forgetting") as progress:
-        if node is None:
-            _tell(folder, opened.forget(one_batch(files), progress=progress, **columns.given()))
-            return
-        sources = batches(batch)
-        step, waiting = opened.forget_node(node, sources, progress=progress, **columns.given())
-    if step is not None:
-        _tell(folder, step)
-    if not opened.show().record.remember_nodes:
-        _say(
-            f"{folder} was made without --remember-nodes: it cannot tell which batches hold "
-            f"{node!r}; give every one that may, as --batch NODES EDGES"
-        )
-    elif waiting:
-        _say(
-            f"{len(waiting)} batches hold {node!r} and must be seen again, as --batch NODES EDGES:"
-        )
-        for held in waiting:
-            _say(f"  {held}")
-    else:
-        _say(f"no batch holds {node!r} now")
-
-
-def revise(
-    folder: Path,
-    /,
-    *files: Path,
-    alias: Annotated[tuple[str, ...], Many] = (),
-    columns: Columns = _AsLast,
-    traceback: _Flag = False,
-) -> None:
-    """Put a corrected batch in the place of one that was observed.
-
-    Only rows within reach of a change are computed again.
-
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    files
-        OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or two .npz or .pt files.
-    alias
-        A class by another name that it has in the new files, as "other name=name".
-    columns
-        How tables are read.
-    traceback
-        When it fails, print where.
-    """
-    before, after = batches(files, 2)
-    with _working("revising") as progress:
-        step = _class()(folder).revise(
-            before, after, aliases=aliases(alias), progress=progress, **columns.given()
-        )
-    _tell(folder, step)
-
-
-def merge(folder: Path, /, *others: Path, traceback: _Flag = False) -> None:
-    """Add what other folders' learners know, as if all had been observed here.
-
-    They must have been made --like one another. A folder that is not there is made, like the
-    first of the others; they are not changed.
-
-    Parameters
-    ----------
-    folder
-        The folder that gets what all of them know.
-    others
-        The folders to add.
-    traceback
-        When it fails, print where.
-    """
-    from undrift.errors import InputError
-
-    if not others:
-        raise InputError("merge takes the folder to merge into and one or more folders to add")
-    kind = _class()
-    with _working("merging"):
-        there = folder.exists() and any(folder.iterdir())
-        target = kind(folder) if there else kind.new(folder, like=others[0])
-        step = target.merge(*others)
-    _tell(folder, step)
-
-
-def show(folder: Path, /, *, traceback: _Flag = False) -> None:
+def show(folder: Path, /, *, traceback: Flag = False) -> None:
     """Show what a learner knows: method, classes, columns, batches.
 
     Parameters
@@ -277,13 +32,14 @@ def show(folder: Path, /, *, traceback: _Flag = False) -> None:
         When it fails, print where.
     """
     from undrift.cli.console import output
+    from undrift.folder.store import current
     from undrift.reporting.learner import class_table, fact_table
 
-    found = _class()(folder).show()
+    found = current(folder)  # without torch
     output().print(fact_table(found, str(folder)), "", class_table(found))
 
 
-def show_history(folder: Path, /, *, traceback: _Flag = False) -> None:
+def show_history(folder: Path, /, *, traceback: Flag = False) -> None:
     """Show every step of a learner: when, what, how much.
 
     Parameters
@@ -294,12 +50,15 @@ def show_history(folder: Path, /, *, traceback: _Flag = False) -> None:
         When it fails, print where.
     """
     from undrift.cli.console import output
+    from undrift.folder.history import read_history
+    from undrift.folder.store import current
     from undrift.reporting.learner import history_table
 
-    output().print(history_table(_class()(folder).history()))
+    current(folder)  # complains where there is none
+    output().print(history_table(read_history(folder)))
 
 
-def verify(folder: Path, /, *, traceback: _Flag = False) -> None:
+def verify(folder: Path, /, *, traceback: Flag = False) -> None:
     """Hash and read everything in a folder again; complete what a killed process left undone.
 
     Parameters
@@ -309,15 +68,15 @@ def verify(folder: Path, /, *, traceback: _Flag = False) -> None:
     traceback
         When it fails, print where.
     """
-    opened = _class()(folder)
-    with _working("verifying"):
+    opened = folders()(folder)
+    with working("verifying"):
         repairs = opened.verify()
     for repair in repairs:
-        _say(f"completed: {repair}")
-    _say(f"{folder}: the state, its names and {len(opened.history()):,} steps agree")
+        say(f"completed: {repair}")
+    say(f"{folder}: the state, its names and {len(opened.history()):,} steps agree")
 
 
-def export(folder: Path, out: Path, /, *, traceback: _Flag = False) -> None:
+def export(folder: Path, out: Path, /, *, traceback: Flag = False) -> None:
     """Write the learner as one file for undrift.load, without history, key and hashes.
 
     Parameters
@@ -329,38 +88,8 @@ def export(folder: Path, out: Path, /, *, traceback: _Flag = False) -> None:
     traceback
         When it fails, print where.
     """
-    _class()(folder).export(out)
-    _say(f"learner: {out}")
-
-
-def _class() -> type[LearnerFolder]:
-    from undrift.folder.folder import LearnerFolder
-
-    return LearnerFolder
-
-
-def _tell(folder: Path, step: Step) -> None:
-    line = step.line
-    for note in step.notes:
-        _say(f"note: {note}", progress=True)
-    what = [f"{line.labelled:,} labelled of {line.nodes:,} nodes"] if line.nodes else []
-    if line.rows_subtracted is not None:
-        what.append(f"{line.rows_subtracted:,} rows subtracted, {line.rows_added:,} added")
-    what.append(f"+{len(line.added)} -{len(line.removed)} batches")
-    _say(f"{folder}: step {line.step}, {line.verb}: {', '.join(what)}")
-
-
-def _say(text: str, *, progress: bool = False) -> None:
-    from undrift.cli.console import output, progress_console
-
-    console = progress_console() if progress else output()
-    console.print(text, markup=False, soft_wrap=True)
-
-
-def _working(what: str) -> Any:
-    from undrift.cli.console import phases, progress_console
-
-    return phases(progress_console(), what)
+    folders()(folder).export(out)
+    say(f"learner: {out}")
 
 
 def _examples(*commands: str) -> str:

@@ -112,6 +112,14 @@ def _skewed(stand_ins: bool) -> Plan:
     return replace(found, streams=(*thinned, *(["arxiv-cl-stand-in"] if stand_ins else [])))
 
 
+def _returning(stand_ins: bool) -> Plan:
+    """Streams whose classes come back, three ways, at every method's defaults."""
+    methods = ("joint", "bare", "lwf", "er-gnn", "acil", "adr", "propagation", "hybrid")
+    streams = ("coraml-cl", "citeseer-cl", "photo-cl")
+    found = _over("Classes that come back", _fixed(*methods), stand_ins, streams, (0, 1, 2))
+    return replace(found, arrive=("blurry", "domain", "online:batch=256"))
+
+
 def _smoke(_: bool) -> Plan:
     """Minutes on a generated stream: every part of a plan, little of each."""
     quick, grid = {"epochs": 30}, {"gamma": (0.1, 1.0), "alpha": (1, 8)}
@@ -161,6 +169,7 @@ PLANS: dict[str, Callable[[bool], Plan]] = {
         _PAST, (*_searched("joint", "adr"), *_fixed("adr-plus", "propagation", "hybrid")), s
     ),
     "skewed": _skewed,
+    "returning": _returning,
 }
 
 PARTS = {"paper": tuple(name for name in PLANS if name.startswith("paper-"))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,14 +50,14 @@ class Batch:
         names = {c: str(c) for c in found if c >= 0}
         return cls(graph, np.arange(graph.num_nodes), names)
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """The name of every node's class, empty where it is unknown."""
         if self.graph.labels is None:
             return [""] * self.graph.num_nodes
         return [self.class_names.get(c, "") for c in self.graph.labels.tolist()]
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
         """Labelled nodes per class name."""
         found, counts = np.unique(np.array(self.labels, dtype=object), return_counts=True)

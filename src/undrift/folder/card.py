@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.formatting import size
+from undrift.formatting import percent, size
 from undrift.learners.registry import METHODS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ What the first batch fixed for all rows (the feature map) stays when that batch 
 ## Classes
 
 {_classes(record)}
-{_accuracy(learner)}
+{_accuracy(record)}
 ## How to use it
 
     undrift learner predict THIS NODES EDGES --out predictions.csv
@@ -73,8 +73,16 @@ def _classes(record: Record) -> str:
     return "| class | labelled nodes |\n| --- | ---: |\n" + rows
 
 
-def _accuracy(learner: Learner) -> str:
-    return ""
+def _accuracy(record: Record) -> str:
+    """How well it did, from counts alone: no node is kept to test it on."""
+    right, tested = record.foresight
+    if not tested:
+        return ""
+    return f"""
+Of the labelled nodes of known classes, {right:,} of {tested:,} ({percent(right / tested)}) were
+predicted right when they came, before they were learned; batches that were revised or forgotten
+since are not counted.
+"""
 
 
 def _cell(name: str) -> str:

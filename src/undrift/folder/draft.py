@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -132,6 +132,18 @@ class Draft:
         self._added.append(batch)
         return held
 
+    def grade(self, held: Held, task: Task) -> Held:
+        """Note how many nodes of known classes the learner gets right before it learns them."""
+        known = torch.tensor(self.learner.classes_, dtype=torch.int64)
+        nodes = torch.isin(task.labels, known).nonzero().flatten()
+        if nodes.numel() == 0:
+            return held
+        right = int((self.learner.predict(task.graph, nodes) == task.labels[nodes]).sum())
+        graded: Held = held.changed(tested=nodes.numel(), right=right)
+        others = (other for other in self.record.batches if other is not held)
+        self.record = self.record.changed(batches=(*others, graded))
+        return graded
+
     def remove(self, held: Held) -> None:
         """Take a batch out of the record, and the names of classes that have no node any more."""
         left = tuple(other for other in self.record.batches if other.data != held.data)
@@ -239,14 +251,6 @@ def check_columns(batch: Batch, known: Record) -> None:
             f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
             "learned; give the same columns"
         )
-
-
-def renumbered(learner: Learner, mapping: Mapping[int, int]) -> Learner:
-    """The learner with other ids for its classes; they stand nowhere else in a sum."""
-    if learner.learned_ is not None:
-        ids = tuple(mapping[c] for c in learner.learned_.classes)
-        learner.learned_ = replace(learner.learned_, classes=ids)
-    return learner
 
 
 def _map_digest(learner: Learner) -> str | None:

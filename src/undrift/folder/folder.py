@@ -12,10 +12,10 @@ from undrift.errors import InputError
 from undrift.folder import history
 from undrift.folder.batch import Batch, Source, UnknownEdges
 from undrift.folder.card import card
-from undrift.folder.draft import Draft, Step, drafting, loaded, renumbered
-from undrift.folder.names import look_alikes, numbered
+from undrift.folder.changes import forget, merge, revise, take_settings
+from undrift.folder.draft import Step, drafting, loaded
 from undrift.folder.predictions import Predictions
-from undrift.folder.record import Entry, Held, Line, Reading, Record
+from undrift.folder.record import Entry, Held, Line, Record
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT, make_learner
@@ -96,11 +96,12 @@ class LearnerFolder:
         `aliases`: classes by another name that they have in files, remembered from now on.
         """
         with drafting(self.path) as draft:
-            _settings(draft, reading, aliases)
+            take_settings(draft, reading, aliases)
             found = draft.read(batch, unknown_edges=unknown_edges)
-            draft.add(found)
-            draft.learner.observe(draft.task(found), progress=progress)
-            return draft.commit("observe")
+            held, task = draft.add(found), draft.task(found)
+            graded = draft.grade(held, task)
+            draft.learner.observe(task, progress=progress)
+            return draft.commit("observe", tested=graded.tested, right=graded.right)
 
     def predict(
         self,
@@ -115,7 +116,7 @@ class LearnerFolder:
         Edges to nodes that are not in the batch are dropped.
         """
         draft = loaded(self.path)
-        _settings(draft, reading, None)
+        take_settings(draft, reading)
         found = draft.read(batch, labelled=False, unknown_edges=unknown_edges)
         index = None if nodes is None else found.places(nodes)
         learner, probable = draft.learner, True
@@ -138,8 +139,8 @@ class LearnerFolder:
     ) -> Step:
         """Be as if this batch had never been observed; give it with the content it had then."""
         with drafting(self.path) as draft:
-            _settings(draft, reading, None)
-            _forget(draft, draft.read(batch, unknown_edges=unknown_edges), progress)
+            take_settings(draft, reading)
+            forget(draft, draft.read(batch, unknown_edges=unknown_edges), progress)
             return draft.commit("forget")
 
     def revise(
@@ -154,11 +155,11 @@ class LearnerFolder:
     ) -> Step:
         """Put a corrected batch in the place of one that was observed."""
         with drafting(self.path) as draft:
-            _settings(draft, reading, None)
+            take_settings(draft, reading)
             old = draft.read(before, unknown_edges=unknown_edges)
-            _settings(draft, {}, aliases)
+            take_settings(draft, {}, aliases)
             new = draft.read(after, unknown_edges=unknown_edges)
-            rows = _revise(draft, old, new, progress)
+            rows = revise(draft, old, new, progress)
             return draft.commit("revise", rows_subtracted=rows[0], rows_added=rows[1])
 
     def forget_node(
@@ -178,7 +179,7 @@ class LearnerFolder:
         say; from any other, give every batch that may hold the node.
         """
         with drafting(self.path) as draft:
-            _settings(draft, reading, None)
+            take_settings(draft, reading)
             revised = [0, 0]
             changed = False
             for source in batches:
@@ -187,7 +188,7 @@ class LearnerFolder:
                 if draft.holds(smaller) and not draft.holds(batch):
                     draft.notes.append("a batch was without this node already")
                     continue
-                rows = _revise(draft, batch, smaller, progress)
+                rows = revise(draft, batch, smaller, progress)
                 revised = [a + b for a, b in zip(revised, rows, strict=True)]
                 changed = True
             waiting = draft.holders(node)
@@ -206,7 +207,7 @@ class LearnerFolder:
             merged = []
             for other in others:
                 theirs = loaded(other.path if isinstance(other, LearnerFolder) else Path(other))
-                _merge(draft, theirs)
+                merge(draft, theirs)
                 merged.append(theirs.version.sha)
             return draft.commit("merge", merged=tuple(merged))
 
@@ -227,7 +228,7 @@ class LearnerFolder:
     def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
         """A batch as a verb would read it."""
         draft = loaded(self.path)
-        _settings(draft, reading, None)
+        take_settings(draft, reading)
         return draft.read(batch, labelled=labelled)
 
     def verify(self) -> list[str]:
@@ -259,70 +260,3 @@ class LearnerFolder:
         draft = loaded(self.path)
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
         write_atomically(path, state_bytes(draft.learner.state(), {"names": json.dumps(names)}))
-
-
-def _settings(draft: Draft, reading: Mapping[str, Any], aliases: Mapping[str, str] | None) -> None:
-    """What was said about how to read, on top of what is remembered."""
-    said = {name: value for name, value in reading.items() if value is not None}
-    strange = set(said) - set(Reading.model_fields)
-    if strange:
-        raise TypeError(f"unknown argument {min(strange)!r}")
-    if "ignore" in said:
-        said["ignore"] = tuple(dict.fromkeys([*draft.record.reading.ignore, *said["ignore"]]))
-    draft.record = draft.record.changed(
-        reading=draft.record.reading.changed(**said),
-        aliases={**draft.record.aliases, **(aliases or {})},
-    )
-
-
-def _forget(draft: Draft, batch: Batch, progress: Progress) -> None:
-    held = draft.held(batch)
-    draft.learner.forget(draft.task(batch), progress=progress)
-    draft.remove(held)
-
-
-def _revise(draft: Draft, old: Batch, new: Batch, progress: Progress) -> tuple[int, int]:
-    """How many rows were subtracted and added."""
-    if not new.counts:  # nothing is left that could be learned
-        _forget(draft, old, progress)
-        return sum(old.counts.values()), 0
-    held = draft.held(old)
-    before = draft.task(old)
-    draft.remove(held)
-    draft.add(new)
-    ids = ([str(i) for i in old.ids], [str(i) for i in new.ids])
-    done = draft.learner.revise(before, draft.task(new), ids=ids, progress=progress)
-    return done.subtracted, done.added
-
-
-def _merge(draft: Draft, theirs: Draft) -> None:
-    mine = draft.record
-    if theirs.key != draft.key or (mine.columns, mine.width) != (
-        theirs.record.columns,
-        theirs.record.width,
-    ):
-        raise InputError(
-            f"{draft.folder} and {theirs.folder} are no siblings, so their rows and hashes cannot "
-            "be compared; make one with --like the other before it observes anything"
-        )
-    both = {held.data for held in mine.batches} & {held.data for held in theirs.record.batches}
-    if both or theirs.folder.resolve() == draft.folder.resolve():
-        raise InputError(
-            f"{theirs.folder} shares {len(both) or 'all'} of its batches with {draft.folder}, and "
-            "counting them twice would be wrong; nothing was changed"
-        )
-    draft.notes += look_alikes(theirs.record.classes, mine.classes)
-    ids = numbered(theirs.record.classes, mine.classes, mine.past_ids)
-    mapping = {c: ids[name] for name, c in theirs.record.classes.items()}
-    draft.learner.merge(renumbered(theirs.learner, mapping))
-    step = mine.entry.step + 1
-    brought = tuple(held.changed(step=step) for held in theirs.record.batches)
-    draft.record = mine.changed(
-        classes=ids,
-        batches=(*mine.batches, *brought),
-        aliases={**theirs.record.aliases, **mine.aliases},
-    )
-    if mine.remember_nodes:
-        draft.nodes |= theirs.nodes
-        if brought and not theirs.record.remember_nodes:
-            draft.notes.append(f"{theirs.folder} remembers no nodes: forget --node misses it")

@@ -32,9 +32,13 @@ def data_hash(batch: Batch, key: bytes) -> str:
     graph = batch.graph.subgraph(np.array(order, dtype=np.int64))
     labels = batch.labels
     digest = blake2b(key=key, digest_size=16, person=b"undrift data")
-    digest.update(json.dumps([batch.columns, graph.num_nodes, graph.num_features]).encode())
-    for i in order:
-        digest.update(json.dumps([names[i], labels[i]]).encode())
+    told = [
+        batch.columns,
+        graph.num_features,
+        [names[i] for i in order],
+        [labels[i] for i in order],
+    ]
+    digest.update(json.dumps(told).encode())
     for start in range(0, graph.num_nodes, _ROWS):
         rows = graph.features[torch.arange(start, min(start + _ROWS, graph.num_nodes))]
         _update(digest, rows.to_scipy() if isinstance(rows, Csr) else rows.numpy())

@@ -37,6 +37,8 @@ class Held(_Frozen):
     nodes: int
     edges: int
     labels: dict[str, int]  # labelled nodes by class name
+    tested: int = 0  # of those whose class was known: predicted before they were learned
+    right: int = 0
 
     def __str__(self) -> str:
         """A phrase for lists."""
@@ -59,6 +61,8 @@ class Entry(_Frozen):
     dropped_edges: int = 0
     rows_subtracted: int | None = None
     rows_added: int | None = None
+    tested: int | None = None
+    right: int | None = None
     added: tuple[str, ...] = ()  # batches that came, by the hash of their data
     removed: tuple[str, ...] = ()  # batches that went
     merged: tuple[str, ...] = ()  # states of other folders that were added
@@ -90,7 +94,13 @@ class Record(_Frozen):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Labelled nodes per class, over all batches."""
+        """Labelled nodes per class, over all batches, in the order of the ids."""
         return {
-            name: sum(held.labels.get(name, 0) for held in self.batches) for name in self.classes
+            name: sum(held.labels.get(name, 0) for held in self.batches)
+            for name in sorted(self.classes, key=self.classes.__getitem__)
         }
+
+    @property
+    def foresight(self) -> tuple[int, int]:
+        """Of the nodes that were predicted before they were learned: how many right, and all."""
+        return sum(held.right for held in self.batches), sum(held.tested for held in self.batches)

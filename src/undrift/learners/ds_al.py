@@ -16,7 +16,7 @@ from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learned, Verb, check_not_negative, check_positive
-from undrift.learners.parts.analytic.class_balance import balanced_rows, class_share, weighed
+from undrift.learners.parts.analytic.class_balance import balanced_rows, mean_class_size, weighed
 from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows, targets_of
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task, joined
@@ -29,6 +29,7 @@ class OrderedStreams:
 
     main: RidgeBank
     second: RidgeBank
+    share: float  # what a balanced class weighs
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,8 @@ class DsAl(FrozenLearner):
         before: Any = self.learned_  # with `OrderedStreams`
         fixed = before.fixed if before else self._fixed(task, progress)
         empty = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
-        banks = before.sums if before else OrderedStreams(empty, empty)
+        share = mean_class_size(task)
+        banks = before.sums if before else OrderedStreams(empty, empty, share)
         main, second = banks.main, banks.second
         classes = joined(before.classes if before else (), task.classes)
         progress("classify", 0, 2)
@@ -129,14 +131,14 @@ class DsAl(FrozenLearner):
         targets = targets_of(task, classes, self.once)
         rows = None
         if self.balanced:
-            rows = balanced_rows(task, "train", class_share(task, main), self.once)
+            rows = balanced_rows(task, "train", banks.share, self.once)
         main = main.add(active, targets, rows, self.once)
         weights = main.solve()
         progress("classify", 1, 2)
         residual = targets - active @ weights
         residual[:, : len(classes) - len(task.classes)] = 0  # previous-label cleansing
         second = second.add(tanh, residual, rows)
-        found = OrderedStreams(main, second)
+        found = OrderedStreams(main, second, banks.share)
         progress("classify", 2, 2)
         return DsAlLearned(classes, fixed, found, weights, second.solve())
 

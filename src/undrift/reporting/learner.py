@@ -20,6 +20,7 @@ _SHOWN = 8  # names of columns, or batches of a step
 def fact_table(found: Version, title: str) -> Table:
     """What a folder holds, a line per fact."""
     record, entry = found.record, found.record.entry
+    right, tested = record.foresight
     columns = "by position" if record.columns is None else _few(record.columns, ", ")
     facts = [
         ("method", found.method),
@@ -27,6 +28,7 @@ def fact_table(found: Version, title: str) -> Table:
         ("state", f"{size(found.path.stat().st_size)}, {found.sha[:12]}..."),
         ("columns", f"{record.width or 0}: {columns}"),
         ("batches", f"{len(record.batches):,}"),
+        ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
         ("old states", f"{record.keep} kept"),
         ("node hashes", "remembered" if record.remember_nodes else "not kept"),
     ]

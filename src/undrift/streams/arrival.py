@@ -69,31 +69,28 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return read
 
 
-def _context(default: str) -> Option:
-    return Option(default, _one_of("none", "seen"), "none or seen")
-
-
 _BATCHES = Option(None, _at_least(1), "a whole number of at least 1")
 _SHARE = "a share from 0 to 1"
+_CONTEXT = Option("none", _one_of("none", "seen"), "none or seen")
 
 ARRIVALS: dict[str, dict[str, Option]] = {
     BY_CLASS: {},
-    "time": {"periods": _BATCHES, "context": _context("none")},
+    "time": {"periods": _BATCHES, "context": _CONTEXT},
     "blurry": {
         "disjoint": Option(0.5, _share, _SHARE),
         "blurry": Option(0.1, _share, _SHARE),
         "batches": _BATCHES,
-        "context": _context("none"),
+        "context": _CONTEXT,
     },
     "domain": {
         "batches": _BATCHES,
         "regions": Option(8, _at_least(1), "a whole number of at least 1"),
-        "context": _context("none"),
+        "context": _CONTEXT,
     },
     "online": {
         "batch": Option(64, _at_least(1), "a whole number of at least 1"),
         "order": Option("random", _one_of("random", "given"), "random or given"),
-        "context": _context("seen"),
+        "context": _CONTEXT,
     },
 }
 """Every arrival with its options; docs/arrivals.md says what they mean."""

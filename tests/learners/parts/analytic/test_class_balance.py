@@ -1,4 +1,4 @@
-"""Balanced rows: every class weighs the same over the whole history, exactly, for no memory."""
+"""Every class weighs the same over the whole history, in a classifier and in other sums."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.analytic.bank import RidgeBank
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
 from undrift.learners.parts.analytic.class_balance import (
     balanced_rows,
-    class_share,
+    mean_class_size,
     nodes_that_count,
+    weighed,
 )
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -39,18 +41,17 @@ def test_incremental_equals_the_joint_balanced_ridge(
     bank = RidgeBank.empty(12, gamma)
     classes: tuple[int, ...] = ()
     features, labels = [], []
+    share = mean_class_size(stream.task(order[0]))
     for t in order:
         task = stream.task(t)
         classes = (*classes, *task.classes)
         train, known = task.train, task.labels[task.train]
-        weights = balanced_rows(task, "train", class_share(task, bank))
+        weights = balanced_rows(task, "train", share)
         rows = torch.as_tensor(task.graph.features)[train].double()
         bank = bank.add(rows, one_hot(known, classes), weights)
         features.append(rows)
         labels.append(known)
     x, y = torch.cat(features), torch.cat(labels)
-    first = labels[0]
-    share = len(first) / len(first.unique())
     joint = torch.tensor([share / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
     slow = joint_ridge(x, one_hot(y, classes), gamma, joint)
     assert float((bank.solve() - slow).norm() / slow.norm()) < 1e-9
@@ -58,18 +59,39 @@ def test_incremental_equals_the_joint_balanced_ridge(
 
 def test_every_class_weighs_the_same_and_the_first_task_as_much_as_before() -> None:
     stream = skewed()
-    bank = RidgeBank.empty(12, 1.0)
+    share = mean_class_size(stream.task(0))
     totals = []
     for task in stream:
-        train, known = task.train, task.labels[task.train]
-        weights = balanced_rows(task, "train", class_share(task, bank))
+        known = task.labels[task.train]
+        weights = balanced_rows(task, "train", share)
         totals += [float(weights[known == c].sum()) for c in task.classes]
-        classes = tuple(range(len(totals)))
-        rows = torch.as_tensor(task.graph.features)[train].double()
-        bank = bank.add(rows, one_hot(known, classes), weights)
     assert len(weights.unique()) == 2  # the sizes of the last two classes differ
     assert totals == pytest.approx([totals[0]] * 6, rel=1e-12)
     assert sum(totals[:2]) == pytest.approx(int(stream.task(0).train.sum()))
+
+
+def test_rows_of_a_class_that_comes_back_weigh_as_those_of_all_its_nodes() -> None:
+    task = skewed().task(1)
+    known = task.labels[task.train]
+    large, small = task.classes
+    sizes = {c: int((known == c).sum()) for c in task.classes}
+    seen = (0, 3 * sizes[small])
+    weights = balanced_rows(task, "train", 5.0, seen=seen)
+    assert float(weights[known == large].sum()) == pytest.approx(5.0)
+    assert float(weights[known == small].sum()) == pytest.approx(5.0 / 4)
+    everyone = balanced_rows(task, "all", 5.0, seen=seen)
+    assert float(everyone.sum()) == pytest.approx(5.0 + 5.0 / 4)
+
+
+def test_a_balanced_classifier_weighs_classes_as_one_of_mean_size() -> None:
+    task = skewed().task(2)
+    rows = torch.as_tensor(task.graph.features)[task.train].double()
+    sums = ClassSums.of(rows, one_hot(task.labels[task.train], task.classes))
+    even, plain = (weighed(sums, balanced=b) for b in (True, False))
+    assert even.energy == pytest.approx(plain.energy)
+    means = sums.moment / sums.counts
+    assert torch.allclose(even.moment, means * len(rows) / 2)
+    assert torch.equal(plain.gram, sums.gram)
 
 
 def test_all_nodes_of_a_task_share_the_weight_of_its_classes() -> None:

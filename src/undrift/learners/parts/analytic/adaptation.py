@@ -10,20 +10,21 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
+from undrift.analytic.class_sums import ClassSums
 from undrift.encoders.encoder import Encoder, Head
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
     balanced_rows,
-    class_share,
+    mean_class_size,
     nodes_that_count,
 )
-from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner
+from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner, targets_of
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import base_training
 from undrift.merging.merger import Adapted, Merger
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
 
 Start = Literal["previous", "merged", "base", "scratch"]
 """Where theta_t begins: the previous theta, the merged encoder, the base encoder, or anew."""
@@ -34,14 +35,19 @@ Logits = Literal["task", "seen"]
 
 @dataclass(frozen=True, eq=False)
 class AdrLearned:
-    """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from."""
+    """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from.
+
+    `bank` has the classifier's sums: plain ones per class where it is balanced. `share` is what a
+    class weighs in the memory's, where those are.
+    """
 
     classes: tuple[int, ...]
     num_features: int
     tasks: int
     merged: Encoder
     memory: Merger | None
-    bank: RidgeBank
+    bank: RidgeBank | ClassSums
+    share: float
     classifier: Tensor
     start: Encoder | None
     head: Head | None
@@ -68,7 +74,7 @@ class AdaptingLearner(ExpandedLearner):
     @abstractmethod
     def _grown_bank(
         self, before: Any, merged: Encoder, task: Task, classes: tuple[int, ...]
-    ) -> RidgeBank:
+    ) -> RidgeBank | ClassSums:
         """The classifier's sums with this task's rows."""
 
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:
@@ -90,14 +96,25 @@ class AdaptingLearner(ExpandedLearner):
             merged=merged,
             memory=memory,
             bank=bank,
+            share=before.share if before else mean_class_size(task),
             classifier=classifier,
             start=next_start(self.start, before, trained[1].encoder),
             head=trained[1].head if self.logits == "seen" else None,
         )
         return learned
 
-    def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
-        return bank.solve()
+    @abstractmethod
+    def _solved(self, bank: RidgeBank | ClassSums, merged: Encoder) -> Tensor:
+        """The classifier of these sums."""
+
+    def _with_rows(
+        self, bank: RidgeBank | ClassSums, rows: Rows, task: Task, classes: tuple[int, ...]
+    ) -> RidgeBank | ClassSums:
+        """The classifier's sums with these rows of the task's training nodes."""
+        targets = targets_of(task, classes, self.once)
+        if isinstance(bank, RidgeBank):
+            return bank.add(rows, targets, once=self.once)
+        return bank.add(rows, targets)
 
     def _adapted(
         self, model: Model, task: Task, generator: torch.Generator, weights: Tensor | None
@@ -109,8 +126,13 @@ class AdaptingLearner(ExpandedLearner):
 
     def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor:
         """The weights of the rows in a sum over these nodes, the same for every class."""
-        share = class_share(task, before.bank if before else None)
-        return balanced_rows(task, nodes, share, self.once)
+        if before is None:
+            return balanced_rows(task, nodes, mean_class_size(task), self.once)
+        sums = before.bank
+        assert isinstance(sums, ClassSums)  # noqa: S101  # as wherever rows have weights
+        counts = dict(zip(before.classes, sums.counts.tolist(), strict=True))
+        seen = tuple(int(counts.get(c, 0)) for c in task.classes)
+        return balanced_rows(task, nodes, before.share, self.once, seen)
 
 
 def adapt(

@@ -7,7 +7,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.streams.task import Task
@@ -35,36 +34,57 @@ def nodes_that_count(task: Task, nodes: Nodes, once: Once = unshared) -> Tensor:
     return once(lambda: mask.nonzero().flatten(), "nodes that count", task, nodes)
 
 
-def class_share(task: Task, bank: RidgeBank | None) -> float:
-    """What the rows of one class weigh together, the same for every class ever.
+def mean_class_size(task: Task) -> float:
+    """What the rows of one class weigh together in sums that are balanced as rows arrive.
 
-    It is the mean class size of the first task, so that an absolute gamma keeps its meaning.
-    Later tasks read it from the classifier's `bank` before them: the energy of one-hot targets
-    is the sum of all weights, the share times the classes so far.
+    That of the first task, the same for every class ever, so that an absolute gamma keeps its
+    meaning.
     """
-    if bank is None or bank.statistics.count == 0:
-        return int(task.train.sum()) / len(task.classes)
-    return bank.statistics.energy / bank.statistics.outputs
+    return int(task.train.sum()) / len(task.classes)
 
 
-def balanced_rows(task: Task, nodes: Nodes, share: float, once: Once = unshared) -> Tensor:
+def balanced_rows(
+    task: Task,
+    nodes: Nodes,
+    share: float,
+    once: Once = unshared,
+    seen: tuple[int, ...] | None = None,
+) -> Tensor:
     """A weight per row of a sum over these nodes of the task, in float64; shared side by side.
 
-    Training nodes of class c weigh `share / n_c` each. `all` nodes have no labels to go by: they
-    weigh the same, and together as much as the task's classes.
+    For sums that cannot be balanced later, because their targets are no classes. Training nodes of
+    class c weigh `share / n_c` each, n_c those of the class so far: `seen` has those of earlier
+    batches, for each of the task's classes. So a class that comes back weighs more than the share,
+    by `share / k` if its k-th batch is as large as those before it. `all` nodes have no labels to
+    go by: they weigh the same, and together as much as the training nodes would.
     """
+    earlier = seen or (0,) * len(task.classes)
     make = _by_class if nodes == "train" else _by_task
-    return once(lambda: make(task, share), "balanced rows", task, nodes, share)
+    inputs = (task, nodes, share, earlier)
+    return once(lambda: make(task, share, earlier), "balanced rows", *inputs)
 
 
-def _by_class(task: Task, share: float) -> Tensor:
-    labels = task.labels[task.train]
-    _, where, sizes = labels.unique(return_inverse=True, return_counts=True)
-    weights: Tensor = (share / sizes.double())[where]
+def _by_class(task: Task, share: float, seen: tuple[int, ...]) -> Tensor:
+    sizes = _sizes(task)
+    each = share / (sizes + torch.tensor(seen, device=sizes.device)).double()
+    weights: Tensor = each[_places(task)]
     return weights
 
 
-def _by_task(task: Task, share: float) -> Tensor:
-    graph = task.graph
-    each = share * len(task.classes) / graph.num_nodes
+def _by_task(task: Task, share: float, seen: tuple[int, ...]) -> Tensor:
+    graph, sizes = task.graph, _sizes(task).tolist()
+    classes = sum(n / (n + before) for n, before in zip(sizes, seen, strict=True))
+    each = share * classes / graph.num_nodes
     return torch.full((graph.num_nodes,), each, dtype=torch.float64, device=graph.device)
+
+
+def _places(task: Task) -> Tensor:
+    """The place of each training node's class among the task's."""
+    hits = task.labels[task.train].unsqueeze(1) == torch.tensor(
+        task.classes, device=task.graph.device
+    )
+    return hits.to(torch.uint8).argmax(dim=1)
+
+
+def _sizes(task: Task) -> Tensor:
+    return _places(task).bincount(minlength=len(task.classes))

@@ -1,0 +1,133 @@
+"""`docs/returning.md`, made from the tables in `results/returning/`.
+
+python -m paper returning results/returning docs/returning.md [--check]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from paper.compact import read_compact
+from paper.markdown_text import bullets, grid, prose
+from paper.page import notes_of_tables, time_spent, write_page
+from paper.page_tables import DASH, accuracy_table, cost_table
+from paper.words import Words, read_words
+from undrift.errors import InputError
+from undrift.evaluation.metrics import METRICS
+from undrift.reporting.names import stream_title, symbol
+from undrift.reporting.tables.compare import compare
+from undrift.reporting.tables.formats import escape_markdown
+from undrift.reporting.tables.layout import legend
+from undrift.streams.arrival import parse_arrival, split_place
+
+if TYPE_CHECKING:
+    from undrift.experiments.store import Records
+    from undrift.reporting.tables.comparison import Comparison
+
+__all__ = ["main", "returning_page"]
+
+PLAN = "returning"
+_TITLES = {
+    "blurry": "Blurry: half of the classes in one batch each, a tenth of the others everywhere",
+    "domain": "Domain: the same classes from new regions",
+    "online": "Online: a few random nodes at a time",
+    "time": "Time: the nodes of a period",
+}
+
+
+def returning_page(records: Records, words: Words) -> str:
+    """The page as Markdown; the same tables and words give the same text."""
+    manifest = next((plan for plan in records.manifests if plan.plan == PLAN), None)
+    if manifest is None:
+        raise InputError(f"there is no plan {PLAN!r} in {records.folder}; run it and compact it")
+    table = compare(records.results, manifest, metrics=tuple(METRICS))
+    by_node = compare(records.results, manifest, metrics=("a_f",), grading="node")
+    arrivals = list(dict.fromkeys(split_place(place)[1] for place in table.streams))
+    parts = [
+        "# Results where classes come back",
+        _intro(records),
+        "## Mean over the streams",
+        prose(
+            "A row has a number where every stream has one; it is the mean of the streams' means. "
+            "Joint keeps all data and is a bound."
+        ),
+        _means(table, arrivals),
+        *(part for arrive in arrivals for part in _arrival(arrive, table, by_node, records)),
+        "## How it was run",
+        *([prose(words.how)] if words.how else []),
+        prose(time_spent(records)),
+        bullets(_notes(table)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _intro(records: Records) -> str:
+    runs = records.results.values()
+    seeds, methods = ({getattr(run.spec, name) for run in runs} for name in ("seed", "method"))
+    many = f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''}"
+    return prose(
+        "Every number on this page is made by `make results` from the tables in "
+        f"[results/returning](../results/returning/runs.csv): {len(runs)} runs of {len(methods)} "
+        f"methods with {many}, `undrift bench returning`. What the arrivals and the metrics are "
+        "is said under [arrivals](arrivals.md); settings are the methods' defaults."
+    )
+
+
+def _means(table: Comparison, arrivals: Sequence[str]) -> str:
+    keys = [key for key in ("a_auc", "a_f", "class_forgetting") if key in table.metrics]
+    names = [parse_arrival(arrive).name for arrive in arrivals]
+    header = ["method", *(f"{name} {symbol(key)}" for name in names for key in keys)]
+    lines = []
+    for row in table.rows:
+        cells = [escape_markdown(table.labels[row])]
+        for arrive in arrivals:
+            places = [place for place in table.streams if split_place(place)[1] == arrive]
+            for key in keys:
+                found = [table.entries.get((row, place, key)) for place in places]
+                whole = [entry.ours.mean for entry in found if entry is not None]
+                cells.append(f"{fmean(whole):.2f}" if len(whole) == len(places) else DASH)
+        lines.append(cells)
+    return grid(header, "l" + "r" * (len(header) - 1), lines)
+
+
+def _arrival(arrive: str, table: Comparison, by_node: Comparison, records: Records) -> list[str]:
+    parts = [f"## {_TITLES[parse_arrival(arrive).name]}", f"`--arrive {arrive}`"]
+    for place in table.streams:
+        if split_place(place)[1] != arrive:
+            continue
+        runs = [run for run in records.results.values() if run.spec.place == place]
+        batches = sorted({run.steps for run in runs})
+        graded = max(len(run.matrix.by_class) for run in runs)
+        told = f"{batches[0]} to {batches[-1]}" if len(batches) > 1 else str(batches[0])
+        some = f", graded after {graded} of them" if graded < batches[-1] else ""
+        title = escape_markdown(stream_title(split_place(place)[0]))
+        parts += [
+            f"**{title}**: {told} batches{some}",
+            accuracy_table(table, by_node, place, records.results),
+            cost_table(table, place, records.results),
+        ]
+    return parts
+
+
+def _notes(table: Comparison) -> list[str]:
+    marks = [f"{escape_markdown(mark)} {text}." for mark, text in legend(table) if mark != DASH]
+    drift = (
+        "Drift is how far the embeddings of the first batch's nodes moved between the first "
+        f"encoder and the last, over how long they were; {DASH} where a method has no embeddings."
+    )
+    return [*marks, drift, *notes_of_tables([table])]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the page, or with `--check` only compare: 1 where it is not what the tables give."""
+    return write_page(arguments, "returning", _made)
+
+
+def _made(tables: Path, page: Path) -> str:
+    records = read_compact(tables)
+    streams = {cell.stream for plan in records.manifests for cell in plan.cells}
+    rows = {cell.row for plan in records.manifests for cell in plan.cells}
+    return returning_page(records, read_words(tables, streams, rows))

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import undrift
+from undrift.cli.app import start
+from undrift.cli.batches import aliases, batches
+from undrift.errors import InputError
+
+Captured = pytest.CaptureFixture[str]
+COMMANDS = ("new", "observe", "predict", "forget", "revise", "merge")
+COMMANDS += ("show", "history", "verify", "export")
+KINDS = ["fine", "mule"]
+
+
+def month(place: Path, number: int, kinds: list[str] = KINDS) -> list[str]:
+    rows = [
+        f"{number}-{i},{kinds[i % 2]},{3 * (i % 2)},{3 - 3 * (i % 2)},{i % 3}" for i in range(16)
+    ]
+    nodes, edges = place / f"n{number}.csv", place / f"e{number}.csv"
+    nodes.write_text("\n".join(["id,label,x,y,z", *rows]))
+    pairs = [f"{number}-{i},{number}-{i + 2}" for i in range(14)]
+    edges.write_text("\n".join(["source,target", *pairs, f"{number}-0,{number - 1}-0"]))
+    return [str(nodes), str(edges)]
+
+
+def run(*words: object) -> int:
+    return start(["learner", *map(str, words)])
+
+
+@pytest.fixture
+def desk(tmp_path: Path, capsys: Captured) -> Path:
+    folder = tmp_path / "desk"
+    assert run("new", folder, "--set", "hops=1", "--set", "gamma=0.1") == 0
+    assert run("observe", folder, *month(tmp_path, 1)) == 0
+    shown = capsys.readouterr()
+    assert f"{folder}: step 1, observe: 16 labelled of 16 nodes, +1 -0 batches" in shown.out
+    assert "note: 1 edge to unknown nodes left out" in shown.err
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: Captured) -> None:
+    assert run(command, "--help") == 0
+    shown = capsys.readouterr().out
+    assert f"Usage: undrift learner {command}" in shown
+    assert f"    undrift learner {command}" in shown
+
+
+def test_the_group_lists_its_commands(capsys: Captured) -> None:
+    assert run("--help") == 0
+    shown = capsys.readouterr().out
+    for command in COMMANDS:
+        assert f"│ {command} " in shown
+
+
+def test_show_and_history_are_tables(desk: Path, capsys: Captured) -> None:
+    assert run("show", desk) == 0
+    shown = capsys.readouterr().out
+    for text in ("propagation", "3: x, y, z", "fine", "mule", "not kept"):
+        assert text in shown
+    assert run("history", desk) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[2:]] == ["new", "observe"]
+
+
+def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -> None:
+    out = tmp_path / "some" / "p.csv"
+    assert run("predict", desk, *month(tmp_path, 2), "--nodes", "2-3", "2-0", "--out", out) == 0
+    assert f"2 predictions: {out}" in capsys.readouterr().out
+    lines = out.read_text().splitlines()
+    assert lines[0] == "id,class,probability,runner_up"
+    assert [line.split(",")[:2] for line in lines[1:]] == [["2-3", "mule"], ["2-0", "fine"]]
+
+
+def test_a_class_in_other_letters_is_shown_and_can_be_an_alias(
+    desk: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    files = month(tmp_path, 2, ["fine", "MULE"])
+    assert run("observe", desk, *files) == 0
+    assert "note: class 'MULE' is new and differs from 'mule'" in capsys.readouterr().err
+    assert run("forget", desk, *files) == 0
+    assert run("observe", desk, *files, "--alias", "MULE=mule") == 0
+    assert "MULE" not in capsys.readouterr().err
+
+
+def test_verbs_end_to_end(desk: Path, tmp_path: Path, capsys: Captured) -> None:
+    site, both, one = tmp_path / "site", tmp_path / "both", tmp_path / "one.safetensors"
+    assert run("new", site, "--like", desk) == 0
+    assert run("observe", site, *month(tmp_path, 2)) == 0
+    assert run("revise", site, *month(tmp_path, 2), *month(tmp_path, 3)) == 0
+    assert "rows subtracted" in capsys.readouterr().out
+    assert run("merge", both, desk, site) == 0
+    assert run("forget", both, "--node", "3-1") == 0
+    assert "was made without --remember-nodes: it cannot tell" in capsys.readouterr().out
+    assert run("forget", both, "--node", "3-1", "--batch", *month(tmp_path, 3)) == 0
+    assert run("forget", both, *month(tmp_path, 1)) == 0
+    assert run("export", both, one) == 0
+    assert len(undrift.load(one).classes_) == 2
+    (both / "history.jsonl").write_bytes((both / "history.jsonl").read_bytes()[:-3])
+    capsys.readouterr()
+    assert run("verify", both) == 0
+    shown = capsys.readouterr().out
+    assert "completed: history.jsonl: the line of step 3" in shown
+    assert "the state, its names and 4 steps agree" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["show", "nowhere"], "there is no learner in nowhere"),
+        (["observe", "desk", "nodes.csv"], "a batch is a table of nodes and a table of edges"),
+        (["observe", "desk"], "give NODES EDGES, or 1 file that ends in .npz, .pt, .pth, not 0 fi"),
+        (["revise", "desk", "a.csv", "b.csv"], "give OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or"),
+        (["forget", "desk"], "forget takes NODES EDGES of a batch, or --node ID"),
+        (["forget", "desk", "a.csv", "b.csv", "--node", "x"], "forget takes NODES EDGES of a"),
+        (["predict", "desk", "a.csv", "b.csv", "--out", "p.xls"], "written as .csv or .parquet"),
+        (["merge", "desk"], "merge takes the folder to merge into"),
+        (["new", "x", "--set", "hops=many"], "hops must be a whole number"),
+        (["new", "x", "--method", "propagatoin"], "did you mean 'propagation'?"),
+        (["observe", "desk", "a.csv", "b.csv", "--alias", "x"], "--alias takes"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    desk: Path, words: list[str], sentence: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk.parent)
+    assert run(*words) == 2
+    shown = capsys.readouterr()
+    assert sentence in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_files_are_grouped_by_what_they_hold() -> None:
+    files = [Path(name) for name in ("n.csv", "e.csv", "g.npz", "a.parquet", "b.parquet")]
+    assert [len(group) for group in batches(files)] == [2, 1, 2]
+    with pytest.raises(InputError, match="--alias takes"):
+        aliases(["mule="])
+
+
+def test_show_and_history_do_not_wait_for_torch(desk: Path) -> None:
+    program = (
+        "import sys\nfrom undrift.cli.app import start\n"
+        f"assert start(['learner', 'show', {str(desk)!r}]) == 0\n"
+        f"assert start(['learner', 'history', {str(desk)!r}]) == 0\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,250 @@
+"""Whatever is wrong with a folder is one sentence, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import undrift
+from undrift import InputError, LearnerFolder
+from undrift.folder import history, store
+from undrift.storage import files
+from undrift.storage.lock import exclusive
+
+QUICK = {"gamma": 0.1, "hops": 2}
+
+
+@pytest.fixture
+def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
+    made = LearnerFolder.new(tmp_path / "desk", settings=QUICK, keep=1)
+    made.observe(desk.month(1))
+    made.observe(desk.month(2))
+    return made
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in path.iterdir() if each.name != ".lock"}
+
+
+def state(folder: LearnerFolder) -> Path:
+    return folder.path / (folder.path / "HEAD").read_text().strip()
+
+
+def test_an_unknown_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(InputError, match=r"there is no learner in .*undrift learner new"):
+            LearnerFolder(path)
+        with pytest.raises(InputError, match="there is no learner in"):
+            undrift.load(tmp_path)
+
+
+def test_a_folder_of_a_newer_format(folder: LearnerFolder) -> None:
+    path = folder.path / "learner.json"
+    path.write_text(json.dumps({"format": 2}))
+    with pytest.raises(InputError, match=r"written by a newer undrift \(folder format 2, this one"):
+        LearnerFolder(folder.path)
+
+
+def test_a_damaged_state(folder: LearnerFolder, desk: Any) -> None:
+    data = bytearray(state(folder).read_bytes())
+    data[len(data) // 2] ^= 1
+    state(folder).write_bytes(bytes(data))
+    before = contents(folder.path)
+    for verb in (folder.observe, folder.predict, folder.forget):
+        with pytest.raises(InputError, match=r"state-.* is damaged: its bytes do not have"):
+            verb(desk.month(2))
+    with pytest.raises(InputError, match="is damaged"):
+        folder.verify()
+    assert contents(folder.path) == before
+
+
+def test_head_that_names_a_missing_file(folder: LearnerFolder) -> None:
+    gone = state(folder)
+    gone.unlink()
+    kept = next(folder.path.glob("state-*")).name
+    for action in (folder.show, folder.verify, lambda: LearnerFolder(folder.path)):
+        with pytest.raises(InputError, match=rf"HEAD names {gone.name}, .* or write {kept} in"):
+            action()
+
+
+@pytest.mark.parametrize("head", ["", "../../etc/passwd", "state-12.safetensors", "\xff"])
+def test_a_head_that_names_nothing(folder: LearnerFolder, head: str) -> None:
+    (folder.path / "HEAD").write_bytes(head.encode("latin-1"))
+    with pytest.raises(InputError, match=r"HEAD (is missing or damaged|names \S+, which)"):
+        folder.show()
+
+
+def cut_middle(lines: list[str]) -> list[str]:
+    return [lines[0], lines[2]]
+
+
+def cut_end(lines: list[str]) -> list[str]:
+    return lines[:1]
+
+
+def edited(lines: list[str]) -> list[str]:
+    return [lines[0], lines[1].replace('"labelled":20', '"labelled":21'), lines[2]]
+
+
+def nonsense(lines: list[str]) -> list[str]:
+    return [lines[0], "{", lines[2]]
+
+
+@pytest.mark.parametrize("change", [cut_middle, cut_end, edited, nonsense])
+def test_a_history_cut_in_the_middle(
+    folder: LearnerFolder, desk: Any, change: Callable[[list[str]], list[str]]
+) -> None:
+    path = folder.path / "history.jsonl"
+    path.write_text("".join(f"{line}\n" for line in change(path.read_text().splitlines())))
+    before = contents(folder.path)
+    with pytest.raises(InputError, match=r"history.jsonl is damaged: .*restore it from a copy"):
+        folder.observe(desk.month(3))
+    with pytest.raises(InputError, match=r"history.jsonl is damaged"):
+        folder.verify()
+    assert contents(folder.path) == before
+    assert folder.predict(desk.month(2)).classes
+
+
+def test_a_torn_last_line_is_completed(folder: LearnerFolder) -> None:
+    path = folder.path / "history.jsonl"
+    whole = path.read_bytes()
+    for end in (-1, -40, whole.rindex(b"\n", 0, -1) + 1):
+        path.write_bytes(whole[:end])
+        assert folder.verify() == ["history.jsonl: the line of step 2"]
+        assert path.read_bytes() == whole
+
+
+def test_files_that_follow_from_the_state_are_written_again(folder: LearnerFolder) -> None:
+    before = contents(folder.path)
+    (folder.path / "learner.json").write_text("{")
+    (folder.path / "README.md").unlink()
+    (folder.path / ".HEAD.12.part").write_text("scrap")
+    assert len(folder.verify()) == 3
+    assert contents(folder.path) == before
+    assert folder.verify() == []
+
+
+def no_space(*arguments: Any, **named: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_no_space_left(
+    folder: LearnerFolder, desk: Any, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(folder.path)
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, step, no_space)
+        for verb in (folder.observe, folder.forget):
+            month = desk.month(3 if verb == folder.observe else 2)
+            with pytest.raises(InputError, match=r"cannot write .* \(No space left on device\)"):
+                verb(month)
+    assert contents(folder.path) == before
+    folder.observe(desk.month(3))
+
+
+def test_no_space_for_the_history_once_the_step_is_taken(
+    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        real = store.write_version
+
+        def then_full(*arguments: Any) -> Any:
+            made = real(*arguments)
+            patch.setattr(history.os, "fsync", no_space)
+            return made
+
+        patch.setattr("undrift.folder.draft.write_version", then_full)
+        step = folder.observe(desk.month(3))
+    assert "the step is taken, but" in step.notes[-1]
+    assert folder.show().record.entry.step == 3
+    folder.observe(desk.month(4))
+    assert [line.step for line in folder.history()] == [0, 1, 2, 3, 4]
+
+
+def test_a_read_only_folder(
+    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def read_only(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+            raise OSError(30, "Read-only file system")
+        return real(path, flags, *more, **named)
+
+    with monkeypatch.context() as patch:  # the superuser may write in spite of any mode
+        patch.setattr(os, "open", read_only)
+        with pytest.raises(InputError, match=r"cannot write to .*desk \(Read-only file system\)"):
+            folder.observe(desk.month(3))
+        assert folder.predict(desk.month(2)).classes
+        assert folder.verify() == []
+
+
+def test_two_writers_are_kept_apart(folder: LearnerFolder, desk: Any) -> None:
+    with exclusive(folder.path / ".lock", "writing"):
+        with pytest.raises(InputError, match=r"another process is writing to .*desk right now"):
+            folder.observe(desk.month(3))
+        assert folder.predict(desk.month(2)).classes  # readers need no lock
+
+
+def test_a_missing_key(folder: LearnerFolder, desk: Any) -> None:
+    (folder.path / "key").unlink()
+    with pytest.raises(InputError, match=r"key is missing or damaged.*no batch can be recognised"):
+        folder.forget(desk.month(2))
+
+
+def test_a_place_that_is_taken(folder: LearnerFolder, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is there already"):
+        LearnerFolder.new(folder.path)
+    (tmp_path / "empty").mkdir()
+    assert LearnerFolder.new(tmp_path / "empty").show().record.batches == ()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is there already"):
+        LearnerFolder.new(tmp_path / "file")
+    with pytest.raises(InputError, match="cannot make the folder"):
+        LearnerFolder.new(tmp_path / "file" / "below")
+
+
+def test_numbers_that_are_not_finite_are_not_kept(
+    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from undrift.learners.propagation import Propagation
+
+    before = contents(folder.path)
+    real = Propagation.state
+
+    def broken(self: Propagation) -> Any:
+        found = real(self)
+        next(iter(found.tensors.values()))[0] = float("nan")
+        return found
+
+    monkeypatch.setattr(Propagation, "state", broken)
+    with pytest.raises(InputError, match=r"numbers that are not finite; nothing was done"):
+        folder.observe(desk.month(3))
+    assert contents(folder.path) == before
+
+
+def test_a_copy_is_a_folder_too(folder: LearnerFolder, desk: Any, tmp_path: Path) -> None:
+    shutil.copytree(folder.path, tmp_path / "copy")
+    copy = LearnerFolder(tmp_path / "copy")
+    copy.observe(desk.month(3))
+    with pytest.raises(InputError, match="shares 2 of its batches"):
+        folder.merge(copy)
+
+
+def test_a_reader_looks_again_when_a_writer_moved_on(folder: LearnerFolder) -> None:
+    """The state that HEAD named is deleted between the two reads."""
+    current = (folder.path / "HEAD").read_text()
+    heads = iter([f"state-{'0' * 64}.safetensors", current.strip(), current.strip()])
+    original = store._head
+    try:
+        store._head = lambda path: next(heads)
+        assert store.current(folder.path).record.entry.step == 2
+    finally:
+        store._head = original

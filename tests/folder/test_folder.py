@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import undrift
+from undrift import Graph, InputError, LearnerFolder
+from undrift.streams.task import as_task
+
+QUICK = {"gamma": 0.1, "hops": 2}
+
+
+def scores(folder: LearnerFolder, files: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
+    """Class names in order, and each node's score for them."""
+    learner, batch = folder.learner(), folder.read(files)
+    names = {c: name for name, c in folder.show().record.classes.items()}
+    order = sorted(range(len(names)), key=lambda i: names[learner.classes_[i]])
+    return (
+        [names[learner.classes_[i]] for i in order],
+        learner.scores(batch.graph)[:, order].numpy(),
+    )
+
+
+def assert_same(a: LearnerFolder, b: LearnerFolder, files: Any) -> None:
+    (names, left), (others, right) = scores(a, files), scores(b, files)
+    assert names == others
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-9 * np.abs(right).max())
+
+
+@pytest.fixture
+def first(desk: Any, tmp_path: Path) -> LearnerFolder:
+    folder = LearnerFolder.new(tmp_path / "desk", settings=QUICK)
+    folder.observe(desk.month(1))
+    return folder
+
+
+def like(folder: LearnerFolder, name: str) -> LearnerFolder:
+    return LearnerFolder.new(folder.path.with_name(name), like=folder)
+
+
+def test_predictions_come_in_the_users_names(first: LearnerFolder, desk: Any) -> None:
+    found = first.predict(desk.month(1, order=[3, 6, 0, 1, 5, 2, 4]))
+    right = [
+        label == truth
+        for label, truth in zip(found.classes, first.read(desk.month(1)).labels, strict=True)
+        if truth
+    ]
+    assert np.mean(right) > 0.9
+    assert found.ids.tolist() == [f"a1-{i}" for i in range(24)]
+    assert set(found.runner_up) <= {"fine", "mule", "takeover"}
+    assert found.probability is not None
+    assert (found.probability > 1 / 3).all()
+    two = first.predict(desk.month(1), nodes=["a1-7", "a1-2"])
+    assert two.ids.tolist() == ["a1-7", "a1-2"]
+    assert two.classes == [found.classes[7], found.classes[2]]
+
+
+def test_classes_keep_their_meaning_whatever_the_file(first: LearnerFolder, desk: Any) -> None:
+    """In a file of its own numbering 'takeover' would be class 0, which is 'fine' here."""
+    first.observe(desk.month(2, ["takeover", "skimming"], order=[6, 5, 4, 3, 2, 1, 0]))
+    classes = first.show().record.classes
+    assert classes == {"fine": 0, "mule": 1, "takeover": 2, "skimming": 3}
+    pooled = like(first, "other").path
+    again = LearnerFolder(pooled)
+    again.observe(desk.month(2, ["takeover", "skimming"]))
+    again.observe(desk.month(1))
+    assert_same(first, again, desk.month(2, ["takeover", "skimming"]))
+
+
+def test_forget_is_as_if_never_observed(first: LearnerFolder, desk: Any) -> None:
+    without = like(first, "without")
+    without.observe(desk.month(1))
+    step = first.observe(desk.month(2, ["takeover", "skimming"]))
+    assert step.line.dropped_edges == 5
+    assert "5 edges to unknown nodes left out" in " ".join(step.notes)
+    first.forget(desk.month(2, ["takeover", "skimming"], rows=[9, *range(9), *range(10, 24)]))
+    assert_same(first, without, desk.month(1))
+    record = first.show().record
+    assert "skimming" not in record.classes
+    assert record.past_ids == (3,)
+    assert "skimming" not in json.loads((first.path / "learner.json").read_text())["classes"]
+
+
+def test_a_forgotten_batch_and_a_strange_one_are_refused(first: LearnerFolder, desk: Any) -> None:
+    first.observe(desk.month(2))
+    first.forget(desk.month(2))
+    before = (first.path / "HEAD").read_text()
+    with pytest.raises(
+        InputError, match=r"not in .*\(it was taken out in step 3\).*the last of 1: st"
+    ):
+        first.forget(desk.month(2))
+    with pytest.raises(InputError, match=r"this batch is not in .*step 1 of"):
+        first.forget(desk.month(3))
+    with pytest.raises(InputError, match="this batch is not in"):
+        first.revise(desk.month(3), desk.month(1))
+    assert (first.path / "HEAD").read_text() == before
+
+
+def test_the_same_batch_twice_is_refused(first: LearnerFolder, desk: Any) -> None:
+    with pytest.raises(InputError, match=r"is in .*desk already \(step 1 of"):
+        first.observe(desk.month(1, order=[6, 5, 4, 3, 2, 1, 0]))
+
+
+def test_revise_equals_the_corrected_batch(first: LearnerFolder, desk: Any) -> None:
+    def corrected(cells: list[list[str]]) -> None:
+        cells[4][1] = "mule"
+        cells[6][2] = "1.5"
+        del cells[9]
+
+    right = like(first, "right")
+    new = desk.month(1, change=corrected, name="new")
+    right.observe(new)
+    step = first.revise(desk.month(1), new)
+    assert_same(first, right, desk.month(3))
+    assert step.line.verb == "revise"
+    assert step.line.rows_subtracted
+    assert len(first.show().record.batches) == 1
+
+
+def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None:
+    def with_old_node(cells: list[list[str]]) -> None:
+        cells.append(["a1-3", "", "1", "2", "3", "4", "5"])  # context from last month
+
+    second = desk.month(2, change=with_old_node)
+    folder = LearnerFolder.new(tmp_path / "desk", settings=QUICK, remember_nodes=True)
+    folder.observe(desk.month(1))
+    folder.observe(second)
+    folder.observe(desk.month(3))
+    step, waiting = folder.forget_node("a1-3")
+    assert step is None
+    assert [held.step for held in waiting] == [1, 2]
+    step, waiting = folder.forget_node("a1-3", [second])
+    assert step is not None
+    assert [held.step for held in waiting] == [1]
+    step, waiting = folder.forget_node("a1-3", [desk.month(1), second])  # the second is done
+    assert step is not None
+    assert "a batch was without this node already" in step.notes
+    assert waiting == []
+    clean = like(folder, "clean")
+    for files in (desk.month(1), second, desk.month(3)):
+        batch = folder.read(files)
+        clean.observe(batch.without("a1-3") if "a1-3" in batch.ids.tolist() else batch)
+    assert_same(folder, clean, desk.month(3))
+    assert folder.forget_node("a1-3") == (None, [])
+    assert folder.verify() == []
+
+
+def test_the_only_labelled_node_of_a_batch_takes_the_batch_along(
+    first: LearnerFolder, desk: Any
+) -> None:
+    def one_label(cells: list[list[str]]) -> None:
+        for row in cells[1:]:
+            row[1] = ""
+
+    lonely = desk.month(2, change=one_label)
+    first.observe(lonely)
+    first.forget_node("a2-0", [lonely])
+    assert [held.step for held in first.show().record.batches] == [1]
+
+
+def test_merge_equals_observing_both(first: LearnerFolder, desk: Any) -> None:
+    site, both, alone = like(first, "site"), like(first, "both"), like(first, "alone")
+    site.observe(desk.month(2, ["skimming", "takeover"]))  # numbered otherwise than at home
+    step = both.merge(first, site.path)
+    alone.observe(desk.month(1))
+    alone.observe(desk.month(2, ["skimming", "takeover"]))
+    assert_same(both, alone, desk.month(2, ["skimming", "takeover"]))
+    assert len(step.line.added) == 2
+    assert len(step.line.merged) == 2
+    both.forget(desk.month(1))  # what came by a merge can be forgotten
+    assert_same(both, site, desk.month(2, ["skimming", "takeover"]))
+
+
+def test_merging_twice_or_with_itself_is_refused(first: LearnerFolder, desk: Any) -> None:
+    site = like(first, "site")
+    site.observe(desk.month(2))
+    first.merge(site)
+    for other in (site, first, first.path / ".." / "desk"):
+        with pytest.raises(InputError, match=r"shares .* of its batches with .*nothing was"):
+            first.merge(other)
+    assert [line.verb for line in first.history()] == ["new", "observe", "merge"]
+
+
+def test_folders_that_are_no_siblings_do_not_merge(
+    first: LearnerFolder, desk: Any, tmp_path: Path
+) -> None:
+    other = LearnerFolder.new(tmp_path / "other", settings=QUICK)
+    other.observe(desk.month(2))
+    with pytest.raises(InputError, match=r"are no siblings.*--like"):
+        first.merge(other)
+    with pytest.raises(InputError, match="a sibling has the method and settings of the other"):
+        LearnerFolder.new(tmp_path / "x", like=first, settings={"gamma": 1.0})
+
+
+def test_a_name_in_other_letters_is_a_note_until_it_is_an_alias(
+    first: LearnerFolder, desk: Any
+) -> None:
+    month = desk.month(2, ["Mule", "fine"])
+    step = first.observe(month)
+    assert any("class 'Mule' is new and differs from 'mule'" in note for note in step.notes)
+    assert "Mule" in first.show().record.classes
+    first.forget(month)
+    step = first.observe(month, aliases={"Mule": "mule"})
+    assert not any("differs" in note for note in step.notes)
+    assert set(first.show().record.classes) == {"fine", "mule", "takeover"}
+    first.forget(month)  # the alias is remembered, so the data is recognised
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [(4, "lacks 1 of the 5 columns learned: 'x4'"), (6, "has 1 that were not: 'x5'")],
+)
+def test_another_column_set_is_one_sentence(
+    first: LearnerFolder, desk: Any, width: int, words: str
+) -> None:
+    for verb in (first.observe, first.predict, first.forget):
+        with pytest.raises(InputError, match=words):
+            verb(desk.month(2, width=width))
+    if width == 6:
+        first.observe(desk.month(2, width=6), ignore=["x5"])
+        first.predict(desk.month(3, width=6))  # remembered
+
+
+def test_columns_with_and_without_names_are_not_mixed(first: LearnerFolder) -> None:
+    graph = Graph.from_arrays(np.eye(5), [[0], [1]], [0, 1, 0, 1, 0])
+    with pytest.raises(InputError, match="the columns that were learned have names and those of"):
+        first.observe(graph)
+
+
+def test_a_graph_is_known_by_positions(tmp_path: Path) -> None:
+    graph = Graph.from_arrays(np.eye(6), [[0, 1], [2, 3]], [7, 3, 7, 3, 7, 3])
+    folder = LearnerFolder.new(tmp_path / "g", settings=QUICK)
+    folder.observe(graph)
+    assert folder.show().record.classes == {"3": 3, "7": 7}
+    assert undrift.load(folder.path).predict(graph).tolist() == [7, 3, 7, 3, 7, 3]
+    assert folder.predict(graph).ids.tolist() == list(range(6))
+    with pytest.raises(InputError, match="has 4 feature columns and 6 were learned"):
+        folder.predict(Graph.from_arrays(np.eye(4), [[0], [1]]))
+
+
+def test_columns_may_have_other_names_and_are_remembered(desk: Any, tmp_path: Path) -> None:
+    def renamed(number: int) -> Any:
+        nodes, edges = desk.month(number)
+        nodes.write_text(nodes.read_text().replace("id,label", "account,kind"))
+        return nodes, edges
+
+    folder = LearnerFolder.new(tmp_path / "desk", settings=QUICK)
+    folder.observe(renamed(1), id="account", label="kind")
+    folder.observe(renamed(2))
+    assert folder.predict(renamed(3)).ids.tolist()[0] == "a3-0"
+    with pytest.raises(TypeError, match="unknown argument 'lable'"):
+        folder.observe(renamed(3), lable="kind")
+
+
+def test_validation_nodes_are_drawn_by_id(first: LearnerFolder, desk: Any) -> None:
+    """The same in any order of rows, and as `as_task` does it."""
+    batch = first.read(desk.month(1))
+    ids = first.show().record.classes
+    task = as_task(batch.relabelled(ids), 0, batch.ids)
+    counts = first.learner().learned_.sums.counts
+    assert counts.sum() == task.train.sum()
+
+
+def test_a_method_without_probabilities_and_verbs(desk: Any, tmp_path: Path) -> None:
+    settings = {"epochs": 1, "hidden": [4, 4]}
+    folder = LearnerFolder.new(tmp_path / "acil", "acil", settings=settings)
+    folder.observe(desk.month(1))
+    assert folder.predict(desk.month(1)).probability is None
+    bare = LearnerFolder.new(tmp_path / "bare", "bare", settings=settings)
+    bare.observe(desk.month(1))
+    before = (bare.path / "HEAD").read_text()
+    with pytest.raises(InputError, match="cannot forget"):
+        bare.forget(desk.month(1))
+    with pytest.raises(InputError, match="cannot have a sibling"):
+        like(bare, "other")
+    assert (bare.path / "HEAD").read_text() == before
+
+
+def test_old_states_go_unless_kept(desk: Any, tmp_path: Path) -> None:
+    for keep in (0, 1):
+        folder = LearnerFolder.new(tmp_path / str(keep), settings=QUICK, keep=keep)
+        for number in (1, 2, 3):
+            folder.observe(desk.month(number))
+        assert len(list(folder.path.glob("state-*"))) == 1 + keep
+        card = (folder.path / "README.md").read_text()
+        assert "give away" in card
+        assert ("states before this one are kept" in card) == bool(keep)
+        assert folder.verify() == []
+    with pytest.raises(InputError, match="keep must be 0 or more, not -1"):
+        LearnerFolder.new(tmp_path / "x", keep=-1)
+
+
+def test_the_learner_comes_out_of_its_folder(first: LearnerFolder, desk: Any) -> None:
+    graph = first.read(desk.month(1)).graph
+    first.export(first.path.with_name("one.safetensors"))
+    for place in (first.path, first.path.with_name("one.safetensors")):
+        learner = undrift.load(place)
+        assert torch.equal(learner.scores(graph), first.learner().scores(graph))
+
+
+def test_the_card_counts_what_is_kept(first: LearnerFolder, desk: Any) -> None:
+    card = (first.path / "README.md").read_text()
+    for name, count in first.show().record.counts.items():
+        assert f"| {name} | {count} |" in card
+    assert "No ids of nodes" in card
+    assert (first.path / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_nodes_of_known_classes_are_an_exam_before_they_are_learned(
+    first: LearnerFolder, desk: Any
+) -> None:
+    assert first.history()[-1].tested == 0
+    month = desk.month(2, ["mule", "skimming"])
+    said = dict(zip((p := first.predict(month)).ids.tolist(), p.classes, strict=True))
+    batch = first.read(month)
+    mules = [i for i, k in zip(batch.ids.tolist(), batch.labels, strict=True) if k == "mule"]
+    line = first.observe(month).line
+    assert line.tested == len(mules) > 4
+    assert line.right == sum(said[i] == "mule" for i in mules)
+    told = f"{line.right} of {line.tested} ("
+    assert told in (first.path / "README.md").read_text()
+    first.forget(month)
+    assert told not in (first.path / "README.md").read_text()
+
+
+def test_siblings_share_the_key_and_no_class(first: LearnerFolder) -> None:
+    site = like(first, "site")
+    assert (site.path / "key").read_text() == (first.path / "key").read_text()
+    assert site.show().record.classes == {}
+    assert site.show().record.columns == first.show().record.columns

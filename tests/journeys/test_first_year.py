@@ -1,0 +1,281 @@
+"""A fraud desk's first year: twelve months through the command line, and power cuts all along."""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from undrift import LearnerFolder, Task
+from undrift.cli.app import start
+from undrift.graphs.graph import disjoint_union
+from undrift.streams.task import as_task
+
+KILLS = int(os.environ.get("UNDRIFT_KILLS", "4"))
+PAGE = Path(__file__).parents[2] / "docs" / "first-year.md"
+KINDS = ["fine", "money mule", "account takeover", "card testing", "refund abuse"]
+WIDTH = 8
+ERASED, SEEN_AGAIN = "a3-4", 4  # an account of March that stands in April's tables as context
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a fork of this process")
+
+
+# the months ------------------------------------------------------------------------------
+
+
+def write_month(place: Path, month: int, *, corrected: bool = False) -> list[str]:
+    """Tables of accounts: columns in an order of their own, edges to accounts of last month."""
+    rng = np.random.default_rng(month)
+    kinds = [KINDS[(month + j) % len(KINDS)] for j in range(2 + month % 2)]
+    nodes = 30
+    kind = rng.integers(0, len(kinds), nodes)
+    x = rng.normal(size=(nodes, WIDTH)).round(3)
+    x[np.arange(nodes), [KINDS.index(kinds[k]) for k in kind]] += 2.5
+    rows = [
+        {"account": f"a{month}-{i}", "kind": "" if i % 7 == 6 else kinds[kind[i]]}
+        | {f"x{j}": f"{x[i, j]}" for j in range(WIDTH)}
+        for i in range(nodes)
+    ]
+    if month == SEEN_AGAIN:
+        rows.append({"account": ERASED, "kind": "", **{f"x{j}": "0.5" for j in range(WIDTH)}})
+    if corrected:
+        rows[2]["kind"], rows[5]["x1"] = kinds[0], "-1.25"
+        del rows[8]
+    columns = rng.permutation(list(rows[0])).tolist()
+    names = [row["account"] for row in rows]
+    pairs = rng.integers(0, nodes, (120, 2)).tolist()
+    edges = [(f"a{month}-{u}", f"a{month}-{v}") for u, v in pairs if kind[u] == kind[v]]
+    edges += [(names[-1], f"a{month}-{v}") for v in range(0, 9, 3)]
+    edges += [(f"a{month}-{v}", f"a{month - 1}-{u}") for u, v in pairs[:6]]
+    edges = [pair for pair in edges if not (corrected and f"a{month}-8" in pair)]
+    folder = place / f"{month:02}{'-corrected' * corrected}"
+    folder.mkdir(exist_ok=True)
+    for suffix, head, lines in (
+        ("nodes", columns, [[row[c] for c in columns] for row in rows]),
+        ("edges", ["source", "target"], edges),
+    ):
+        with (folder / f"{suffix}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([head, *lines])
+    return [str(folder / "nodes.csv"), str(folder / "edges.csv")]
+
+
+# the power cuts --------------------------------------------------------------------------
+
+
+def child(arguments: list[str], prepare: Callable[[], None]) -> int:
+    """The process number of a fork that runs a command and ends."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of newer Pythons, about threads: torch has one here
+        pid = os.fork()
+    if pid:
+        return pid
+    try:
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        torch.set_num_threads(1)
+        prepare()
+        os._exit(start(arguments))
+    finally:
+        os._exit(99)
+
+
+def cut_at(operation: int) -> None:
+    """Die at the so manyth file operation, before it or right after it."""
+    left = [operation]
+
+    def cutting(real: Callable[..., Any]) -> Callable[..., Any]:
+        def operate(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                os._exit(9)
+            result = real(*arguments, **named)
+            left[0] -= 1
+            if left[0] == 0:
+                os._exit(9)
+            return result
+
+        return operate
+
+    for name in ("replace", "fsync", "unlink", "open", "mkdir"):
+        setattr(os, name, cutting(getattr(os, name)))
+
+
+class Power:
+    """Runs commands on folders, some of them with the power cut in between."""
+
+    def __init__(self, kills: int) -> None:
+        self.left = kills
+        self.cut: list[str] = []
+        self.survived = 0  # cuts after which the new state was there
+        self.random = random.Random(12)
+
+    def run(self, folder: Path, arguments: list[str], kills: int) -> None:
+        """A command that ends well in spite of so many cuts; `folder` is what it changes."""
+        kills = min(kills, self.left)
+        self.left -= kills
+        calm = folder.with_name("calm")
+        if folder.exists():
+            shutil.copytree(folder, calm)
+        for _ in range(kills):
+            self._cut(folder, arguments, calm)
+        if not self._done(folder, calm):
+            assert start(arguments) == 0
+        shutil.rmtree(calm, ignore_errors=True)
+
+    def _cut(self, folder: Path, arguments: list[str], calm: Path) -> None:
+        if self._done(folder, calm):  # the last one died after its step: once more from before
+            shutil.rmtree(folder)
+            if calm.exists():
+                shutil.copytree(calm, folder)
+        if self.random.random() < 0.5:
+            operation = self.random.randint(1, 80)  # about as many as a step has
+            pid = child(arguments, lambda: cut_at(operation))
+        else:
+            pid = child(arguments, lambda: None)
+            time.sleep(self.random.uniform(0.0, 0.12))
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.cut.append(arguments[1])
+        if folder.exists():
+            opened = LearnerFolder(folder)
+            opened.verify()
+            assert opened.verify() == []
+        self.survived += self._done(folder, calm)
+
+    @staticmethod
+    def _done(folder: Path, calm: Path) -> bool:
+        """Whether the folder has gone a step on from what it was."""
+        if not folder.exists():
+            return False
+        now = LearnerFolder(folder).show().record.entry
+        if not calm.exists():
+            return now.verb != "new"
+        assert now.step - LearnerFolder(calm).show().record.entry.step in (0, 1)
+        return now.step > LearnerFolder(calm).show().record.entry.step
+
+
+# the year --------------------------------------------------------------------------------
+
+
+def pooled(desk: LearnerFolder, months: list[list[str]]) -> Any:
+    """One learner, from scratch with the same feature map, of all months at once."""
+    classes = {name: i for i, name in enumerate(KINDS)}
+    graph, masks = None, []
+    for files in months:
+        batch = desk.read(files)
+        if ERASED in batch.ids.tolist():
+            batch = batch.without(ERASED)
+        task = as_task(batch.relabelled(classes), desk.learner().seed, batch.ids)
+        graph = task.graph if graph is None else disjoint_union(graph, task.graph)
+        masks.append((task.train, task.val))
+    assert graph is not None
+    train, val = (torch.cat(parts) for parts in zip(*masks, strict=True))
+    return desk.learner().sibling().observe(Task(graph, train, val))
+
+
+def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    months = {month: write_month(tmp_path, month) for month in range(1, 13)}
+    desk, branch, both = (tmp_path / name for name in ("desk", "branch", "both"))
+    power = Power(KILLS)
+    half = KILLS // 2  # of the cuts are in observe, the others in forget and merge
+    share = {month: half * month // 12 - half * (month - 1) // 12 for month in months}
+    columns = ["--id", "account", "--label", "kind"]
+
+    def learner(*words: object) -> list[str]:
+        return ["learner", *map(str, words)]
+
+    assert start(learner("new", desk, "--remember-nodes", "--set", "hops=2")) == 0
+    for month in range(1, 8):
+        how = columns if month == 1 else []
+        command = learner("observe", desk, *months[month], *how)
+        power.run(desk, command, share[month])
+    # a second site, which never shows its data
+    assert start(learner("new", branch, "--like", desk, "--remember-nodes")) == 0
+    for month in range(8, 13):
+        power.run(branch, learner("observe", branch, *months[month]), share[month])
+    # May was wrong
+    right = write_month(tmp_path, 5, corrected=True)
+    power.run(desk, learner("revise", desk, *months[5], *right), 0)
+    # an account asks to be erased: where is it?
+    capsys.readouterr()
+    assert start(learner("forget", desk, "--node", ERASED)) == 0
+    assert f"2 batches hold '{ERASED}'" in capsys.readouterr().out
+    for month in (3, SEEN_AGAIN):
+        command = learner("forget", desk, "--node", ERASED, "--batch", *months[month])
+        power.run(desk, command, power.left // 4)
+    assert start(learner("forget", desk, "--node", ERASED)) == 0
+    assert f"no batch holds '{ERASED}' now" in capsys.readouterr().out
+    # February goes and comes again
+    power.run(desk, learner("forget", desk, *months[2]), power.left // 3)
+    power.run(desk, learner("observe", desk, *months[2]), 0)
+    power.run(both, learner("merge", both, desk, branch), power.left)
+    assert start(learner("verify", both)) == 0
+    assert (len(power.cut), power.cut.count("observe")) == (KILLS, half)
+    if KILLS >= 20:  # cuts before and after the instant that counts
+        assert 0.1 * KILLS < power.survived < 0.9 * KILLS
+
+    final = {**months, 5: right}
+    whole = pooled(LearnerFolder(desk), list(final.values()))
+    for month in (2, 7, 12):
+        out = tmp_path / "predictions.csv"
+        assert start(learner("predict", both, *final[month], "--out", out)) == 0
+        with out.open(encoding="utf-8") as file:
+            found = list(csv.DictReader(file))
+        batch = LearnerFolder(both).read(final[month])
+        sure = whole.predict_proba(batch.graph)
+        best = sure.topk(2, dim=1)
+        names = [KINDS[c] for c in whole.classes_]
+        assert [row["id"] for row in found] == batch.ids.tolist()
+        assert [row["class"] for row in found] == [names[i] for i in best.indices[:, 0].tolist()]
+        assert [row["runner_up"] for row in found] == [
+            names[i] for i in best.indices[:, 1].tolist()
+        ]
+        told = np.array([float(row["probability"]) for row in found])
+        np.testing.assert_allclose(told, best.values[:, 0].numpy(), rtol=0, atol=1e-9)
+        right_ones = [row["class"] == label for row, label in zip(found, batch.labels, strict=True)]
+        assert (
+            np.mean([ok for ok, label in zip(right_ones, batch.labels, strict=True) if label]) > 0.8
+        )
+
+
+# the page --------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_happens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command of docs/first-year.md runs, in order, and prints what stands below it."""
+    monkeypatch.chdir(tmp_path)
+    for month in range(1, 13):
+        write_month(tmp_path, month)
+    write_month(tmp_path, 5, corrected=True)
+    blocks = re.findall(
+        r"^```(sh|text)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    printed, commands = "", 0
+    for language, block in blocks:
+        if language == "text":
+            assert block.strip() in printed
+            continue
+        printed = ""
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            assert words[0] == "undrift"
+            assert start(words[1:]) == 0, line
+            shown = capsys.readouterr()
+            printed += shown.err + shown.out
+            commands += 1
+    assert commands > 15
