@@ -19,15 +19,20 @@ from hypothesis import strategies as st
 from undrift.graphs import disjoint_union
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
+from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_living import refused, same, tiny_batch
-from undrift.testing.graphs import tiny_graph
+from undrift.testing.graphs import patterned_graph, tiny_graph
 
 QUICK = {"epochs": 3, "hidden": (6, 6), "alpha": 2}
 LIVING: dict[str, Callable[[], Learner]] = {
     "acil": lambda: make_learner("acil", **QUICK),
     "acil balanced": lambda: make_learner("acil", **QUICK, balanced=True),
     "ds-al": lambda: make_learner("ds-al", **QUICK, cleansing=False),
+    "propagation": lambda: make_learner("propagation", sketch=9, fourier=4),
+    "propagation, no balance": lambda: make_learner("propagation", balanced=False, mix="mean"),
+    "hybrid": lambda: make_learner("hybrid", epochs=3, hidden=(6, 6), fourier=0),
+    "hybrid with its encoder": lambda: make_learner("hybrid", epochs=3, hidden=(6,), hops=0),
     "ds-al balanced": lambda: make_learner("ds-al", **QUICK, cleansing=False, balanced=True),
 }
 BASE = tiny_batch((0, 1, 2))
@@ -121,11 +126,20 @@ def test_order_does_not_matter(name: str) -> None:
     same(one, other, "another order")
 
 
-@pytest.mark.parametrize("name", LIVING)
+@pytest.mark.parametrize("name", [name for name in LIVING if "propagation" not in name])
 def test_learners_whose_rows_mean_different_things_do_not_merge(name: str) -> None:
     one, other = LIVING[name]().observe(BASE), LIVING[name]().observe(batch(1))
     assert "sibling" in refused("merging two feature maps", lambda: one.merge(other))
     assert one.classes_ == BASE.classes
+
+
+def test_another_homophily_is_another_feature_map() -> None:
+    one, other = (make_learner("propagation", fourier=0) for _ in range(2))
+    one.observe(BASE)
+    other.observe(TaskStream.from_graph(patterned_graph([1, 0]), base=2, increment=1).task(0))
+    features = [learner.learned_.fixed.homophily for learner in (one, other)]
+    assert features[0] != features[1]
+    assert "sibling" in refused("merging two feature maps", lambda: one.merge(other))
 
 
 @pytest.mark.parametrize("name", [name for name in LIVING if "backbone" in vars(LIVING[name]())])

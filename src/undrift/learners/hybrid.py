@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan
 from statistics import fmean
 from typing import Any, ClassVar
 
@@ -27,6 +26,7 @@ from undrift.learners.propagation import (
     Propagation,
     PropagationLearned,
     PropagationSums,
+    class_edges,
     selected_bank,
 )
 from undrift.streams.task import Task, batch_digest
@@ -50,7 +50,7 @@ class FixedHybridRows:
 
 @dataclass(frozen=True, eq=False)
 class EncodedBank:
-    """Borders around the sums of a bank of propagation, for the encoder's columns beside its own."""
+    """Borders around the sums of a bank of propagation: the encoder's columns beside its own."""
 
     train: Border
     val: Border
@@ -105,15 +105,21 @@ class HybridLearned:
     """What is kept: sums, what their rows depend on, and the solution that scores come from.
 
     `bank` is the one that propagation selects; `beside` names the bank beside which the encoder is
-    used, and with None scores are those of propagation.
+    used, and with None scores are those of propagation. `solved` is None until it is needed.
     """
 
     classes: tuple[int, ...]
     fixed: FixedHybridRows
     sums: HybridSums
-    bank: str
-    beside: str | None
-    solved: Solved
+    bank: str = ""
+    beside: str | None = None
+    solved: Solved | None = None
+
+    @property
+    def answer(self) -> Solved:
+        """The solution, of a learner that has settled."""
+        assert self.solved is not None  # noqa: S101  # scores and state settle first
+        return self.solved
 
     @property
     def num_features(self) -> int:
@@ -209,7 +215,17 @@ class Hybrid(SumLearner):
             )
             encoded[name] = EncodedBank(train, val)
         progress("accumulate", len(fixed.rows.banks), len(fixed.rows.banks))
-        return HybridSums(PropagationSums(banks), encoded)
+        edges = class_edges(fixed.rows, task, classes)
+        return HybridSums(PropagationSums(banks, edges), encoded)
+
+    def _known(
+        self,
+        fixed: FixedHybridRows,
+        classes: tuple[int, ...],
+        sums: HybridSums,
+        progress: Progress,
+    ) -> HybridLearned:
+        return HybridLearned(classes, fixed, sums)
 
     def _solution(
         self,
@@ -219,13 +235,12 @@ class Hybrid(SumLearner):
         progress: Progress,
     ) -> HybridLearned:
         progress("solve", 0, 1)
-        plain = {
-            name: solved(bank, None, balanced=True) for name, bank in sums.inside.banks.items()
-        }
+        eligible = sums.inside.eligible()
+        plain = {name: solved(sums.inside.banks[name], None, balanced=True) for name in eligible}
         bank = selected_bank({name: each.accuracy for name, each in plain.items()})
         both = {
-            name: solved(around.around(sums.inside.banks[name]), None, balanced=True)
-            for name, around in sums.encoded.items()
+            name: solved(sums.encoded[name].around(sums.inside.banks[name]), None, balanced=True)
+            for name in eligible
         }
         with_encoder = {name: each.accuracy for name, each in both.items()}
         trained = [c in fixed.trained_classes for c in classes]
@@ -236,8 +251,8 @@ class Hybrid(SumLearner):
 
     def _beside(
         self,
-        without: Sequence[float],
-        accuracies: Mapping[str, Sequence[float]],
+        without: Sequence[float | None],
+        accuracies: Mapping[str, Sequence[float | None]],
         trained: Sequence[bool],
     ) -> str | None:
         """The bank beside which the encoder is used; None if it does not gain enough."""
@@ -262,9 +277,9 @@ class Hybrid(SumLearner):
         features = inside.feature_map(learned.beside or learned.bank, fixed.rows.homophily)
         plain = features.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
         if learned.beside is None:
-            return features.scored(plain, learned.solved.weights)
+            return features.scored(plain, learned.answer.weights)
         h = self._embedded(fixed.encoder, graph)
-        return _scored(features, plain, h, learned.solved.weights)
+        return _scored(features, plain, h, learned.answer.weights)
 
     def _ranking(self, learned: HybridLearned, graph: Graph, nodes: Tensor | None) -> Tensor:
         if learned.beside is not None:
@@ -275,13 +290,13 @@ class Hybrid(SumLearner):
         return inside._ranking(known, graph, nodes)
 
     def _temperature(self, learned: HybridLearned) -> float | None:
-        return learned.solved.temperature
+        return learned.answer.temperature
 
 
-def _mean(accuracies: Sequence[float], trained: Sequence[bool]) -> float:
+def _mean(accuracies: Sequence[float | None], trained: Sequence[bool]) -> float:
     """The mean over classes, in which those that the encoder was trained on weigh half at most."""
     sides = [
-        [a for a, own in zip(accuracies, trained, strict=True) if own is side and not isnan(a)]
+        [a for a, own in zip(accuracies, trained, strict=True) if own is side and a is not None]
         for side in (True, False)
     ]
     own, others = (fmean(side) if side else 0.0 for side in sides)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from undrift.graphs import Graph
 from undrift.learners.base import check_positive
@@ -101,9 +101,13 @@ class FixedRows:
 
 @dataclass(frozen=True, eq=False)
 class PropagationSums:
-    """The sums over all rows, in each bank."""
+    """The sums over all rows in each bank, and `edges[a, b]`: labelled edges from class b to a.
+
+    Edges are counted where there is a bank with ego and neighbour channels.
+    """
 
     banks: dict[str, Bank]
+    edges: Tensor
 
     @property
     def counts(self) -> Tensor:
@@ -112,30 +116,57 @@ class PropagationSums:
 
     def __add__(self, other: PropagationSums) -> PropagationSums:
         banks = {name: bank + other.banks[name] for name, bank in self.banks.items()}
-        return PropagationSums(banks)
+        return PropagationSums(banks, self._grown(other) + other._grown(self))
 
     def __sub__(self, other: PropagationSums) -> PropagationSums:
         banks = {name: bank - other.banks[name] for name, bank in self.banks.items()}
-        return PropagationSums(banks)
+        return PropagationSums(banks, self._grown(other) - other._grown(self))
+
+    def _grown(self, other: PropagationSums) -> Tensor:
+        more = max(other.edges.shape[0] - self.edges.shape[0], 0)
+        return pad(self.edges, (0, more, 0, more))
 
     def select(self, columns: Sequence[int]) -> PropagationSums:
         """The same sums with these classes in this order; -1 is a class without rows."""
-        return PropagationSums({name: bank.select(columns) for name, bank in self.banks.items()})
+        banks = {name: bank.select(columns) for name, bank in self.banks.items()}
+        wide = pad(self.edges, (0, 1, 0, 1))  # -1 is the last row and column
+        return PropagationSums(banks, wide[list(columns)][:, list(columns)])
 
     def below_zero(self, before: PropagationSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
         return self.banks["mix"].below_zero(before.banks["mix"])
 
+    def eligible(self) -> tuple[str, ...]:
+        """The banks that may be selected.
+
+        Ego and neighbour channels only while every class was seen beside others: labelled edges to
+        other classes are 0.3 of all its edges or more, with 20 more to the same class. A class
+        that came alone has learned nothing of the neighbours that it has in the world.
+        """
+        every = self.edges.sum(dim=1)
+        share = (every - self.edges.diagonal()) / (every + _PRIOR_EDGES)
+        seen = bool((share >= INFORMATIVE_FROM).all())
+        return tuple(name for name in self.banks if name != "separate" or seen)
+
 
 @dataclass(frozen=True, eq=False)
 class PropagationLearned:
-    """What is kept: sums, what their rows depend on, and the solution of the selected bank."""
+    """What is kept: sums, what their rows depend on, and the solution of the selected bank.
+
+    `solved` is None until it is needed.
+    """
 
     classes: tuple[int, ...]
     fixed: FixedRows
     sums: PropagationSums
-    selected: str
-    solved: Solved
+    selected: str = ""
+    solved: Solved | None = None
+
+    @property
+    def answer(self) -> Solved:
+        """The solution, of a learner that has settled."""
+        assert self.solved is not None  # noqa: S101  # scores and state settle first
+        return self.solved
 
     @property
     def num_features(self) -> int:
@@ -234,7 +265,16 @@ class Propagation(SumLearner):
             samples = samples_of(features, task, classes, rows)
             banks[name] = Bank.of(features, features.width(fixed.num_features), samples)
         progress("accumulate", len(fixed.banks), len(fixed.banks))
-        return PropagationSums(banks)
+        return PropagationSums(banks, class_edges(fixed, task, classes))
+
+    def _known(
+        self,
+        fixed: FixedRows,
+        classes: tuple[int, ...],
+        sums: PropagationSums,
+        progress: Progress,
+    ) -> PropagationLearned:
+        return PropagationLearned(classes, fixed, sums)
 
     def _solution(
         self,
@@ -248,7 +288,7 @@ class Propagation(SumLearner):
             name: solved(bank, self.gamma, balanced=self.balanced)
             for name, bank in sums.banks.items()
         }
-        selected = selected_bank({name: each.accuracy for name, each in answers.items()})
+        selected = selected_bank({name: answers[name].accuracy for name in sums.eligible()})
         progress("solve", 1, 1)
         return PropagationLearned(classes, fixed, sums, selected, answers[selected])
 
@@ -274,19 +314,27 @@ class Propagation(SumLearner):
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
         features = self.feature_map(learned.selected, learned.fixed.homophily)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
-        return features.scored(rows, learned.solved.weights)
+        return features.scored(rows, learned.answer.weights)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         features = self.feature_map(learned.selected, learned.fixed.homophily)
-        scores = features.spread(graph.to(self.device), learned.solved.weights)
+        scores = features.spread(graph.to(self.device), learned.answer.weights)
         return scores if nodes is None else scores[nodes.to(scores.device)]
 
     def _temperature(self, learned: Any) -> float | None:
-        temperature: float | None = learned.solved.temperature
+        temperature: float | None = learned.answer.temperature
         return temperature
 
 
-def selected_bank(accuracies: Mapping[str, Sequence[float]]) -> str:
+def class_edges(fixed: FixedRows, task: Task, classes: tuple[int, ...]) -> Tensor:
+    """`PropagationSums.edges` of a batch."""
+    empty = task.labels.new_zeros(0)
+    ours, theirs = _labelled_edges(task) if "separate" in fixed.banks else (empty, empty)
+    known = torch.tensor(classes, device=ours.device)
+    return _one_hot(ours, known).T @ _one_hot(theirs, known)
+
+
+def selected_bank(accuracies: Mapping[str, Sequence[float | None]]) -> str:
     """The bank that scores come from: another than `mix` where it is right more often.
 
     `accuracies`: of every class, as each bank's validation sums tell them.
@@ -296,7 +344,7 @@ def selected_bank(accuracies: Mapping[str, Sequence[float]]) -> str:
     return best if means[best] > means["mix"] + _MARGIN else "mix"
 
 
-def mean_accuracy(accuracies: Sequence[float]) -> float:
+def mean_accuracy(accuracies: Sequence[float | None]) -> float:
     """Over the classes that have one; 0 without any."""
-    known = [value for value in accuracies if not math.isnan(value)]
+    known = [value for value in accuracies if value is not None]
     return fmean(known) if known else 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,13 +56,13 @@ class Solved:
     """What a bank comes to: the gamma that its sums choose, the weights, a temperature.
 
     `accuracy`: that of each class's validation rows, as the sums tell it (`expected_accuracy`);
-    NaN for a class without any.
+    None for a class without any.
     """
 
     gamma: float
     weights: Tensor
     temperature: float | None
-    accuracy: tuple[float, ...]
+    accuracy: tuple[float | None, ...]
 
 
 def solved(bank: Bank, gamma: float | None, *, balanced: bool) -> Solved:
@@ -76,7 +75,7 @@ def solved(bank: Bank, gamma: float | None, *, balanced: bool) -> Solved:
     chosen = fitted(train, val, gamma)
     w = chosen.weights
     told = expected_accuracy(w, bank.val)
-    accuracy = tuple(told.get(c, math.nan) for c in range(w.shape[1]))
+    accuracy = tuple(told.get(c) for c in range(w.shape[1]))
     return Solved(chosen.gamma, w, best_temperature(w, bank.val), accuracy)
 
 
