@@ -75,6 +75,7 @@ notebooks/engineer
 command-line
 api
 results
+returning
 ```
 
 ```{toctree}

@@ -18,7 +18,8 @@ Runs = Mapping[str, Mapping[int, Result]]
 def claimed_runs(records: Records) -> dict[str, dict[str, dict[int, Result]]]:
     """By stream: the runs by seed of every method and merging rule that stand for it in a plan.
 
-    Only global testing counts: the paper's numbers are by it.
+    Only global testing counts, and only streams in which no class comes back: the paper's numbers
+    are by those.
     """
     planned = {cell.run for plan in records.manifests for cell in plan.cells}
     results = {run: result for run, result in records.results.items() if run in planned}
@@ -31,7 +32,7 @@ def claimed_runs(records: Records) -> dict[str, dict[str, dict[int, Result]]]:
 
 def _claimed_names(result: Result) -> list[str]:
     """What a run may stand for in a claim: its method, and ADR's merging rule as `merge=RULE`."""
-    if result.spec.protocol != "global":
+    if result.spec.protocol != "global" or result.returning:
         return []
     merge = str(result.spec.params.get("merge", "ham"))
     names = [f"merge={merge}"] if result.spec.method == "adr" else []
@@ -44,6 +45,7 @@ def adr_searches(searches: Iterable[Search]) -> dict[str, Search]:
     for search in sorted(searches, key=lambda search: (search.spec.base.seed, search.spec.id)):
         base = search.spec.base
         plain = base.method == "adr" and base.params.get("merge", "ham") == "ham"
+        plain = plain and base.place == base.stream  # no class comes back
         if plain and {"alpha", "gamma"} <= set(search.spec.grid) and base.protocol == "global":
             found.setdefault(base.stream, search)
     return found

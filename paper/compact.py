@@ -59,7 +59,7 @@ def write_compact(records: Records, folder: str | Path) -> list[Path]:
     runs = sorted(map(rounded, records.results.values()), key=_place)
     manifests = sorted(records.manifests, key=lambda manifest: manifest.plan)
     searches = sorted(
-        records.searches, key=lambda s: (s.spec.base.stream, s.spec.base.method, s.spec.id)
+        records.searches, key=lambda s: (s.spec.base.place, s.spec.base.method, s.spec.id)
     )
     tables = {
         "runs.csv": (RUN_COLUMNS, map(_run_line, runs)),

@@ -88,7 +88,7 @@ def chosen_table(searches: Iterable[Search], streams: Sequence[str]) -> str:
     found: dict[tuple[str, str], Search] = {}
     for search in searches:
         base = search.spec.base
-        found.setdefault((_searched_row(search), base.stream), search)
+        found.setdefault((_searched_row(search), base.place), search)
     rows = dict.fromkeys(row for row, _ in found)
     known = list(METHODS)
     order = sorted(rows, key=lambda row: (known.index(row) if row in known else 99, row))

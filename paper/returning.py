@@ -51,10 +51,11 @@ def returning_page(records: Records, words: Words) -> str:
         _intro(records),
         "## Mean over the streams",
         prose(
-            "A row has a number where every stream has one; it is the mean of the streams' means. "
-            "Joint keeps all data and is a bound."
+            "A row has a number where every stream has one: the mean of the streams' means. The "
+            "best of a column is bold, without the bounds."
         ),
         _means(table, arrivals),
+        prose(_reading(table, arrivals)),
         *(part for arrive in arrivals for part in _arrival(arrive, table, by_node, records)),
         "## How it was run",
         *([prose(words.how)] if words.how else []),
@@ -76,21 +77,53 @@ def _intro(records: Records) -> str:
     )
 
 
+def _mean(table: Comparison, row: str, arrive: str, key: str) -> float | None:
+    """The mean over the streams of a row's mean; None where one of them has none."""
+    places = [place for place in table.streams if split_place(place)[1] == arrive]
+    found = [table.entries.get((row, place, key)) for place in places]
+    whole = [entry.ours.mean for entry in found if entry is not None]
+    return fmean(whole) if len(whole) == len(places) else None
+
+
+def _best(table: Comparison, arrive: str, key: str) -> str:
+    """The best mean as it is printed, without the bounds."""
+    found = (_mean(table, row, arrive, key) for row in table.rows if row not in table.bounds)
+    known = [mean for mean in found if mean is not None]
+    return f"{max(known, key=lambda mean: METRICS[key].sign * mean):.2f}" if known else ""
+
+
 def _means(table: Comparison, arrivals: Sequence[str]) -> str:
     keys = [key for key in ("a_auc", "a_f", "class_forgetting") if key in table.metrics]
-    names = [parse_arrival(arrive).name for arrive in arrivals]
-    header = ["method", *(f"{name} {symbol(key)}" for name in names for key in keys)]
+    columns = [(arrive, key) for arrive in arrivals for key in keys]
+    best = {column: _best(table, *column) for column in columns}
     lines = []
     for row in table.rows:
         cells = [escape_markdown(table.labels[row])]
-        for arrive in arrivals:
-            places = [place for place in table.streams if split_place(place)[1] == arrive]
-            for key in keys:
-                found = [table.entries.get((row, place, key)) for place in places]
-                whole = [entry.ours.mean for entry in found if entry is not None]
-                cells.append(f"{fmean(whole):.2f}" if len(whole) == len(places) else DASH)
+        for column in columns:
+            mean = _mean(table, row, *column)
+            text = DASH if mean is None else f"{mean:.2f}"
+            first = text == best[column] and row not in table.bounds
+            cells.append(f"**{text}**" if first else text)
         lines.append(cells)
-    return grid(header, "l" + "r" * (len(header) - 1), lines)
+    header = ["method", *(f"{parse_arrival(a).name} {symbol(key)}" for a, key in columns)]
+    return grid(header, "l" + "r" * len(columns), lines)
+
+
+def _reading(table: Comparison, arrivals: Sequence[str]) -> str:
+    """What the bounds say: how much there is to forget, by what they differ at the end."""
+    told = []
+    for arrive in arrivals:
+        above, below = (_mean(table, row, arrive, "a_f") for row in ("joint", "bare"))
+        if above is not None and below is not None:
+            told.append(f"{above - below:.1f} points on {parse_arrival(arrive).name} streams")
+    if not told:
+        return ""
+    return (
+        f"Joint ends {', '.join(told)} above Bare, which does nothing against forgetting: where "
+        "every batch brings most classes there is little to forget, and what counts is what a "
+        "method makes of the data. F_class is negative where a class is known better at the end "
+        "than at any time before, as when its first nodes were few; read it beside A_f."
+    )
 
 
 def _arrival(arrive: str, table: Comparison, by_node: Comparison, records: Records) -> list[str]:

@@ -264,6 +264,52 @@ class Csr:
         index = torch.arange(self.shape[0], device=self.device)
         return torch.repeat_interleave(index, self.indptr.diff().long())
 
+    def entries_in(self, rows: Tensor) -> int:
+        """How many entries there are in these rows (indices)."""
+        return int((self.indptr[rows + 1] - self.indptr[rows]).sum())
+
+    def columns_of(self, rows: Tensor) -> Tensor:
+        """The columns of all entries in these rows (indices), one row after the other."""
+        return self.indices[self._entries(rows)[1]].long()
+
+    def block(self, index: Tensor) -> Csr:
+        """The rows and columns at these indices, which rise; a symmetric matrix's is symmetric.
+
+        Cost: the entries of those rows.
+        """
+        lengths, entries = self._entries(index)
+        columns = self.indices[entries].long()
+        places = torch.searchsorted(index, columns)
+        kept = index[places.clamp(max=max(0, index.numel() - 1))] == columns
+        row = torch.repeat_interleave(torch.arange(index.numel(), device=self.device), lengths)
+        counts = torch.bincount(row[kept], minlength=index.numel())
+        pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        kind, size = self.indices.dtype, int(index.numel())
+        parts = (pointers.to(kind), places[kept].to(kind), self.values[entries[kept]])
+        return Csr._checked(*parts, (size, size), self.symmetric)
+
+    def row_sums(self, rows: Tensor | None = None) -> np.ndarray[Any, Any]:
+        """The sums of all rows, or of these, in float64; a row's does not depend on the others."""
+        if rows is None:
+            lengths, values = self.indptr.diff().long(), self.values
+        else:
+            lengths, entries = self._entries(rows)
+            values = self.values[entries]
+        counts = lengths.cpu().numpy()
+        sums, there = np.zeros(counts.size), counts > 0
+        if there.any():
+            starts = np.cumsum(counts) - counts
+            sums[there] = np.add.reduceat(values.double().cpu().numpy(), starts[there])
+        return sums
+
+    def _entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """How many entries each of these rows has, and where they are stored."""
+        starts = self.indptr[rows].long()
+        lengths = self.indptr[rows + 1].long() - starts
+        ends = lengths.cumsum(0)
+        shift = torch.repeat_interleave(starts - ends + lengths, lengths)
+        return lengths, shift + torch.arange(shift.numel(), device=self.device)
+
     def folded(self, columns: Tensor, signs: Tensor, width: int) -> Csr:
         """Column j, times `signs[j]`, added to column `columns[j]` of `width`."""
         each = np.arange(self.shape[1] + 1)

@@ -71,7 +71,9 @@ def test_show_and_history_are_tables(desk: Path, capsys: Captured) -> None:
 def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     out = tmp_path / "some" / "p.csv"
     assert run("predict", desk, *month(tmp_path, 2), "--nodes", "2-3", "2-0", "--out", out) == 0
-    assert f"2 predictions: {out}" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert f"2 predictions: {out}" in shown.out
+    assert "note: 1 edge to unknown nodes left out" in shown.err
     lines = out.read_text().splitlines()
     assert lines[0] == "id,class,probability,runner_up"
     assert [line.split(",")[:2] for line in lines[1:]] == [["2-3", "mule"], ["2-0", "fine"]]

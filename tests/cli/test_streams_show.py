@@ -23,6 +23,18 @@ def test_a_stream_is_shown_with_its_tasks(capsys: Captured) -> None:
     assert max(map(len, shown)) <= 100
 
 
+def test_a_stream_is_shown_as_it_arrives(capsys: Captured) -> None:
+    assert start(["streams", "--show", "synthetic", "--arrive", "blurry:batches=5"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "synthetic+blurry:batches=5"
+    assert "10 classes in 5 batches; they come back" in shown[2]
+    assert "arrival: blurry:batches=5" in shown
+    last = next(line for line in shown if line.startswith("all")).split()
+    assert last[1:3] == ["10", "3,000"]
+    assert start(["streams", "--show", "synthetic", "--arrive", "time"]) == 2
+    assert "has no times" in capsys.readouterr().err
+
+
 def test_a_stand_in_is_marked_and_its_scale_is_in_its_name(capsys: Captured) -> None:
     assert start(["streams", "--show", "reddit-cl-stand-in@0.01"]) == 0
     shown = capsys.readouterr().out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ from undrift.evaluation.protocols import check_gradable, exams
 from undrift.evaluation.steps import MOST, graded_batches, graded_nodes
 from undrift.evaluation.together import evaluate_together
 from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
+from undrift.learners.registry import METHODS, make_learner
 from undrift.streams.arrange import arrange
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -157,3 +158,23 @@ def test_a_class_that_came_last_has_nothing_to_forget() -> None:
     matrix = AccuracyMatrix([[90.0], [60.0], [70.0, 50.0]], "classes", shares=(0.2, 0.3, 0.5))
     assert matrix.class_forgetting == 20.0
     assert AccuracyMatrix([[90.0, 10.0]], "classes", shares=(1.0,)).class_forgetting == 0.0
+
+
+QUICK: dict[str, Any] = {"epochs": 2, "hidden": (4, 4), "n_encoders": 2}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_that_returns_runs_on_every_arrival(method: str) -> None:
+    plain = make_learner(method)
+    params = {name: value for name, value in QUICK.items() if name in plain.params()}
+    for arrive in ("blurry", "domain:context=seen", "online:batch=20"):
+        stream = arrange(tiny_stream(), arrive)
+        learner = make_learner(method, **params)
+        if not plain.can("returns"):
+            with pytest.raises(InputError, match="cannot learn a class that comes back"):
+                evaluate(learner, stream)
+            continue
+        found = evaluate(learner, stream)
+        assert set(learner.classes_) == set(stream.arrived)
+        assert found.tasks == len(stream)
+        assert 0.0 <= found.by_class.a_auc <= 100.0

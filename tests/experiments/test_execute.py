@@ -11,9 +11,12 @@ import pytest
 from undrift.evaluation.loop import Evaluation
 from undrift.experiments import run as module
 from undrift.experiments.checkpoint import checkpoint_path
-from undrift.experiments.result import embedding_path, load_result, result_path
+from undrift.experiments.result import embedding_path, load_result, result_path, split_path
 from undrift.experiments.run import execute, prepare
 from undrift.experiments.spec import RunSpec
+from undrift.experiments.store import load_records
+from undrift.storage.splits import load_split
+from undrift.streams.arrange import arrange
 from undrift.testing.graphs import tiny_stream
 
 SPEC = RunSpec(method="bare", params={"epochs": 3, "hidden": (4, 4)})
@@ -88,3 +91,20 @@ def test_a_full_disk_leaves_nothing_that_could_be_trusted(
     with pytest.raises(InputError, match="No space left on device"):
         execute(prepare(SPEC), tmp_path)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_a_run_where_classes_come_back_is_whole_on_disk(tmp_path: Path) -> None:
+    spec = RunSpec(
+        method="undrift.testing.running_mean:RunningMean", arrive="online:batch=2", seed=1
+    )
+    result = execute(prepare(spec), tmp_path, checkpoints=True)
+    records = load_records(tmp_path)
+    assert records.damaged == []
+    assert records.results == {spec.id: result}
+    stream = arrange(tiny_stream(1), "online:batch=2")
+    split = load_split(split_path(result_path(spec, tmp_path)), stream.saved_split().sha256)
+    assert split.arrives is not None
+    assert split.arrives.tolist() == stream.task_of.tolist()
+    assert result.validation is not None
+    assert set(result.validation.by_class.model_dump()) == set(result.metrics.by_class.model_dump())
+    assert not checkpoint_path(result_path(spec, tmp_path).parent).exists()

@@ -167,6 +167,6 @@ def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(
 
     monkeypatch.setattr(RunningMean, "returns", False)
     text = RETURNING + 'arrive = ["classes", "domain"]\n'
-    why = "line 2: running-mean cannot learn a class that comes back, as arrival 'domain' brings it"
+    why = "line 2: running-mean cannot learn a class that comes back; "
     with pytest.raises(InputError, match=why):
         read_plan(write(tmp_path, text))

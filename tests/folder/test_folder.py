@@ -274,6 +274,9 @@ def test_a_method_without_probabilities_and_verbs(desk: Any, tmp_path: Path) -> 
     bare = LearnerFolder.new(tmp_path / "bare", "bare", settings=settings)
     bare.observe(desk.month(1))
     before = (bare.path / "HEAD").read_text()
+    assert "No node, edge or feature as such" in (bare.path / "README.md").read_text()
+    joint = LearnerFolder.new(tmp_path / "joint", "joint", settings=settings)
+    assert "Among it are examples" in (joint.path / "README.md").read_text()
     with pytest.raises(InputError, match="cannot forget"):
         bare.forget(desk.month(1))
     with pytest.raises(InputError, match="cannot have a sibling"):

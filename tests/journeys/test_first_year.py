@@ -130,30 +130,36 @@ class Power:
         if folder.exists():
             shutil.copytree(folder, calm)
         for _ in range(kills):
-            self._cut(folder, arguments, calm)
+            while not self._cut(folder, arguments, calm):
+                pass  # it was quicker than the cut
         if not self._done(folder, calm):
             assert start(arguments) == 0
         shutil.rmtree(calm, ignore_errors=True)
 
-    def _cut(self, folder: Path, arguments: list[str], calm: Path) -> None:
+    def _cut(self, folder: Path, arguments: list[str], calm: Path) -> bool:
+        """Whether the power went before the command was through."""
         if self._done(folder, calm):  # the last one died after its step: once more from before
             shutil.rmtree(folder)
             if calm.exists():
                 shutil.copytree(calm, folder)
         if self.random.random() < 0.5:
-            operation = self.random.randint(1, 80)  # about as many as a step has
+            operation = self.random.randint(1, 49)  # as many as a step has
             pid = child(arguments, lambda: cut_at(operation))
         else:
             pid = child(arguments, lambda: None)
             time.sleep(self.random.uniform(0.0, 0.12))
             os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        assert ended in (0, 9, -signal.SIGKILL)
+        if ended == 0:
+            return False
         self.cut.append(arguments[1])
         if folder.exists():
             opened = LearnerFolder(folder)
             opened.verify()
             assert opened.verify() == []
         self.survived += self._done(folder, calm)
+        return True
 
     @staticmethod
     def _done(folder: Path, calm: Path) -> bool:

@@ -35,7 +35,7 @@ def test_the_recursion_in_any_batching_gives_the_same_classifier(
     for task in stream:
         known: AcilLearned = learner.observe(task).learned_
         assert task.graph.labels is not None
-        rows = Expansion(8, 3, seed)(known.encoder.embed(task.graph)[task.train].double())
+        rows = Expansion(8, 3, seed)(known.encoder.double().embed(task.graph)[task.train])
         targets = one_hot(task.graph.labels[task.train], known.classes)
         batches += list(zip(rows.split(size), targets.split(size), strict=True))
     slow = blockwise_recursion(batches, gamma)
@@ -50,7 +50,7 @@ def test_balanced_is_the_ridge_of_all_rows_in_which_every_class_weighs_the_same(
         known: AcilLearned = learner.observe(task).learned_
         plain.observe(task)
         assert task.graph.labels is not None
-        rows.append(Expansion(8, 3, 0)(known.encoder.embed(task.graph)[task.train].double()))
+        rows.append(Expansion(8, 3, 0)(known.encoder.double().embed(task.graph)[task.train]))
         labels.append(task.graph.labels[task.train])
     x, y = torch.cat(rows), torch.cat(labels)
     even = ClassSums.of(x, one_hot(y, known.classes)).balanced()

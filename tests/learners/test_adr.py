@@ -73,7 +73,7 @@ def test_classifier_is_eq_11_over_all_tasks(alpha: int) -> None:
     classes = steps[-1][1].classes
     rows, targets = [], []
     for task, known in steps:  # each task's rows are under the encoder merged at its time
-        h = known.merged.embed(task.graph)[task.train].double()
+        h = known.merged.double().embed(task.graph)[task.train]
         rows.append(expansion(h))
         assert task.graph.labels is not None
         targets.append(one_hot(task.graph.labels[task.train], classes))
@@ -91,7 +91,7 @@ def test_balanced_weighs_every_class_the_same_in_both_systems() -> None:
     y, share = torch.cat(labels), len(labels[0]) / 2
     weights = torch.tensor([share / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
     last = steps[-1][1]
-    h = torch.cat([k.merged.embed(t.graph)[t.train].double() for t, k in steps])
+    h = torch.cat([k.merged.double().embed(t.graph)[t.train] for t, k in steps])
     even = weighed(ClassSums.of(h, one_hot(y, last.classes)), balanced=True)
     slow = solve(even, 0.5)
     assert float((last.classifier - slow).norm() / slow.norm()) < 1e-9
@@ -115,7 +115,7 @@ def test_a_class_that_comes_back_keeps_the_classifier_balanced(nodes: str) -> No
     rows, labels = [], []
     for batch in batches:
         known = learner.observe(batch).learned_
-        rows.append(known.merged.embed(batch.graph)[batch.train].double())
+        rows.append(known.merged.double().embed(batch.graph)[batch.train])
         labels.append(batch.labels[batch.train])
     assert known.classes == (0, 1, 2)
     sums = ClassSums.of(torch.cat(rows), one_hot(torch.cat(labels), known.classes))

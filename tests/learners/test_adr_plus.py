@@ -91,7 +91,7 @@ def test_one_linear_layer_with_exact_compensation_never_goes_stale() -> None:
     params = {"compensation": "exact", "classifier_gamma": 0.5, "balance": "none"}
     steps = observed(plus(**params, encoder="sgc", hidden=(8,)))
     last = steps[-1][1]
-    rows = [last.merged.embed(task.graph)[task.train].double() for task, _ in steps]
+    rows = [last.merged.double().embed(task.graph)[task.train] for task, _ in steps]
     labels = [t.graph.labels[t.train] for t, _ in steps if t.graph.labels is not None]
     slow = joint_ridge(torch.cat(rows), one_hot(torch.cat(labels), last.classes), 0.5)
     assert float((last.classifier - slow).norm() / slow.norm()) < 1e-5

@@ -31,7 +31,7 @@ def test_compensation_is_the_two_step_solve() -> None:
     for task in tiny_stream():
         known: DsAlLearned = learner.observe(task).learned_
         assert task.graph.labels is not None
-        embedded = known.encoder.embed(task.graph)[task.train].double()
+        embedded = known.encoder.double().embed(task.graph)[task.train]
         z_seen.append(embedded @ Expansion(8, 3, 0).weight())
         y_seen.append(one_hot(task.graph.labels[task.train], known.classes))
         wide = [torch.nn.functional.pad(y, (0, len(known.classes) - y.shape[1])) for y in y_seen]
@@ -71,7 +71,7 @@ def test_balanced_reaches_both_streams() -> None:
     for bank in (known.sums.main, known.sums.second):
         assert bank.statistics.count == int(stream.task(0).train.sum() + task.train.sum())
     embedded = [
-        (stream.task(t), known.encoder.embed(stream.task(t).graph).double()) for t in (0, 1)
+        (stream.task(t), known.encoder.double().embed(stream.task(t).graph)) for t in (0, 1)
     ]
     gram = torch.zeros(24, 24, dtype=torch.float64)
     share = int(stream.task(0).train.sum()) / 2
@@ -91,7 +91,7 @@ def test_without_cleansing_both_streams_are_ridges_on_all_rows() -> None:
     z_seen, y_seen = [], []
     for batch in (tiny_batch((0, 1)), tiny_batch((2, 3)), tiny_batch((1, 4))):
         known: DsAlLearned = learner.observe(batch).learned_
-        embedded = known.encoder.embed(batch.graph)[batch.train].double()
+        embedded = known.encoder.double().embed(batch.graph)[batch.train]
         z_seen.append(embedded @ Expansion(8, 3, 0).weight())
         y_seen.append(batch.labels[batch.train])
         z, y = torch.cat(z_seen), one_hot(torch.cat(y_seen), known.classes)

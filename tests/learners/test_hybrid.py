@@ -88,14 +88,14 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
         assert task.graph.labels is not None
         nodes = task.train.nonzero().flatten()
         z = features.plain(task.graph, nodes).double().to_dense()
-        h = functional.normalize(encoder.embed(task.graph).double(), dim=1)[nodes]
+        h = functional.normalize(encoder.double().embed(task.graph), dim=1)[nodes]
         rows.append(torch.cat([z, learner.scale * h], dim=1))
         targets.append(one_hot(task.graph.labels[nodes], known.classes))
     wanted = balanced_joint_ridge(torch.cat(rows), torch.cat(targets), known.answer.gamma)
     assert torch.allclose(known.answer.weights, wanted, rtol=1e-7, atol=1e-9)
     graph = stream.graph
     everyone = features.plain(graph, torch.arange(graph.num_nodes)).double().to_dense()
-    h = functional.normalize(encoder.embed(graph).double(), dim=1)
+    h = functional.normalize(encoder.double().embed(graph), dim=1)
     scores = torch.cat([everyone, learner.scale * h], dim=1) @ wanted
     assert torch.allclose(learner.scores(graph), scores, rtol=1e-7, atol=1e-8)
 

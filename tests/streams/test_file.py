@@ -13,6 +13,7 @@ import torch
 
 from undrift.errors import InputError
 from undrift.storage.splits import save_split
+from undrift.streams.arrange import arrange
 from undrift.streams.file import is_stream_file, load_stream_file, read_stream_file
 from undrift.streams.stream import TaskStream
 from undrift.testing.check_stream import check_stream
@@ -267,3 +268,21 @@ def test_reading_a_file_does_not_import_torch(tmp_path: Path) -> None:
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("tasks", [TASKS, '\n[tasks]\nby = "time"\nperiods = [2007, 2009]\n'])
+def test_nodes_with_a_time_may_arrive_by_it(folder: Path, tasks: str) -> None:
+    nodes = folder / "data/nodes.csv"
+    lines = nodes.read_text().splitlines()
+    # the years of every topic are spread: without that no class comes back
+    rows = [line.split(",") for line in lines[1:]]
+    years = [2005 + (k // 6) % 6 for k in range(len(rows))]
+    spread = [",".join([a, b, str(y), *x]) for (a, b, _, *x), y in zip(rows, years, strict=True)]
+    nodes.write_text("\n".join([lines[0], *spread]) + "\n")
+    plain = load_stream_file(toml(folder, TABLES + tasks), seed=1)
+    stream = arrange(plain, "time")
+    check_stream(stream)
+    starts = [2007, 2009] if "periods" in tasks else [2005 + 5 / 3, 2005 + 10 / 3]
+    wanted = [sum(year >= start for start in starts) for year in years]
+    assert stream.task_of.tolist() == wanted
+    assert all(len(classes) > 3 for classes in stream.classes)

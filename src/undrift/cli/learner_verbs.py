@@ -139,6 +139,8 @@ def predict(
     with working("predicting"):
         found = folders()(folder).predict(one_batch(files), nodes or None, **columns.given())
     found.write(out)
+    if str(found.repairs):
+        say(f"note: {found.repairs}", progress=True)
     count = len(found.classes)
     say(f"{count:,} prediction{'s' * (count != 1)}: {out}")
 

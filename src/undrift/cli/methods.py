@@ -7,7 +7,7 @@ def methods() -> None:
     """List the methods: their family, what they can do, what they keep, their paper.
 
     returns: known classes may come back. forgets: a batch can be forgotten or revised. merges: two
-    learners can become one.
+    learners can become one. if set: by a setting that the method names when it refuses.
     """
     from undrift.cli.console import output
     from undrift.learners.registry import METHODS

@@ -88,6 +88,11 @@ class Architecture:
         return graph.operator("sum" if self.kind == "gin" else self.normalisation)
 
     @property
+    def reach(self) -> int:
+        """How many hops away an embedding looks."""
+        return sum(layer.hops for layer in self.layers(1))
+
+    @property
     def width(self) -> int:
         """The width of an embedding."""
         return self.hidden[-1]

@@ -69,6 +69,18 @@ class Encoder:
         """The layers, one per weight matrix."""
         return self.architecture.layers(self.num_features)
 
+    @property
+    def hops(self) -> int:
+        """How many hops away an embedding looks."""
+        return self.architecture.reach
+
+    def double(self) -> Encoder:
+        """The same in float64: what a node gets then depends on its own field, to 1e-12.
+
+        In float32 a product of matrices rounds a row by how many others there are, to 1e-6.
+        """
+        return replace(self, weights=tuple(w.double() for w in self.weights))
+
     def with_weights(self, weights: tuple[Tensor, ...]) -> Encoder:
         """The same architecture with other weights, in this one's type and place."""
         moved = tuple(w.to(mine) for w, mine in zip(weights, self.weights, strict=True))
@@ -123,7 +135,7 @@ def whole_graph(encoder: Encoder, graph: Graph) -> Batch:
     weight = encoder.weights[0]
     there = graph.to(weight.device)
     operator = encoder.architecture.operator(there).to(dtype=weight.dtype)
-    hops = (Hop(operator),) * sum(layer.hops for layer in encoder.layers)
+    hops = (Hop(operator),) * encoder.hops
     return Batch(there.features.to(dtype=weight.dtype), hops)
 
 
@@ -216,6 +228,10 @@ class Head:
         """Append so many new random columns."""
         new = Head.create(self.weight.shape[0], classes, generator, str(self.weight.device))
         return Head(torch.cat([self.weight, new.weight], dim=1), torch.cat([self.bias, new.bias]))
+
+    def double(self) -> Head:
+        """The same in float64."""
+        return Head(self.weight.double(), self.bias.double())
 
     def __call__(self, h: Tensor) -> Tensor:
         """Logits, a column per class."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from typing import Any, Literal
 
-from undrift.errors import InputError
 from undrift.experiments.manifest import Cell, Manifest, Skipped
 from undrift.experiments.search_record import SearchSpec, search_rule
 from undrift.experiments.spec import RunSpec, pinned
@@ -138,17 +137,6 @@ class Plan:
             cells=cells,
             skipped=list(self.skipped),
         )
-
-
-def check_rows_return(arrivals: Iterable[str], methods: Iterable[Any]) -> None:
-    """Reject a method that cannot learn a class again where some arrival brings one back."""
-    back = next((name for name in arrivals if name != BY_CLASS), None)
-    for method in methods:
-        if back is not None and not method.returns:
-            raise InputError(
-                f"{method.display} cannot learn a class that comes back, as arrival {back!r} "
-                "brings it; leave it out, or take one that can, such as propagation"
-            )
 
 
 @lru_cache(maxsize=64)

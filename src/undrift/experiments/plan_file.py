@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.plan import Plan, PlanRow, check_rows_return
+from undrift.evaluation.steps import check_returns
+from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.record import tuples
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
@@ -92,7 +93,6 @@ def read_plan(path: str | Path) -> Plan:
     for name in given.methods:
         with text.at(name):
             known_method(name)
-            check_rows_return(arrivals, [method_class(name)])
     for part, tables in (("params", given.params), ("grid", given.grid)):
         for name in tables:
             with text.at(f"{part}.{name}"):
@@ -137,7 +137,8 @@ def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:
     tables |= dict.fromkeys(grid, f"[grid.{method}]")
     with text.at_a_parameter(tables):
         for setting in settings_of(grid):
-            make_learner(method, **params | setting)
+            learner = make_learner(method, **params | setting)
+            check_returns(learner, returning=any(parse_arrival(a).returns for a in given.arrive))
     name = recorded_name(method)
     if given.search or not grid:
         return [PlanRow(method, name, params, grid if given.search else {})]

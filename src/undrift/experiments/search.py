@@ -38,7 +38,7 @@ def search(specs: Sequence[SearchSpec], *, progress: Progress = silent) -> list[
     for spec in specs:
         if spec.base.model_copy(update={"method": first.method, "params": first.params}) != first:
             raise InputError(
-                f"searches over {first.stream!r} seed {first.seed} and {spec.base.stream!r} seed "
+                f"searches over {first.place!r} seed {first.seed} and {spec.base.place!r} seed "
                 f"{spec.base.seed} cannot share their training; search them one by one"
             )
     began = time.perf_counter()
@@ -76,7 +76,7 @@ def _search(spec: SearchSpec, trials: list[Trial], seconds: float, others: list[
     whole = [trial for trial in trials if trial.validation is not None]
     if not whole:
         raise InputError(
-            f"every setting of the grid of {spec.base.method!r} failed on {spec.base.stream!r}, "
+            f"every setting of the grid of {spec.base.method!r} failed on {spec.base.place!r}, "
             f"the first with: {trials[0].failed}"
         )
     scores = [getattr(t.validation.by_class, CHOSEN_BY.key) for t in whole if t.validation]

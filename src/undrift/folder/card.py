@@ -16,6 +16,11 @@ def card(record: Record, learner: Learner) -> str:
     """The text, a function of what the folder holds."""
     entry = record.entry
     kept = METHODS[learner.name].keeps if learner.name in METHODS else learner.keeps
+    examples = (
+        "**Among it are examples: nodes of the data, or what was made to stand for them.**"
+        if learner.keeps_examples
+        else "No node, edge or feature as such; but a sum over few nodes says much of each."
+    )
     remembered = (
         "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
         "hold one; who has the key and an id can tell whether it was there."
@@ -40,7 +45,7 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
 
 ## What is kept
 
-- {kept} ({size(learner.nbytes())}). No node, edge or feature as such.
+- {kept} ({size(learner.nbytes())}). {examples}
 - {remembered}
 - The names of classes and columns, and per batch a keyed hash of its data with counts
   (`history.jsonl`). The key is in `key`: without it the hashes tell nothing; with it one can test

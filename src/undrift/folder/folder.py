@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +129,8 @@ class LearnerFolder:
         names = {c: name for name, c in draft.record.classes.items()}
         ids = found.ids if index is None else found.ids[index]
         columns = [names[c] for c in learner.classes_]
-        return Predictions.of(ids, ranking, columns, probable=probable)
+        made = Predictions.of(ids, ranking, columns, probable=probable)
+        return replace(made, repairs=found.repairs)
 
     def forget(
         self,
@@ -237,7 +240,8 @@ class LearnerFolder:
         Damage is an error that names the file. What a killed process left undone is completed.
         """
         for path in states(self.path):
-            check_bytes(path)
+            with suppress(FileNotFoundError):  # a writer has just deleted it
+                check_bytes(path)
         draft = loaded(self.path)
         lines = history.read_history(self.path)
         live: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
 from undrift.storage.files import make_folder, write_atomically
 
@@ -31,6 +32,7 @@ class Predictions:
     classes: list[str]
     probability: Array | None
     runner_up: list[str]
+    repairs: Repairs = field(default_factory=Repairs)  # what was left out of the edges
 
     @classmethod
     def of(cls, ids: Array, ranking: Tensor, names: list[str], *, probable: bool) -> Predictions:

@@ -1,11 +1,13 @@
 """What a graph is: `Graph`, its normalised operators, and exact K-hop batches."""
 
 from undrift.graphs.batches import Hop, receptive_field
+from undrift.graphs.field import Field
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
 
 __all__ = [
     "NORMALISATIONS",
+    "Field",
     "Graph",
     "Hop",
     "Normalisation",

@@ -254,6 +254,18 @@ class Graph:
         part = Graph(self.features[index], adjacency.to(self.device), labels)
         return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
 
+    def part(self, nodes: Tensor) -> Graph:
+        """The induced subgraph of these nodes (indices that rise), without labels and masks.
+
+        Its operators are cut out of this graph's: an edge weighs there what it weighs here. Cost:
+        the edges into these nodes, and for `symmetric` on a directed graph a pass over all edges,
+        once.
+        """
+        part = Graph(self.features[nodes], self.adjacency.block(nodes))
+        operators = Operators(part.adjacency, self.operator.degrees.of(nodes))
+        object.__setattr__(part, "operator", operators)
+        return part
+
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device; itself when it is there already."""
         if self.device == torch.device(device):

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
+from undrift.graphs import Field as ReceptiveField
 from undrift.graphs import Graph
 from undrift.learners.registry import recorded_name
 from undrift.sparse import row_index
@@ -110,6 +111,18 @@ class Learner(ABC):
         """The same for some nodes; for a method that can spare the others' work."""
         scores = self._scores(learned, graph)
         return scores[nodes.to(scores.device)]
+
+    def _hops(self, learned: Any) -> int | None:
+        """How many hops away a node's scores look; None: further, or it is not known.
+
+        With a number, scores of some nodes are made on their receptive field alone.
+        """
+        return None
+
+    def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> ReceptiveField | None:
+        """What the scores of these nodes depend on; None: the whole graph, or much of it."""
+        hops = self._hops(learned)
+        return None if hops is None else ReceptiveField.of(graph, nodes, hops)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         """Scores up to a positive factor per node, for a method that has those for less work."""
@@ -249,10 +262,10 @@ class Learner(ABC):
     def scores(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A score per node and class seen; columns in the order of `classes_`.
 
-        `nodes`: only these, a list or array of their numbers or a mask; many methods do less
-        work for fewer nodes.
+        `nodes`: only these, a list or array of their numbers or a mask. What is computed then is
+        their receptive field, however large the graph.
         """
-        index = self._checked(graph, nodes)
+        graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
             if index is None:
                 return self._scores(self.learned_, graph).cpu()
@@ -260,7 +273,7 @@ class Learner(ABC):
 
     def predict(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A class id per node, or per node of `nodes`; never one that was not observed."""
-        index = self._checked(graph, nodes)
+        graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
             ranking = self._ranking(self.learned_, graph, index).cpu()
         return torch.tensor(self.classes_)[ranking.argmax(dim=1)]
@@ -435,10 +448,16 @@ class Learner(ABC):
                     f"learner with {key}={theirs[key]!r}"
                 )
 
-    def _checked(self, graph: Graph, nodes: Nodes | None) -> Tensor | None:
+    def _narrowed(self, graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
+        """The nodes asked for (None: all), and the graph they are looked at in."""
         self._check_graph(graph)
         self.settle()
-        return None if nodes is None else row_index(_as_tensor(nodes), graph.num_nodes, "node")
+        if nodes is None:
+            return graph, None
+        index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
+        shared = self.once is not unshared  # then the whole graph's work is done once for many
+        field = None if shared else self._field(self.learned_, graph, index)
+        return (graph, index) if field is None else (field.graph, field.at)
 
     def _check_graph(self, graph: Graph) -> None:
         if not self.classes_:

@@ -185,7 +185,7 @@ class Dpcr(ModelLearner):
         return loss
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        scores: Tensor = learned.model.embed(graph).double() @ learned.classifier
+        scores: Tensor = learned.model.double().embed(graph) @ learned.classifier
         return scores
 
     def _temperature(self, learned: Any) -> float | None:

@@ -91,6 +91,7 @@ class DsAl(FrozenLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
+    verbs_need: ClassVar[str] = "cleansing=False"
     learned_type: ClassVar[type] = DsAlLearned
     activation: ClassVar[Activation] = "identity"
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
@@ -111,7 +112,7 @@ class DsAl(FrozenLearner):
         self._expansion()
 
     def _hindrance(self, verb: Verb) -> str | None:
-        how = "its second stream depends on the order of tasks; set cleansing=False"
+        how = f"its second stream depends on the order of tasks; set {self.verbs_need}"
         return how if self.cleansing else None
 
     # the published form ------------------------------------------------------------------

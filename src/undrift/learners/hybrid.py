@@ -14,7 +14,7 @@ from torch.nn import functional
 from undrift.analytic.border import Border
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift.graphs import Field, Graph
 from undrift.learners.base import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
 from undrift.learners.parts.propagation.bank import Bank, Solved, solved
@@ -262,7 +262,7 @@ class Hybrid(SumLearner):
 
     def _reach(self, fixed: FixedHybridRows, graph: Graph) -> Tensor:
         reach = self._propagation()._reach(fixed.rows, graph)
-        return reach.clamp(min=sum(layer.hops for layer in fixed.encoder.layers))
+        return reach.clamp(min=fixed.encoder.hops)
 
     def _propagation(self) -> Propagation:
         shared = ("evidence_threshold", "homophily", "fourier", "hops", "sketch", "seed", "device")
@@ -270,6 +270,11 @@ class Hybrid(SumLearner):
 
     def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
         return self.scale * functional.normalize(embedded(encoder, graph, once=self.once), dim=1)
+
+    def _field(self, learned: HybridLearned, graph: Graph, nodes: Tensor) -> Field | None:
+        bank, fixed = learned.beside or learned.bank, learned.fixed
+        features = self._propagation().feature_map(bank, fixed.rows.homophily)
+        return features.field(graph, nodes, fixed.encoder.hops if learned.beside else 0)
 
     def _scores(self, learned: HybridLearned, graph: Graph) -> Tensor:
         graph = graph.to(self.device)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from undrift.graphs import Graph
+from undrift.graphs import Field, Graph
 from undrift.learners.base import check_positive
 from undrift.learners.parts.propagation.bank import Bank, Solved, solved
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
@@ -315,6 +315,9 @@ class Propagation(SumLearner):
         features = self.feature_map(learned.selected, learned.fixed.homophily)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
         return features.scored(rows, learned.answer.weights)
+
+    def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> Field | None:
+        return self.feature_map(learned.selected, learned.fixed.homophily).field(graph, nodes)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         features = self.feature_map(learned.selected, learned.fixed.homophily)

@@ -60,6 +60,7 @@ class Method:
     returns: bool = False
     forgets: bool = False
     merges: bool = False
+    verbs_need: str = ""  # the setting without which it neither returns, forgets nor merges
 
 
 class _Methods(Mapping[str, Method]):

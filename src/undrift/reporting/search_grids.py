@@ -87,8 +87,8 @@ def search_grids(searches: Iterable[Search]) -> list[SearchGrid]:
             alike[base, *sorted(varied)].append(search)
     grids = [SearchGrid(found) for found in alike.values()]
     methods = in_order({grid.base.method for grid in grids}, METHODS)
-    streams = in_order({grid.base.stream for grid in grids}, STREAMS)
-    places = [(methods.index(g.base.method), streams.index(g.base.stream)) for g in grids]
+    streams = in_order({grid.base.place for grid in grids}, STREAMS)
+    places = [(methods.index(g.base.method), streams.index(g.base.place)) for g in grids]
     return [grids[k] for k in sorted(range(len(grids)), key=places.__getitem__)]
 
 
@@ -99,7 +99,7 @@ def _sorted(values: list[Any]) -> list[Any]:
 
 def surfaces(searches: Sequence[Search], stand_ins: Collection[str] = ()) -> list[dict[str, Any]]:
     """The page's table of every grid: the longest axis runs across, the others share the rows."""
-    return [_surface(grid, grid.base.stream in stand_ins) for grid in search_grids(searches)]
+    return [_surface(grid, grid.base.place in stand_ins) for grid in search_grids(searches)]
 
 
 def _surface(grid: SearchGrid, stand_in: bool) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _surface(grid: SearchGrid, stand_in: bool) -> dict[str, Any]:
         rows.append((", ".join(map(value_text, values)), spots))
     return {
         "method": method_facts(grid.base.method).display,
-        "stream": short_title(grid.base.stream),
+        "stream": short_title(grid.base.place),
         "stand_in": stand_in,
         "seeds": len(grid.searches),
         "time": duration(sum(search.seconds for search in grid.searches)),

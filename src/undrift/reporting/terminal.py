@@ -188,20 +188,25 @@ def methods_table(methods: Iterable[Method]) -> Table:
     """Every method: its family, what it can do with known classes and batches, what it keeps.
 
     `returns`: known classes may come back; `forgets`: a batch can be forgotten or revised;
-    `merges`: two learners can become one.
+    `merges`: two learners can become one; `if set`: with a setting that is not the default.
     """
-    facts = ("keeps_examples", "returns", "forgets", "merges")
+    verbs = ("returns", "forgets", "merges")
     rows = [
         [
-            *(each.name, each.family),
-            *("yes" if getattr(each, fact) else "no" for fact in facts),
+            *(each.name, each.family, "yes" if each.keeps_examples else "no"),
+            *(_ability(each, verb) for verb in verbs),
             *(each.keeps, each.paper),
         ]
         for each in methods
     ]
-    words = dict.fromkeys(("family", *(fact.replace("_", " ") for fact in facts)), "word")
-    words = {"name": "name", **words}
+    words = {"name": "name", **dict.fromkeys(("family", "keeps examples", *verbs), "word")}
     return plain_table("Methods", {**words, "what is kept": "text", "paper": "text"}, rows)
+
+
+def _ability(method: Method, verb: str) -> str:
+    if not getattr(method, verb):
+        return "no"
+    return "if set" if method.verbs_need else "yes"
 
 
 def stream_header(
@@ -216,12 +221,13 @@ def stream_header(
     other = published_edges not in (None, graph.num_edges)
     made = f" (made symmetric from {published_edges:,})" if other else ""
     unused = graph.num_nodes - sum(row.nodes for row in rows)
+    first = "first" if stream.returning else "base task"
     lines = [
         f"{stream.name}{mark}",
         f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges{made}, "
         f"{graph.num_features:,} features",
-        f"{stream.num_classes} classes in {len(stream)} tasks ({_sizes(stream)}), "
-        f"{percent(stream.base_share)} of their nodes in the base task; split by seed "
+        f"{stream.num_classes} classes in {_sizes(stream)}, "
+        f"{percent(stream.base_share)} of their nodes in the {first}; split by seed "
         f"{stream.seed}",
     ]
     if unused:
@@ -230,11 +236,14 @@ def stream_header(
 
 
 def _sizes(stream: TaskStream) -> str:
-    """`5+5x2` for a base task of 5 classes and five tasks of 2; else all sizes, added up."""
+    """`6 tasks (5+5x2)` for a base task of 5 classes and five tasks of 2; else all, added up."""
+    if stream.returning:
+        return f"{len(stream)} batches; they come back"
     base, *later = (len(classes) for classes in stream.classes)
+    sizes = "+".join(map(str, (base, *later)))
     if later and len(set(later)) == 1:
-        return f"{base}+{len(later)}x{later[0]}"
-    return "+".join(map(str, (base, *later)))
+        sizes = f"{base}+{len(later)}x{later[0]}"
+    return f"{len(stream)} tasks ({sizes})"
 
 
 def tasks_table(rows: Sequence[TaskSummary]) -> Table:

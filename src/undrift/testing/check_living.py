@@ -130,16 +130,22 @@ def check_interrupted_verbs(learner: Learner) -> None:
 
 
 def check_forgetting_is_exact(learner: Learner) -> None:
-    """Without a batch, or with another in its place, a learner is as if trained so."""
+    """Without a batch, or with another in its place, a learner is as if trained so.
+
+    Nor does it matter in which order batches come, or as how many.
+    """
     if not learner.can("forgets"):
         return
     base, one, two = tiny_batch((0, 3)), tiny_batch((1, 2)), tiny_batch((4, 3))
     small = tiny_batch((1, 2), slice(0, 7))
-    taught = _taught(learner, base, one, two)
-    same(taught.forget(one), _taught(learner, base, two), "forgetting a batch")
+    whole, less = _taught(learner, base, one, two), _taught(learner, base, two)
+    taught = learner.clone().load(_copied(whole.state()))
+    same(taught.forget(one), less, "forgetting a batch")
     assert taught.classes_ == (0, 3, 4), "a class without rows is known no more"
-    same(taught.observe(one), _taught(learner, base, two, one), "observing it again")
-    same(taught.observe(one).forget(one), _taught(learner, base, one, two), "forgetting a repeat")
+    same(less.observe(one), whole, "another order")
+    for again in (one, *_halves(one)):
+        taught.observe(again)
+    same(taught.forget(one), whole, "forgetting one of two, the other in two parts")
     revision = taught.revise(one, small)
     same(taught, _taught(learner, base, small, two), "revising a batch")
     assert revision.added <= revision.rows, "more rows added than the batch has"
@@ -189,6 +195,15 @@ def _taught(learner: Learner, *batches: Task) -> Learner:
     for batch in batches:
         clone.observe(batch)
     return clone
+
+
+def _halves(batch: Task) -> tuple[Task, Task]:
+    """The same batch as two on one graph, each with a part of its rows of every class."""
+    first = torch.zeros_like(batch.train)
+    for c in batch.classes:
+        mine = (batch.train & (batch.labels == c)).nonzero().flatten()
+        first[mine[: mine.numel() // 2]] = True
+    return Task(batch.graph, first, batch.val), Task(batch.graph, batch.train & ~first)
 
 
 def _interrupt(phase: str, done: int, total: int) -> None:

@@ -153,6 +153,8 @@ def test_every_method_is_listed() -> None:
     joint = next(line for line in lines if line.startswith("joint"))
     assert joint.split()[2:6] == ["yes", "yes", "no", "no"]
     assert "keeps examples  returns  forgets  merges" in " ".join(lines)
+    ds_al = next(line for line in lines if line.startswith("ds-al"))
+    assert ds_al.count("if set") == 3
 
 
 def test_tables_do_not_import_torch() -> None:

@@ -34,7 +34,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
             params = sorted(grid.base.params.items())
             shared = " ".join(f"{name}={value}" for name, value in params)
             key = grid.base.method, shared, tuple(grid.varied)
-            found.setdefault(key, defaultdict(list))[grid.base.stream].append(grid)
+            found.setdefault(key, defaultdict(list))[grid.base.place].append(grid)
     for (method, shared, axes), by_stream in sorted(found.items()):
         whole = f"surface-{method} {shared}" + ("" if [*axes] == _PAPER[1] else f" {axes}")
         for name, streams in pages(safe_name(whole), list(by_stream)):
@@ -68,7 +68,7 @@ def surface_figure(
     for grid in grids:
         if len(grid.varied) != 2:
             raise InputError(
-                f"the search of {grid.base.method} on {grid.base.stream} varies "
+                f"the search of {grid.base.method} on {grid.base.place} varies "
                 f"{', '.join(grid.varied) or 'nothing'}; a surface needs a grid with exactly two "
                 "parameters of more than one value"
             )
@@ -87,7 +87,7 @@ def surface_figure(
         at = column * width / columns + left, tops[row] + sheet.TOP
         axes = sheet.panel(figure, *at, inner, len(downs[id(grid)]) * _CELL)
         _map(axes, grid, inner / len(grid.values[grid.varied[0]]))
-        _name_axes(axes, grid, stand_in=grid.base.stream in stand_ins)
+        _name_axes(axes, grid, stand_in=grid.base.place in stand_ins)
     return figure
 
 
@@ -138,7 +138,7 @@ def _name_axes(axes: Axes, grid: SearchGrid, *, stand_in: bool) -> None:
     if down in _GREEK:
         axes.yaxis.label.set(rotation=0, va="center")
         axes.yaxis.labelpad = 4
-    stream = drawn_title(grid.base.stream, stand_in=stand_in)
+    stream = drawn_title(grid.base.place, stand_in=stand_in)
     several = f", {len(grid.searches)} seeds" if len(grid.searches) > 1 else ""
     words = f"validation {symbol(CHOSEN_BY.key, sheet.MATHS)} (%){several}"
     sheet.heading(axes, f"{stream}, {display(grid.base.method)}", words)

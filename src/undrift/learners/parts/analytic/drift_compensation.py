@@ -70,12 +70,13 @@ def leaving_last(encoder: Encoder, graph: Graph, once: Once = unshared) -> Tenso
     """`H_hat W` of the last layer at every node, in float64; shared side by side."""
 
     def make() -> Tensor:
-        layer = encoder.layers[-1]
-        hops = whole_graph(encoder, graph).hops
+        exact = encoder.double()
+        layer = exact.layers[-1]
+        hops = whole_graph(exact, graph).hops
         with torch.no_grad():
-            below = _below_last(encoder, graph)
+            below = _below_last(exact, graph)
             last = hops[len(hops) - layer.hops :]
-            return linear(layer, last, below, encoder.weights[-1]).double()
+            return linear(layer, last, below, exact.weights[-1])
 
     return once(make, "leaving last", encoder, graph)
 

@@ -12,11 +12,12 @@ from torch import Tensor
 from undrift.analytic.random_maps import Activation, Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
-from undrift.graphs import Graph
+from undrift.graphs import Field, Graph
 from undrift.learners.base import Learner
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
+from undrift.sparse import row_index
 from undrift.streams.task import Task, batch_digest
 from undrift.typing import Once, Progress, unshared
 
@@ -29,8 +30,17 @@ def base_encoder(learner: Trains, task: Task, progress: Progress) -> Encoder:
 def embedded(
     encoder: Encoder, graph: Graph, nodes: Tensor | None = None, once: Once = unshared
 ) -> Tensor:
-    """Embeddings of every node, or of some, in float64; shared by learners side by side."""
-    h = once(lambda: encoder.embed(graph).double(), "embedded", encoder, graph)
+    """Embeddings of every node, or of some, in float64; shared by learners side by side.
+
+    In float64 a row does not depend, to 1e-12, on which others are computed with it, so some rows
+    may be computed alone, and again after a change of the graph.
+    """
+    field = None
+    if nodes is not None and once is unshared:
+        field = Field.of(graph, row_index(nodes, graph.num_nodes), encoder.hops)
+    if field is not None:
+        return encoder.double().embed(field.graph)[field.at]
+    h = once(lambda: encoder.double().embed(graph), "embedded", encoder, graph)
     return h if nodes is None else h[nodes.to(h.device)]
 
 
@@ -70,6 +80,9 @@ class ExpandedLearner(Learner, ABC):
         scores: Tensor = self._expanded(learned.encoder, graph, nodes) @ learned.classifier
         return scores
 
+    def _hops(self, learned: Any) -> int | None:
+        return self.backbone.architecture().reach
+
 
 @dataclass(frozen=True, eq=False)
 class FrozenRows:
@@ -101,5 +114,4 @@ class FrozenLearner(ExpandedLearner, SumLearner, ABC):
         return self.once(lambda: sums + more, "both sums", sums, more)
 
     def _reach(self, fixed: FrozenRows, graph: Graph) -> Tensor:
-        hops = sum(layer.hops for layer in fixed.encoder.layers)
-        return torch.full((graph.num_nodes,), hops, device=graph.device)
+        return torch.full((graph.num_nodes,), fixed.encoder.hops, device=graph.device)

@@ -13,7 +13,7 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift.graphs import Field, Graph
 from undrift.learners.parts.propagation.propagated import Propagated
 from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
@@ -51,7 +51,13 @@ class FeatureMap:
     structure: bool = False
 
     def plain(self, graph: Graph, nodes: Tensor) -> Rows:
-        """The rows of these nodes before Fourier features."""
+        """The rows of these nodes before Fourier features, in float64.
+
+        Of few nodes, what is computed is their field.
+        """
+        field = self.field(graph, nodes)
+        if field is not None:
+            graph, nodes = field.graph, field.at
         rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
         if not self.structure:
             return rows
@@ -60,6 +66,10 @@ class FeatureMap:
             return beside([rows, columns])
         sparse = Csr.from_scipy(sp.csr_matrix(columns.cpu().numpy()), dtype=rows.dtype)
         return beside([rows, sparse.to(rows.device)])
+
+    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
+        """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
+        return self.propagated.field(graph, nodes, max(least, 2) if self.structure else least)
 
     def reach(self, graph: Graph) -> Tensor:
         """For every node, the hops that its row looks away."""

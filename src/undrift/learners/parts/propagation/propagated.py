@@ -10,7 +10,7 @@ from torch import Tensor
 
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
-from undrift.graphs import Graph
+from undrift.graphs import Field, Graph
 from undrift.sparse import Csr, beside, plus
 from undrift.typing import Rows
 
@@ -100,18 +100,43 @@ class Propagated:
             reach[weight > 0] = k
         return reach
 
+    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
+        """What the rows of these nodes depend on, at least so many hops; None: much of the graph.
+
+        Adaptive nodes take hops while they lack evidence, so the field grows hop by hop, and only
+        around those that take another: e_k at a node needs no more than k hops around it.
+        """
+        if self.mix != "adaptive":
+            return Field.of(graph, nodes, max(self.hops, least))
+        nodes = nodes.to(graph.device)
+        taken = torch.full_like(nodes, least)
+        taking = torch.arange(nodes.numel(), device=graph.device)
+        for k in range(self.hops):
+            field = Field.of(graph, nodes[taking], k)
+            if field is None:
+                return None
+            weights = self.hop_weights(field.graph)
+            if k + 1 == len(weights):
+                break
+            taking = taking[weights[k + 1][field.at] > 0]
+            if not taking.numel():
+                break
+            taken[taking] = max(k + 1, least)
+        return Field.of(graph, nodes, taken)
+
     def rows(self, graph: Graph, nodes: Tensor, sketch: Sketch | None = None) -> Rows:
         """Z at these nodes (indices), rows of length one.
 
-        Sparse features stay sparse until a hop fills an eighth of the cells, then they are
-        dense in their own type. Hop k is computed only where a node asked for takes it, or a
-        later hop passes through. A `sketch` of the columns comes first, as it is linear and
-        makes every hop cheaper: `(A X) S = A (X S)`.
+        Sparse features stay sparse until a hop fills an eighth of the cells, then they are dense.
+        All is float64, so that a row does not depend, to 1e-12, on which others there are. Hop k is
+        computed only where a node asked for takes it, or a later hop passes through. A `sketch`
+        of the columns comes first, as it is linear and makes every hop cheaper:
+        `(A X) S = A (X S)`.
         """
         weights = self.hop_weights(graph)
         reach = self._reach(graph, weights, nodes)
         operator = self._operator(graph)
-        held = row_normalised(graph.features)
+        held = row_normalised(graph.features.double())
         if sketch is not None:
             held = sketch(held)
         blocks: list[Rows] = [_weighted(held[nodes], weights[0][nodes])]
@@ -132,7 +157,7 @@ class Propagated:
         2 nnz(X) C + 2 hops nnz(A) C operations.
         """
         diagonals = self.hop_weights(graph)
-        features = row_normalised(graph.features)
+        features = row_normalised(graph.features.double())
         operator = self._operator(graph).to(dtype=torch.float64)
         total = torch.zeros(graph.num_nodes, weights.shape[1]).to(weights)
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]

@@ -34,6 +34,10 @@ class Model:
         """The same encoder under a head with so many new columns."""
         return Model(self.encoder, self.head.grow(classes, generator))
 
+    def double(self) -> Model:
+        """The same in float64."""
+        return Model(self.encoder.double(), self.head.double())
+
     def embed(self, graph: Graph) -> Tensor:
         """Embeddings of every node, without dropout."""
         return self.encoder.embed(graph)

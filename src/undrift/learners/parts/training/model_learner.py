@@ -35,8 +35,12 @@ class ModelLearner(Learner, ABC):
         return model.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.logits(graph)
+        logits: Tensor = learned.model.double().logits(graph)
         return logits
+
+    def _hops(self, learned: Any) -> int | None:
+        hops: int = learned.model.encoder.hops
+        return hops
 
     def _temperature(self, learned: Any) -> float | None:
         return 1.0

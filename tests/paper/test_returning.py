@@ -1,0 +1,69 @@
+"""`docs/returning.md`: made from its tables, which come back byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paper.claim_runs import claimed_runs
+from paper.compact import read_compact, write_compact
+from paper.returning import main, returning_page
+from paper.words import Words
+from undrift.errors import InputError
+from undrift.experiments.store import Records
+
+ROOT = Path(__file__).parents[2]
+TABLES = ROOT / "results" / "returning"
+
+
+@pytest.fixture(scope="module")
+def records() -> Records:
+    return read_compact(TABLES)
+
+
+def test_the_page_in_the_repository_is_what_the_tables_give() -> None:
+    assert main([str(TABLES), str(ROOT / "docs" / "returning.md"), "--check"]) == 0
+
+
+def test_tables_that_were_read_give_themselves_again(records: Records, tmp_path: Path) -> None:
+    for path in write_compact(records, tmp_path):
+        assert path.read_bytes() == (TABLES / path.name).read_bytes(), path.name
+
+
+def test_every_cell_has_its_run_and_every_run_its_classes(records: Records) -> None:
+    (plan,) = records.manifests
+    assert len(plan.cells) == len(records.results) == 8 * 3 * 3 * 3
+    for cell in plan.cells:
+        run = records.results[cell.run or ""]
+        assert (run.spec.place, run.spec.method, run.spec.seed) == (
+            cell.stream,
+            cell.method,
+            cell.seed,
+        )
+        assert run.returning is not None
+        assert len(run.matrix.by_class[-1]) == len(run.returning.classes)
+        assert run.returning.graded[-1] == run.returning.batches - 1
+        assert sum(run.returning.shares) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_means_are_those_of_the_runs(records: Records) -> None:
+    page = returning_page(records, Words())
+    (line,) = (row for row in page.splitlines() if row.startswith("| Propagation | **87"))
+    runs = [
+        run.metrics.by_class.a_auc
+        for run in records.results.values()
+        if run.spec.method == "propagation" and run.spec.arrive == "blurry"
+    ]
+    assert line.split("|")[2].strip(" *") == f"{sum(runs) / len(runs):.2f}"
+    assert "Photo-CL**: 30 batches, graded after 20 of them" in page
+
+
+def test_without_the_plan_there_is_no_page(records: Records) -> None:
+    other = Records(records.results, [], [], [], Path("here"))
+    with pytest.raises(InputError, match="there is no plan 'returning' in here; run it"):
+        returning_page(other, Words())
+
+
+def test_the_papers_claims_are_not_checked_on_them(records: Records) -> None:
+    assert claimed_runs(records) == {}
