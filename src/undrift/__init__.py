@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from undrift.learners.propagation import Propagation as Propagation
     from undrift.learners.registry import default_learner as default_learner
     from undrift.learners.registry import make_learner as make_learner
+    from undrift.streams.arrange import arrange as arrange
     from undrift.streams.benchmarks import load_stream as load_stream
     from undrift.streams.file import load_stream_file as load_stream_file
     from undrift.streams.stream import TaskStream as TaskStream
@@ -41,6 +42,7 @@ _WHERE = {
     "Propagation": "learners.propagation",
     "Task": "streams.task",
     "TaskStream": "streams.stream",
+    "arrange": "streams.arrange",
     "default_learner": "learners.registry",
     "evaluate": "evaluation.loop",
     "graph_from_networkx": "datasets.from_networkx",

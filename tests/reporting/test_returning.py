@@ -74,7 +74,7 @@ def test_figures_of_tasks_leave_them_out_and_curves_do_not(runs: dict[str, Resul
     assert list(shown.every) == ["cs-cl", "cs-cl+blurry", "cs-cl+online:batch=8"]
     assert standing(runs, []).keys() == shown.every.keys()
     titles = {figure.name: figure.title for figure in all_figures(records)}
-    assert titles["learning-curves"].endswith("on CS-CL, CS-CL, blurry, CS-CL, online:batch=8")
+    assert titles["learning-curves"].endswith("on CS-CL, CS-CL (blurry), CS-CL (online:batch=8)")
     for figure in all_figures(records):
         if figure.name == "learning-curves":
             assert len(figure.draw(records).axes) == 3

@@ -55,13 +55,13 @@ def stream_title(stream: str, *, stand_in: bool = False) -> str:
     >>> stream_title("data/papers/stream.toml", stand_in=True)
     'papers/stream.toml (stand-in)'
     >>> stream_title("cs-cl+online:batch=8")
-    'CS-CL, online:batch=8'
+    'CS-CL (online:batch=8)'
     """
     stream, arrive = split_place(stream)
     info, (_, at, option) = listed_stream(stream), stream.partition("@")
     end = "/".join(stream.rpartition(":")[2].split("/")[-2:])
     title = end if info is None else info.title + at + option
-    title += "" if arrive == BY_CLASS else f", {arrive}"
+    title += "" if arrive == BY_CLASS else f" ({arrive})"
     return f"{title} (stand-in)" if stand_in and "stand-in" not in title.lower() else title
 
 
