@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from undrift.analytic.border import Border
 from undrift.analytic.statistics import one_hot
 from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
-from undrift.learners.hybrid import EncodedBank, Hybrid, HybridLearned, HybridSums, SplitSum
+from undrift.learners.hybrid import Hybrid, HybridLearned, _mean
+from undrift.learners.parts.propagation.bank import solved
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
 from undrift.storage.state import pack
@@ -26,7 +26,6 @@ from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_stream
 from undrift.testing.references import balanced_joint_ridge
-from undrift.typing import silent
 
 QUICK: dict[str, Any] = {"epochs": 5, "hidden": (8, 8)}
 
@@ -38,7 +37,7 @@ def hybrid(**params: Any) -> Hybrid:
 def observed(learner: Hybrid, stream: TaskStream) -> HybridLearned:
     for t in range(len(stream)):
         learner.observe(stream.task(t))
-    learned: HybridLearned = learner.learned_
+    learned: HybridLearned = learner.settle().learned_
     return learned
 
 
@@ -65,9 +64,9 @@ def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
         learner.observe(stream.task(t))
         plain.observe(stream.task(t))
         graph = stream.task(t).graph
-        assert learner.learned_.beside is None
+        assert learner.settle().learned_.beside is None
         assert torch.equal(learner.scores(graph), plain.scores(graph))
-    assert learner.learned_.bank == plain.learned_.selected
+    assert learner.learned_.bank == plain.settle().learned_.selected
 
 
 @pytest.mark.parametrize(
@@ -76,11 +75,11 @@ def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
 def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, bank: str) -> None:
     """Slowly: every training row kept, both kinds of columns formed, one balanced ridge."""
     stream = STREAMS[name]()
-    learner = hybrid(fourier=0, gain=0.0)
+    learner = hybrid(fourier=0)
     known = observed(learner, stream)
-    known = learner._solution(known.fixed, known.classes, _used(known.sums, bank), silent)
+    whole = known.sums.encoded[bank].around(known.sums.inside.banks[bank])
+    known = replace(known, beside=bank, solved=solved(whole, None, balanced=True))
     learner.learned_ = known
-    assert known.beside == bank
     rows, targets = [], []
     encoder = known.fixed.encoder
     features = learner._propagation().feature_map(bank, known.fixed.rows.homophily)
@@ -92,8 +91,8 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
         h = functional.normalize(encoder.double().embed(task.graph), dim=1)[nodes]
         rows.append(torch.cat([z, learner.scale * h], dim=1))
         targets.append(one_hot(task.graph.labels[nodes], known.classes))
-    wanted = balanced_joint_ridge(torch.cat(rows), torch.cat(targets), known.solved.gamma)
-    assert torch.allclose(known.solved.weights, wanted, rtol=1e-7, atol=1e-9)
+    wanted = balanced_joint_ridge(torch.cat(rows), torch.cat(targets), known.answer.gamma)
+    assert torch.allclose(known.answer.weights, wanted, rtol=1e-7, atol=1e-9)
     graph = stream.graph
     everyone = features.plain(graph, torch.arange(graph.num_nodes)).double().to_dense()
     h = functional.normalize(encoder.double().embed(graph), dim=1)
@@ -101,20 +100,11 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
     assert torch.allclose(learner.scores(graph), scores, rtol=1e-7, atol=1e-8)
 
 
-def _used(sums: HybridSums, bank: str) -> HybridSums:
-    """The sums with accuracies that make the encoder stand beside this bank."""
-    encoded = {
-        name: replace(each, accuracy=SplitSum(1.0, 1.0 + (name == bank)), without=SplitSum())
-        for name, each in sums.encoded.items()
-    }
-    return replace(sums, encoded=encoded)
-
-
 def test_state_is_propagations_and_a_border() -> None:
     stream = tiny_stream()
     learner, plain = hybrid(gain=0.99, fourier=0), Propagation(fourier=0)
-    learner.observe(stream.task(0))
-    plain.observe(stream.task(0))
+    learner.observe(stream.task(0)).settle()
+    plain.observe(stream.task(0)).settle()
     encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.fixed.encoder)[0].values())
     borders = 0
     for bank in plain.learned_.sums.banks.values():
@@ -194,39 +184,20 @@ def _need(dataset: str) -> None:
         pytest.skip(f"set UNDRIFT_DATA to the folder that holds {dataset} (gnn-benchmark)")
 
 
-@pytest.mark.parametrize("name", ["dense", "noisy"])
-def test_what_a_bank_gets_right_alone_is_what_propagation_counted(name: str) -> None:
-    stream = STREAMS[name]()
-    learner = hybrid(fourier=0)
-    for t in range(len(stream)):
-        learner.observe(stream.task(t))
-        sums = learner.learned_.sums
-        counted = SplitSum(len(stream.classes[0]), sum(map(len, stream.classes[1 : t + 1])))
-        assert sums.judged == counted
-        for bank, encoded in sums.encoded.items():
-            right = encoded.without.trained + encoded.without.others
-            assert right == pytest.approx(sums.inside.banks[bank].accuracy)
-            assert 0 < encoded.accuracy.trained <= counted.trained
-            assert 0 <= encoded.accuracy.others <= counted.others
-
-
-def test_the_batch_it_was_trained_on_weighs_less_once_there_are_others() -> None:
-    assert SplitSum(9.0).weighted(SplitSum(10.0)) == 9.0
-    assert SplitSum(9.0, 2.0).weighted(SplitSum(10.0, 5.0)) == pytest.approx(0.25 * 9 + 2)
-    assert SplitSum(9.0, 40.0).weighted(SplitSum(10.0, 50.0)) == pytest.approx(0.5 * 9 + 40)
-    assert SplitSum(0.0, 4.0).weighted(SplitSum(0.0, 5.0)) == 4.0
+def test_classes_that_the_encoder_was_trained_on_weigh_half_at_most() -> None:
+    assert _mean([0.9, 0.7], [True, True]) == pytest.approx(0.8)
+    assert _mean([0.9, 0.7, None, 0.2], [True, True, False, False]) == pytest.approx(0.5)
+    assert _mean([0.9, 0.3, 0.3, 0.3], [True, False, False, False]) == pytest.approx(0.45)
+    assert _mean([None, 0.3], [True, False]) == 0.3
+    assert _mean([None], [True]) == 0.0
 
 
 def test_an_encoder_that_helps_its_own_batch_only_is_not_used_later() -> None:
-    """Right more often on the batch it was trained on, wrong more often on the next."""
-    learner = hybrid()
-    sums = observed(hybrid(), tiny_stream()).sums
-    border = Border.zero(1, 1)
-    encoded = {"mix": EncodedBank(border, border, SplitSum(9.5, 2.4), SplitSum(8.0, 2.7))}
-    later = HybridSums(sums.inside, encoded, SplitSum(10.0, 3.0))
-    assert learner._beside("mix", later) is None
-    encoded = {"mix": EncodedBank(border, border, SplitSum(9.5), SplitSum(8.0))}
-    assert learner._beside("mix", HybridSums(sums.inside, encoded, SplitSum(10.0))) == "mix"
+    """Right more often on the classes it was trained on, wrong more often on the next."""
+    learner = hybrid(gain=0.02)
+    trained = [True, True, False]
+    assert learner._beside([0.8, 0.8, 0.9], {"mix": [0.95, 0.95, 0.7]}, trained) is None
+    assert learner._beside([0.8, 0.8, 0.9], {"mix": [0.95, 0.95, 0.9]}, trained) == "mix"
 
 
 def test_the_batch_that_trained_the_encoder_cannot_be_forgotten() -> None:

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from undrift.graphs import disjoint_union
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
+from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_living import refused, same, tiny_batch
-from undrift.testing.graphs import tiny_graph
+from undrift.testing.graphs import patterned_graph, tiny_graph
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (6, 6), "alpha": 2}
 SMALL: dict[str, Any] = {"hops": 2, "fourier": 0, "sketch": 64}
@@ -32,11 +33,11 @@ LIVING: dict[str, Callable[[], Learner]] = {
     "ds-al": lambda: make_learner("ds-al", **QUICK, cleansing=False),
     "propagation": lambda: make_learner("propagation", **SMALL),
     "hybrid": lambda: make_learner("hybrid", **SMALL, epochs=3, hidden=(6, 6)),
+    "propagation, no balance": lambda: make_learner("propagation", balanced=False, mix="mean"),
+    "hybrid with its encoder": lambda: make_learner("hybrid", epochs=3, hidden=(6,), hops=0),
     "ds-al balanced": lambda: make_learner("ds-al", **QUICK, cleansing=False, balanced=True),
 }
 TRAINED = [name for name, make in LIVING.items() if "backbone" in vars(make())]
-# whether the encoder is used is chosen by accuracies, each measured within a batch
-BY_BATCH = {"hybrid"}
 BASE = tiny_batch((0, 1, 2))
 CLASSES, PER_CLASS = 6, 6
 TRAIN, VAL = (0, 1, 3, 4), (2,)  # places among the nodes of a class; the last one is context
@@ -113,13 +114,8 @@ def test_any_history_is_one_pooled_training(
         getattr(site, verb)(*tasks)
         waiting = [each for each in waiting if each[1]]
     merged = here.merge(there) if chance.random() < 0.5 else there.merge(here)
-    left = [batch(s) for s in (*kept, *split, *corrected)]
-    if name in BY_BATCH:
-        left = [*(batch(s) for s in (*kept, *corrected)), *(p for s in split for p in halves(s))]
-    scratch = LIVING[name]().observe(BASE)
-    for task in left if name in BY_BATCH else [pooled(left)]:
-        scratch.observe(task)
-    same(merged, scratch, "a random history")
+    everything = pooled([batch(s) for s in (*kept, *split, *corrected)])
+    same(merged, LIVING[name]().observe(BASE).observe(everything), "a random history")
 
 
 @pytest.mark.parametrize("name", LIVING)
@@ -138,6 +134,15 @@ def test_learners_whose_rows_mean_different_things_do_not_merge(name: str) -> No
     one, other = LIVING[name]().observe(BASE), LIVING[name]().observe(batch(1))
     assert "sibling" in refused("merging two feature maps", lambda: one.merge(other))
     assert one.classes_ == BASE.classes
+
+
+def test_another_homophily_is_another_feature_map() -> None:
+    one, other = (make_learner("propagation", fourier=0) for _ in range(2))
+    one.observe(BASE)
+    other.observe(TaskStream.from_graph(patterned_graph([1, 0]), base=2, increment=1).task(0))
+    features = [learner.learned_.fixed.homophily for learner in (one, other)]
+    assert features[0] != features[1]
+    assert "sibling" in refused("merging two feature maps", lambda: one.merge(other))
 
 
 @pytest.mark.parametrize("name", TRAINED)

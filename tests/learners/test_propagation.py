@@ -24,6 +24,7 @@ from undrift.learners.propagation import (
     Propagation,
     homophily_weight,
     label_association,
+    selected_bank,
 )
 from undrift.sparse import Csr
 from undrift.streams.benchmarks import load_stream
@@ -60,7 +61,7 @@ def taught(stream: TaskStream, **options: Any) -> Propagation:
     learner = Propagation(**options)
     for task in stream:
         learner.observe(task)
-    return learner
+    return learner.settle()
 
 
 def dense(features: Tensor | Csr) -> Tensor:
@@ -103,6 +104,7 @@ def test_any_order_of_tasks_gives_the_same_banks(
     shuffled = Propagation(homophily=1.0, fourier=fourier)
     for t in order:
         shuffled.observe(stream.task(t))
+    shuffled.settle()
     columns = [shuffled.classes_.index(c) for c in straight.classes_]
     ours, theirs = shuffled.learned_.solved, straight.learned_.solved
     assert (ours.gamma, ours.temperature) == (theirs.gamma, theirs.temperature)
@@ -115,7 +117,7 @@ def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     """Tasks that arrive together, without an edge between them, add up to the same sums."""
     stream = tiny_stream()
     apart = taught(stream, homophily=1.0, mix="mean")
-    together = Propagation(homophily=1.0, mix="mean").observe(_union(stream))
+    together = Propagation(homophily=1.0, mix="mean").observe(_union(stream)).settle()
     one, other = (learner.learned_.sums.banks["mix"] for learner in (apart, together))
     for a, b in ((one.train, other.train), (one.val, other.val)):
         torch.testing.assert_close(a.gram, b.gram, rtol=1e-9, atol=1e-12)
@@ -166,6 +168,7 @@ def test_without_validation_nodes_gamma_comes_from_the_training_sums() -> None:
     learner = Propagation()
     for task in tiny_stream():
         learner.observe(replace(task, val=torch.zeros_like(task.val)))
+    learner.settle()
     assert learner.learned_.solved.gamma in GAMMAS
     assert learner.learned_.sums.banks["mix"].val.count == 0
     wanted = tiny_stream().graph.labels
@@ -226,21 +229,22 @@ def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
     torch.testing.assert_close(learner.learned_.solved.weights, joint, rtol=1e-4, atol=1e-5)
 
 
-def test_batches_without_association_end_the_separate_channels() -> None:
-    """They are used while batches show the pattern on average, whatever their order."""
-    stream = patterned(increment=2)
-    without = TaskStream.from_graph(patterned_graph([None] * 6), base=6, increment=1).task(0)
-    learner = Propagation().observe(stream.task(0))
+def test_a_class_that_came_alone_ends_the_separate_channels() -> None:
+    """A class alone in its batch has no neighbours to learn from, but will have in the world."""
+    stream = patterned(increment=1)
+    learner = Propagation(fourier=0).observe(stream.task(0)).settle()
     assert learner.learned_.selected == "separate"
-    learner.observe(without)
-    assert learner.learned_.selected == "mix"
-    learner.forget(without)
-    assert learner.learned_.selected == "separate"
+    learner.observe(stream.task(1))
+    assert learner.settle().learned_.selected == "mix"
+    learner.forget(stream.task(1))
+    assert learner.settle().learned_.selected == "separate"
 
 
-def test_a_class_alone_in_its_batch_says_nothing_of_the_pattern() -> None:
-    learner = taught(patterned(increment=1))
-    assert learner.learned_.selected == "separate"
+def test_another_bank_is_selected_where_sums_tell_of_two_points_more() -> None:
+    assert selected_bank({"mix": [0.9, 0.8], "separate": [0.9, 0.83]}) == "mix"
+    assert selected_bank({"mix": [0.9, 0.8], "separate": [0.95, 0.83], "hops": [1, 0.9]}) == "hops"
+    assert selected_bank({"mix": [0.5, None], "hops": [0.6, None]}) == "hops"
+    assert selected_bank({"mix": [None], "hops": [None]}) == "mix"
 
 
 @pytest.mark.parametrize("fixed", [{"homophily": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
@@ -265,15 +269,15 @@ def test_structural_columns_stand_beside_the_features() -> None:
 @pytest.mark.parametrize(("sketch", "width"), [(0, 2500), (300, 300), (3072, 2500)])
 def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
     stream = wide_stream(2500)
-    learner = Propagation(sketch=sketch, fourier=0).observe(stream.task(0))
+    learner = Propagation(sketch=sketch, fourier=0).observe(stream.task(0)).settle()
     classes = len(learner.classes_)
-    assert learner.nbytes() == 16 * width**2 + 40 * width * classes + 16 * classes
+    assert learner.nbytes() == 16 * width**2 + 40 * width * classes + 16 * classes + 8 * classes**2
 
 
 def test_hops_side_by_side_share_the_sketch() -> None:
     stream = wide_stream(2500)
     learner = Propagation(mix="separate", hops=2, gamma=1.0, sketch=300, fourier=0)
-    learner.observe(stream.task(0))
+    learner.observe(stream.task(0)).settle()
     assert learner.learned_.solved.weights.shape[0] == 300
 
 
@@ -517,7 +521,7 @@ def test_scores_are_right_and_not_only_their_order() -> None:
     learner = Propagation(fourier=0)
     for task in stream:
         learner.observe(task)
-    known, graph = learner.learned_, stream.graph
+    known, graph = learner.settle().learned_, stream.graph
     features = learner.feature_map(known.selected, known.fixed.homophily)
     rows = features.plain(graph, torch.arange(graph.num_nodes))
     slow = dense(rows).double() @ known.solved.weights

@@ -81,7 +81,7 @@ def test_gamma_from_sums_is_as_good_as_the_cheaters(name: str) -> None:
     cheaters = max(by_val, key=lambda gamma: by_val[gamma])
     ours, theirs = (
         class_accuracy(stream, predictions[gamma], stream.test)
-        for gamma in (learner.learned_.solved.gamma, cheaters)
+        for gamma in (learner.settle().learned_.solved.gamma, cheaters)
     )
     assert ours > theirs - 0.5
     assert min(by_val.values()) < by_val[cheaters] - 1.0, "gamma does not matter here"

@@ -107,6 +107,7 @@ def evaluate(
         del task  # observed: not even the evaluation may keep its data in memory
         if t not in graded:
             continue
+        learner.settle(progress=clock)
         prepared = exams(stream, t, protocol, splits, built=built)
         total = 1 if protocol == "global" else t + 1
         accuracies = grade(learner, stream, prepared, clock, total)

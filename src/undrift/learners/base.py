@@ -238,6 +238,10 @@ class Learner(ABC):
         made.learned_ = self._emptied()
         return made
 
+    def settle(self, *, progress: Progress = silent) -> Self:
+        """Finish what `observe` put off until it is needed; predicting and saving do it too."""
+        return self
+
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
         return bool(getattr(self, verb)) and self._hindrance(verb) is None
@@ -292,6 +296,7 @@ class Learner(ABC):
 
     def state(self) -> State:
         """Everything needed to go on, as named tensors and plain values."""
+        self.settle()
         tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
         return State(recorded_name(type(self)), self.params(), on_cpu, values)
@@ -446,6 +451,7 @@ class Learner(ABC):
     def _narrowed(self, graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
         """The nodes asked for (None: all), and the graph they are looked at in."""
         self._check_graph(graph)
+        self.settle()
         if nodes is None:
             return graph, None
         index = row_index(_as_tensor(nodes), graph.num_nodes, "node")

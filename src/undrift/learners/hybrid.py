@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +17,7 @@ from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.base import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
-from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, Solved, solved
+from undrift.learners.parts.propagation.bank import Bank, Solved, solved
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, samples_of
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
@@ -25,8 +26,8 @@ from undrift.learners.propagation import (
     Propagation,
     PropagationLearned,
     PropagationSums,
+    class_edges,
     selected_bank,
-    summed_batch,
 )
 from undrift.streams.task import Task, batch_digest
 from undrift.typing import Progress, Rows
@@ -34,82 +35,47 @@ from undrift.typing import Progress, Rows
 _FIRST = 0.5  # the most that the first task weighs in the selection: the encoder was trained there
 
 
-@dataclass(frozen=True)
-class SplitSum:
-    """A sum over classes (of accuracies, or of ones), the batch the encoder was trained on apart.
-
-    `trained` is that batch's part, `others` that of all others.
-    """
-
-    trained: float = 0.0
-    others: float = 0.0
-
-    def __add__(self, more: SplitSum) -> SplitSum:
-        return SplitSum(self.trained + more.trained, self.others + more.others)
-
-    def __sub__(self, less: SplitSum) -> SplitSum:
-        return SplitSum(self.trained - less.trained, self.others - less.others)
-
-    def weighted(self, classes: SplitSum) -> float:
-        """The whole sum, in which `trained` weighs at most half, and half of the others.
-
-        Without another batch it weighs all.
-        """
-        if classes.others == 0 or classes.trained == 0:
-            return self.trained + self.others
-        return _FIRST * min(1.0, classes.others / classes.trained) * self.trained + self.others
-
-
 @dataclass(frozen=True, eq=False)
 class FixedHybridRows:
-    """What rows depend on: propagation's, the frozen encoder, and which batch it was trained on."""
+    """What rows depend on: propagation's, the frozen encoder, and the batch it was trained on.
+
+    `trained_on` is that batch's digest, `trained_classes` are its classes.
+    """
 
     rows: FixedRows
     encoder: Encoder
     trained_on: str
+    trained_classes: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedBank:
-    """Borders around a bank of propagation, for the encoder's columns beside its own.
-
-    `accuracy` is the summed per-class validation accuracy with the encoder, `without` that of the
-    bank alone, each fitted to its batch (`PerturbedValidation`).
-    """
+    """Borders around the sums of a bank of propagation: the encoder's columns beside its own."""
 
     train: Border
     val: Border
-    accuracy: SplitSum
-    without: SplitSum
 
     def __add__(self, other: EncodedBank) -> EncodedBank:
-        return EncodedBank(
-            self.train + other.train,
-            self.val + other.val,
-            self.accuracy + other.accuracy,
-            self.without + other.without,
-        )
+        return EncodedBank(self.train + other.train, self.val + other.val)
 
     def __sub__(self, other: EncodedBank) -> EncodedBank:
-        return EncodedBank(
-            self.train - other.train,
-            self.val - other.val,
-            self.accuracy - other.accuracy,
-            self.without - other.without,
-        )
+        return EncodedBank(self.train - other.train, self.val - other.val)
 
     def select(self, columns: Sequence[int]) -> EncodedBank:
         """The same sums with these classes in this order; -1 is a class without rows."""
-        return replace(self, train=self.train.select(columns), val=self.val.select(columns))
+        return EncodedBank(self.train.select(columns), self.val.select(columns))
+
+    def around(self, bank: Bank) -> Bank:
+        """The sums over both kinds of columns, the bank's first."""
+        return Bank(self.train.around(bank.train), self.val.around(bank.val))
 
 
 @dataclass(frozen=True, eq=False)
 class HybridSums:
-    """Propagation's sums, a border per bank, and how many classes the accuracies are sums over."""
+    """Propagation's sums, and a border around each bank."""
 
     inside: PropagationSums
     encoded: dict[str, EncodedBank]
-    judged: SplitSum
 
     @property
     def counts(self) -> Tensor:
@@ -118,16 +84,16 @@ class HybridSums:
 
     def __add__(self, other: HybridSums) -> HybridSums:
         encoded = {name: bank + other.encoded[name] for name, bank in self.encoded.items()}
-        return HybridSums(self.inside + other.inside, encoded, self.judged + other.judged)
+        return HybridSums(self.inside + other.inside, encoded)
 
     def __sub__(self, other: HybridSums) -> HybridSums:
         encoded = {name: bank - other.encoded[name] for name, bank in self.encoded.items()}
-        return HybridSums(self.inside - other.inside, encoded, self.judged - other.judged)
+        return HybridSums(self.inside - other.inside, encoded)
 
     def select(self, columns: Sequence[int]) -> HybridSums:
         """The same sums with these classes in this order; -1 is a class without rows."""
         encoded = {name: bank.select(columns) for name, bank in self.encoded.items()}
-        return HybridSums(self.inside.select(columns), encoded, self.judged)
+        return HybridSums(self.inside.select(columns), encoded)
 
     def below_zero(self, before: HybridSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
@@ -139,15 +105,21 @@ class HybridLearned:
     """What is kept: sums, what their rows depend on, and the solution that scores come from.
 
     `bank` is the one that propagation selects; `beside` names the bank beside which the encoder is
-    used, and with None scores are those of propagation.
+    used, and with None scores are those of propagation. `solved` is None until it is needed.
     """
 
     classes: tuple[int, ...]
     fixed: FixedHybridRows
     sums: HybridSums
-    bank: str
-    beside: str | None
-    solved: Solved
+    bank: str = ""
+    beside: str | None = None
+    solved: Solved | None = None
+
+    @property
+    def answer(self) -> Solved:
+        """The solution, of a learner that has settled."""
+        assert self.solved is not None  # noqa: S101  # scores and state settle first
+        return self.solved
 
     @property
     def num_features(self) -> int:
@@ -166,10 +138,11 @@ class Hybrid(SumLearner):
     columns are fixed from then on, so W is the solution of joint training on them.
 
     After every batch it is decided anew whether the encoder is used, and beside which bank: where
-    the summed per-class validation accuracy (`PerturbedValidation`) is higher by `gain` than
-    that of the bank that propagation selects. The first batch, which the encoder was trained on,
-    weighs half at most (`SplitSum`), and cannot be forgotten. Without the encoder, scores are those
-    of propagation, bit for bit; so they are without validation nodes.
+    the mean accuracy of the classes, as the validation sums tell it (`expected_accuracy`), is
+    higher by `gain` than that of the bank that propagation selects. Classes of the first batch,
+    which the encoder was trained on, weigh half at most together; that batch cannot be forgotten.
+    Without the encoder, scores are those of propagation, bit for bit; so they are without
+    validation nodes.
 
     `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`; the
     encoder's hops (SGC) are `backbone__hops`. Cost: propagation's, one training, and for a bank
@@ -212,7 +185,7 @@ class Hybrid(SumLearner):
     def _fixed(self, task: Task, progress: Progress) -> FixedHybridRows:
         encoder = base_encoder(self, task, progress)
         rows = self._propagation()._fixed(task, progress)
-        return FixedHybridRows(rows, encoder, batch_digest(task))
+        return FixedHybridRows(rows, encoder, batch_digest(task), task.classes)
 
     def _trained_on(self, fixed: FixedHybridRows) -> str:
         return fixed.trained_on
@@ -226,60 +199,33 @@ class Hybrid(SumLearner):
         progress: Progress,
     ) -> HybridSums:
         inside = self._propagation()
-        judged = len(task.classes) > 1
-        validation = PerturbedValidation.of(task, self.seed) if judged else None
-        trained = batch_digest(task) == fixed.trained_on
         h = self._embedded(fixed.encoder, task.graph)
-        perturbed = []
-        if validation is not None:
-            every = (self._embedded(fixed.encoder, graph) for graph in validation.graphs)
-            perturbed = [embedding[validation.nodes] for embedding in every]
         banks: dict[str, Bank] = {}
         encoded: dict[str, EncodedBank] = {}
         for k, name in enumerate(fixed.rows.banks):
             progress("accumulate", k, len(fixed.rows.banks))
             features = inside.feature_map(name, fixed.rows.homophily)
-            banks[name], borders = self._bank(features, task, classes, h, rows)
-            accuracy = without = 0.0
-            if validation is not None:
-                own = banks[name], borders
-                if rows is not None:
-                    own = self._bank(features, task, classes, h, None)
-                plain = validation.rows(features)
-                weights = validation.weights(own[0].train, own[0].val, classes)
-                scores = (features.scored(part, weights) for part in plain)
-                without = validation.summed_accuracy(scores)
-                both = own[1][0].around(own[0].train), own[1][1].around(own[0].val)
-                weights = validation.weights(*both, classes)
-                pairs = zip(plain, perturbed, strict=True)
-                scores = (_scored(features, part, more, weights) for part, more in pairs)
-                accuracy = validation.summed_accuracy(scores)
-            banks[name] = replace(banks[name], accuracy=without)
-            encoded[name] = EncodedBank(
-                *borders, _split(accuracy, trained), _split(without, trained)
+            width = features.width(fixed.rows.num_features)
+            samples = samples_of(features, task, classes, rows)
+            banks[name] = Bank.of(features, width, samples)
+            masks = [mask if rows is None else mask & rows for mask in (task.train, task.val)]
+            train, val = (
+                _border(features, width, sample, h[mask])
+                for sample, mask in zip(samples, masks, strict=True)
             )
+            encoded[name] = EncodedBank(train, val)
         progress("accumulate", len(fixed.rows.banks), len(fixed.rows.banks))
-        counted = float(validation.classes) if validation else 0.0
-        sums = summed_batch(banks, task, validation)
-        return HybridSums(sums, encoded, _split(counted, trained))
+        edges = class_edges(fixed.rows, task, classes)
+        return HybridSums(PropagationSums(banks, edges), encoded)
 
-    def _bank(
+    def _known(
         self,
-        features: FeatureMap,
-        task: Task,
+        fixed: FixedHybridRows,
         classes: tuple[int, ...],
-        h: Tensor,
-        rows: Tensor | None,
-    ) -> tuple[Bank, tuple[Border, Border]]:
-        """The sums of a batch in one bank, and the borders around them."""
-        samples = samples_of(features, task, classes, rows)
-        bank = Bank.of(features, features.width(task.graph.num_features), samples)
-        masks = [mask if rows is None else mask & rows for mask in (task.train, task.val)]
-        train, val = (
-            _border(features, bank.train.width, sample, h[mask])
-            for sample, mask in zip(samples, masks, strict=True)
-        )
-        return bank, (train, val)
+        sums: HybridSums,
+        progress: Progress,
+    ) -> HybridLearned:
+        return HybridLearned(classes, fixed, sums)
 
     def _solution(
         self,
@@ -289,24 +235,30 @@ class Hybrid(SumLearner):
         progress: Progress,
     ) -> HybridLearned:
         progress("solve", 0, 1)
-        bank = selected_bank(sums.inside)
-        beside = self._beside(bank, sums)
-        if beside is None:
-            answer = solved(sums.inside.banks[bank], None, balanced=True)
-        else:
-            inner, around = sums.inside.banks[beside], sums.encoded[beside]
-            whole = Bank(around.train.around(inner.train), around.val.around(inner.val))
-            answer = solved(whole, None, balanced=True)
+        eligible = sums.inside.eligible()
+        plain = {name: solved(sums.inside.banks[name], None, balanced=True) for name in eligible}
+        bank = selected_bank({name: each.accuracy for name, each in plain.items()})
+        both = {
+            name: solved(sums.encoded[name].around(sums.inside.banks[name]), None, balanced=True)
+            for name in eligible
+        }
+        with_encoder = {name: each.accuracy for name, each in both.items()}
+        trained = [c in fixed.trained_classes for c in classes]
+        beside = self._beside(plain[bank].accuracy, with_encoder, trained)
+        answer = plain[bank] if beside is None else both[beside]
         progress("solve", 1, 1)
         return HybridLearned(classes, fixed, sums, bank, beside, answer)
 
-    def _beside(self, bank: str, sums: HybridSums) -> str | None:
+    def _beside(
+        self,
+        without: Sequence[float | None],
+        accuracies: Mapping[str, Sequence[float | None]],
+        trained: Sequence[bool],
+    ) -> str | None:
         """The bank beside which the encoder is used; None if it does not gain enough."""
-        encoded, judged = sums.encoded, sums.judged
-        names = ["separate"] if bank == "separate" else list(encoded)
-        best = max(names, key=lambda name: encoded[name].accuracy.weighted(judged))
-        needed = encoded[bank].without.weighted(judged) + self.gain * judged.weighted(judged)
-        return best if encoded[best].accuracy.weighted(judged) > needed else None
+        means = {name: _mean(each, trained) for name, each in accuracies.items()}
+        best = max(means, key=lambda name: means[name])
+        return best if means[best] > _mean(without, trained) + self.gain else None
 
     def _reach(self, fixed: FixedHybridRows, graph: Graph) -> Tensor:
         reach = self._propagation()._reach(fixed.rows, graph)
@@ -330,9 +282,9 @@ class Hybrid(SumLearner):
         features = inside.feature_map(learned.beside or learned.bank, fixed.rows.homophily)
         plain = features.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
         if learned.beside is None:
-            return features.scored(plain, learned.solved.weights)
+            return features.scored(plain, learned.answer.weights)
         h = self._embedded(fixed.encoder, graph)
-        return _scored(features, plain, h, learned.solved.weights)
+        return _scored(features, plain, h, learned.answer.weights)
 
     def _ranking(self, learned: HybridLearned, graph: Graph, nodes: Tensor | None) -> Tensor:
         if learned.beside is not None:
@@ -343,11 +295,20 @@ class Hybrid(SumLearner):
         return inside._ranking(known, graph, nodes)
 
     def _temperature(self, learned: HybridLearned) -> float | None:
-        return learned.solved.temperature
+        return learned.answer.temperature
 
 
-def _split(value: float, trained: bool) -> SplitSum:
-    return SplitSum(trained=value) if trained else SplitSum(others=value)
+def _mean(accuracies: Sequence[float | None], trained: Sequence[bool]) -> float:
+    """The mean over classes, in which those that the encoder was trained on weigh half at most."""
+    sides = [
+        [a for a, own in zip(accuracies, trained, strict=True) if own is side and a is not None]
+        for side in (True, False)
+    ]
+    own, others = (fmean(side) if side else 0.0 for side in sides)
+    if not all(sides):
+        return own + others
+    share = min(_FIRST, len(sides[0]) / (len(sides[0]) + len(sides[1])))
+    return share * own + (1 - share) * others
 
 
 def _scored(features: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:

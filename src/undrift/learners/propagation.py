@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from undrift.graphs import Field, Graph
 from undrift.learners.base import check_positive
-from undrift.learners.parts.propagation.bank import Bank, PerturbedValidation, Solved, solved
+from undrift.learners.parts.propagation.bank import Bank, Solved, solved
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.sum_learner import SumLearner
@@ -24,8 +26,7 @@ _FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
 INFORMATIVE_FROM = 0.3  # label association from which it is found
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
-_MARGIN = 0.02  # by which that bank's mean validation accuracy must be higher to be selected,
-_DOUBT = 0.5  # and by this over the root of the validation nodes: about a standard error
+_MARGIN = 0.02  # by which another bank's mean validation accuracy must be higher to be selected
 
 
 def homophily_weight(task: Task) -> float:
@@ -100,17 +101,13 @@ class FixedRows:
 
 @dataclass(frozen=True, eq=False)
 class PropagationSums:
-    """Sums over batches: of each bank, and of what the selection among them goes by.
+    """The sums over all rows in each bank, and `edges[a, b]`: labelled edges from class b to a.
 
-    `judged`: how many accuracies the banks' sums hold, one per batch and class. `edges`: labelled
-    edges; `association`: their number times `label_association` of their batch.
+    Edges are counted where there is a bank with ego and neighbour channels.
     """
 
     banks: dict[str, Bank]
-    batches: int
-    judged: float = 0.0
-    edges: float = 0.0
-    association: float = 0.0
+    edges: Tensor
 
     @property
     def counts(self) -> Tensor:
@@ -118,44 +115,58 @@ class PropagationSums:
         return self.banks["mix"].train.counts
 
     def __add__(self, other: PropagationSums) -> PropagationSums:
-        return PropagationSums(
-            {name: bank + other.banks[name] for name, bank in self.banks.items()},
-            self.batches + other.batches,
-            self.judged + other.judged,
-            self.edges + other.edges,
-            self.association + other.association,
-        )
+        banks = {name: bank + other.banks[name] for name, bank in self.banks.items()}
+        return PropagationSums(banks, self._grown(other) + other._grown(self))
 
     def __sub__(self, other: PropagationSums) -> PropagationSums:
-        return PropagationSums(
-            {name: bank - other.banks[name] for name, bank in self.banks.items()},
-            self.batches - other.batches,
-            self.judged - other.judged,
-            self.edges - other.edges,
-            self.association - other.association,
-        )
+        banks = {name: bank - other.banks[name] for name, bank in self.banks.items()}
+        return PropagationSums(banks, self._grown(other) - other._grown(self))
+
+    def _grown(self, other: PropagationSums) -> Tensor:
+        more = max(other.edges.shape[0] - self.edges.shape[0], 0)
+        return pad(self.edges, (0, more, 0, more))
 
     def select(self, columns: Sequence[int]) -> PropagationSums:
         """The same sums with these classes in this order; -1 is a class without rows."""
-        chosen = {name: bank.select(columns) for name, bank in self.banks.items()}
-        return replace(self, banks=chosen)
+        banks = {name: bank.select(columns) for name, bank in self.banks.items()}
+        wide = pad(self.edges, (0, 1, 0, 1))  # -1 is the last row and column
+        return PropagationSums(banks, wide[list(columns)][:, list(columns)])
 
     def below_zero(self, before: PropagationSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
-        mine, old = self.banks["mix"], before.banks["mix"]
-        too_much = mine.train.below_zero(old.train) or mine.val.below_zero(old.val)
-        return self.batches < 0 or too_much
+        return self.banks["mix"].below_zero(before.banks["mix"])
+
+    def eligible(self) -> tuple[str, ...]:
+        """The banks that may be selected.
+
+        Ego and neighbour channels only while every class was seen beside others: labelled edges to
+        other classes are 0.3 of all its edges or more, with 20 more to the same class. A class
+        that came alone has learned nothing of the neighbours that it has in the world.
+        """
+        every = self.edges.sum(dim=1)
+        share = (every - self.edges.diagonal()) / (every + _PRIOR_EDGES)
+        seen = bool((share >= INFORMATIVE_FROM).all())
+        return tuple(name for name in self.banks if name != "separate" or seen)
 
 
 @dataclass(frozen=True, eq=False)
 class PropagationLearned:
-    """What is kept: sums, what their rows depend on, and the solution of the selected bank."""
+    """What is kept: sums, what their rows depend on, and the solution of the selected bank.
+
+    `solved` is None until it is needed.
+    """
 
     classes: tuple[int, ...]
     fixed: FixedRows
     sums: PropagationSums
-    selected: str
-    solved: Solved
+    selected: str = ""
+    solved: Solved | None = None
+
+    @property
+    def answer(self) -> Solved:
+        """The solution, of a learner that has settled."""
+        assert self.solved is not None  # noqa: S101  # scores and state settle first
+        return self.solved
 
     @property
     def num_features(self) -> int:
@@ -181,9 +192,9 @@ class Propagation(SumLearner):
     `FeatureMap`. `balanced=False`: every node weighs the same, not every class.
 
     Two more banks are kept where the default mix may fail: with ego and neighbour channels where
-    the first batch shows informative heterophily (`label_association`), selected while all
-    batches do on average; and with a channel per hop for narrow dense features, selected by
-    validation accuracy (`PerturbedValidation`).
+    the first batch shows informative heterophily (`label_association`), and with a channel per
+    hop for narrow dense features. One of them is selected where its validation sums tell of an
+    accuracy two points higher (`expected_accuracy`).
 
     Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
     16 D^2 + 40 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
@@ -247,24 +258,23 @@ class Propagation(SumLearner):
         rows: Tensor | None,
         progress: Progress,
     ) -> PropagationSums:
-        judged = len(fixed.banks) > 1 and len(task.classes) > 1
-        validation = PerturbedValidation.of(task, self.seed) if judged else None
         banks = {}
         for k, name in enumerate(fixed.banks):
             progress("accumulate", k, len(fixed.banks))
             features = self.feature_map(name, fixed.homophily)
-            width = features.width(fixed.num_features)
-            bank = Bank.of(features, width, samples_of(features, task, classes, rows))
-            if validation is not None:
-                own = bank
-                if rows is not None:
-                    own = Bank.of(features, width, samples_of(features, task, classes))
-                weights = validation.weights(own.train, own.val, classes)
-                scores = (features.scored(part, weights) for part in validation.rows(features))
-                bank = replace(bank, accuracy=validation.summed_accuracy(scores))
-            banks[name] = bank
+            samples = samples_of(features, task, classes, rows)
+            banks[name] = Bank.of(features, features.width(fixed.num_features), samples)
         progress("accumulate", len(fixed.banks), len(fixed.banks))
-        return summed_batch(banks, task, validation)
+        return PropagationSums(banks, class_edges(fixed, task, classes))
+
+    def _known(
+        self,
+        fixed: FixedRows,
+        classes: tuple[int, ...],
+        sums: PropagationSums,
+        progress: Progress,
+    ) -> PropagationLearned:
+        return PropagationLearned(classes, fixed, sums)
 
     def _solution(
         self,
@@ -274,10 +284,13 @@ class Propagation(SumLearner):
         progress: Progress,
     ) -> PropagationLearned:
         progress("solve", 0, 1)
-        selected = selected_bank(sums)
-        answer = solved(sums.banks[selected], self.gamma, balanced=self.balanced)
+        answers = {
+            name: solved(bank, self.gamma, balanced=self.balanced)
+            for name, bank in sums.banks.items()
+        }
+        selected = selected_bank({name: answers[name].accuracy for name in sums.eligible()})
         progress("solve", 1, 1)
-        return PropagationLearned(classes, fixed, sums, selected, answer)
+        return PropagationLearned(classes, fixed, sums, selected, answers[selected])
 
     def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
         reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
@@ -301,40 +314,40 @@ class Propagation(SumLearner):
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
         features = self.feature_map(learned.selected, learned.fixed.homophily)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
-        return features.scored(rows, learned.solved.weights)
+        return features.scored(rows, learned.answer.weights)
 
     def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> Field | None:
         return self.feature_map(learned.selected, learned.fixed.homophily).field(graph, nodes)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         features = self.feature_map(learned.selected, learned.fixed.homophily)
-        scores = features.spread(graph.to(self.device), learned.solved.weights)
+        scores = features.spread(graph.to(self.device), learned.answer.weights)
         return scores if nodes is None else scores[nodes.to(scores.device)]
 
     def _temperature(self, learned: Any) -> float | None:
-        temperature: float | None = learned.solved.temperature
+        temperature: float | None = learned.answer.temperature
         return temperature
 
 
-def summed_batch(
-    banks: dict[str, Bank], task: Task, validation: PerturbedValidation | None
-) -> PropagationSums:
-    """The sums of one batch from those of its banks."""
-    edges = association = 0.0
-    if "separate" in banks and len(task.classes) > 1:
-        edges = float(_labelled_edges(task)[0].numel())
-        association = edges * label_association(task, 2)
-    judged = validation.classes if validation else 0
-    return PropagationSums(banks, 1, judged, edges, association)
+def class_edges(fixed: FixedRows, task: Task, classes: tuple[int, ...]) -> Tensor:
+    """`PropagationSums.edges` of a batch."""
+    empty = task.labels.new_zeros(0)
+    ours, theirs = _labelled_edges(task) if "separate" in fixed.banks else (empty, empty)
+    known = torch.tensor(classes, device=ours.device)
+    return _one_hot(ours, known).T @ _one_hot(theirs, known)
 
 
-def selected_bank(sums: PropagationSums) -> str:
-    """The bank that scores come from."""
-    banks = sums.banks
-    if "separate" in banks and sums.association >= INFORMATIVE_FROM * max(sums.edges, 1.0):
-        return "separate"
-    if "hops" not in banks:
-        return "mix"
-    margin = _MARGIN + _DOUBT / max(banks["mix"].val.count, 1) ** 0.5
-    better = banks["hops"].accuracy > banks["mix"].accuracy + margin * sums.judged
-    return "hops" if better else "mix"
+def selected_bank(accuracies: Mapping[str, Sequence[float | None]]) -> str:
+    """The bank that scores come from: another than `mix` where it is right more often.
+
+    `accuracies`: of every class, as each bank's validation sums tell them.
+    """
+    means = {name: mean_accuracy(each) for name, each in accuracies.items()}
+    best = max(means, key=lambda name: means[name])
+    return best if means[best] > means["mix"] + _MARGIN else "mix"
+
+
+def mean_accuracy(accuracies: Sequence[float | None]) -> float:
+    """Over the classes that have one; 0 without any."""
+    known = [value for value in accuracies if value is not None]
+    return fmean(known) if known else 0.0

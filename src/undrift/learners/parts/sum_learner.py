@@ -82,6 +82,23 @@ class SumLearner(Learner, ABC):
     ) -> Learned:
         """What is known from these sums, a pure function of them."""
 
+    def _known(
+        self, fixed: Any, classes: tuple[int, ...], sums: Any, progress: Progress
+    ) -> Learned:
+        """What is known before it is asked for: the solution, or the sums to solve later.
+
+        A method that puts solving off returns what it learned with `solved` as None, and `settle`
+        solves. Many small batches then cost one solution, not one each.
+        """
+        return self._solution(fixed, classes, sums, progress)
+
+    def settle(self, *, progress: Progress = silent) -> Self:
+        """Solve what was put off; predicting and saving do it on their own."""
+        known: Any = self.learned_
+        if known is not None and getattr(known, "solved", known) is None:
+            self.learned_ = self._solution(known.fixed, known.classes, known.sums, progress)
+        return self
+
     @abstractmethod
     def _reach(self, fixed: Any, graph: Graph) -> Tensor:
         """For every node, how many hops away its row looks."""
@@ -103,7 +120,7 @@ class SumLearner(Learner, ABC):
         sums = self._sums(fixed, task, classes, None, progress)
         if before is not None:
             sums = self._added(before.sums, sums)
-        return self._solution(fixed, classes, sums, progress)
+        return self._known(fixed, classes, sums, progress)
 
     def _forgotten(self, task: Task, progress: Progress) -> Learned:
         known: SummedLearned = self.learned_
@@ -150,7 +167,7 @@ class SumLearner(Learner, ABC):
         if not kept:
             sums = sums - sums  # without the rounding that is left of it
         left = tuple(classes[i] for i in kept)
-        return self._solution(self.learned_.fixed, left, sums.select(kept), progress)
+        return self._known(self.learned_.fixed, left, sums.select(kept), progress)
 
     def _merged(self, other: Any) -> Learned:
         mine: SummedLearned = self.learned_
@@ -163,11 +180,11 @@ class SumLearner(Learner, ABC):
         classes = joined(mine.classes, theirs.classes)
         place = {c: i for i, c in enumerate(theirs.classes)}
         sums = theirs.sums.select([place.get(c, -1) for c in classes])
-        return self._solution(mine.fixed, classes, mine.sums + _to(sums, self.device), silent)
+        return self._known(mine.fixed, classes, mine.sums + _to(sums, self.device), silent)
 
     def _emptied(self) -> Learned:
         known: SummedLearned = self.learned_
-        return self._solution(known.fixed, (), (known.sums - known.sums).select([]), silent)
+        return self._known(known.fixed, (), (known.sums - known.sums).select([]), silent)
 
     def map_digest(self) -> str:
         """A SHA-256 of what rows depend on: learners with the same one can merge."""
