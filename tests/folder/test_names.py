@@ -15,8 +15,8 @@ def test_columns_come_in_the_order_that_was_learned() -> None:
     ("there", "words"),
     [
         (["a", "b"], r"nodes.csv lacks 1 of the 3 columns learned: 'c'; rename or add"),
-        (["a", "b", "c", "d"], r"has 1 that were not: 'd'; leave them out with --ignore NAME"),
-        (["a", "b", "C"], r"lacks 1 of the 3 columns learned: 'c' and has 1 that were not: 'C'"),
+        (["a", "b", "c", "d"], r"has 1 column not learned: 'd'; leave out with --ignore 'd'"),
+        (["a", "b", "C"], r"lacks 1 of the 3 columns learned: 'c' and has 1 column not learned"),
     ],
 )
 def test_other_columns_are_one_sentence(there: list[str], words: str) -> None:
@@ -50,4 +50,15 @@ def test_names_that_differ_in_case_or_spaces_are_pointed_at() -> None:
     known = ["account takeover", "mule"]
     (sentence,) = look_alikes(["Account  Takeover", "mule", "new"], known)
     assert "'Account  Takeover' is new and differs from 'account takeover'" in sentence
-    assert '--alias "Account  Takeover=account takeover"' in sentence
+    assert "--alias 'Account  Takeover=account takeover'" in sentence
+
+
+def test_a_name_that_is_known_is_not_new_whatever_it_looks_like() -> None:
+    assert look_alikes(["mule", "Mule"], ["mule", "Mule"]) == []
+
+
+@pytest.mark.parametrize("name", ["NaN", "null", "n/a"])
+def test_a_class_that_means_no_label_is_pointed_at(name: str) -> None:
+    (sentence,) = look_alikes([name, "mule"], ["mule"])
+    assert f"class {name!r} is new; if it means that the label is not known" in sentence
+    assert look_alikes([name], [name]) == []

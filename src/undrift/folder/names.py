@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from shlex import quote
 
 from undrift.errors import InputError
 
 _SHOWN = 4
+_NOTHING = frozenset({"nan", "na", "n/a", "null", "none", "nil", "?", "-", "unknown", "unlabelled"})
 
 
 def matched_columns(
@@ -28,8 +30,9 @@ def matched_columns(
                 f"lacks {len(lacking)} of the {len(known)} columns learned: {_few(lacking)}"
             )
         if strange:
-            parts.append(f"has {len(strange)} that were not: {_few(strange)}")
-        fix = "rename or add the columns" if lacking else "leave them out with --ignore NAME"
+            plural = "s" * (len(strange) > 1)
+            parts.append(f"has {len(strange)} column{plural} not learned: {_few(strange)}")
+        fix = "rename or add the columns" if lacking else f"leave out with --ignore {strange[0]!r}"
         raise InputError(f"{where} {' and '.join(parts)}; {fix} (columns are matched by name)")
     return tuple(known)
 
@@ -69,20 +72,33 @@ def numbered(
     return ids
 
 
-def look_alikes(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """A sentence for every new class whose name differs from a known one in case or spaces only.
+def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
+    """A sentence for every new class whose name suggests that it is none of its own.
+
+    It differs from a known one in case or spaces only, or is what programs write for no label.
 
     >>> look_alikes(["Mule "], ["mule"])[0][:45]
     "class 'Mule ' is new and differs from 'mule' "
     """
     folded = {_folded(name): name for name in known}
-    return [
-        f"class {name!r} is new and differs from {folded[_folded(name)]!r} in case or spaces only; "
-        f'if they are one, forget this batch and observe it with --alias "{name}='
-        f'{folded[_folded(name)]}", or correct the file'
-        for name in names
-        if name not in folded.values() and _folded(name) in folded
-    ]
+    found = []
+    for name in names:
+        other = folded.get(_folded(name))
+        if name in known:
+            continue
+        if other is not None:
+            alias = quote(f"{name}={other}")
+            found.append(
+                f"class {name!r} is new and differs from {other!r} in case or spaces only; if they "
+                f"are one, forget this batch and observe it with --alias {alias}, or correct the "
+                "file"
+            )
+        elif _folded(name) in _NOTHING:
+            found.append(
+                f"class {name!r} is new; if it means that the label is not known, forget this "
+                "batch and observe it with empty cells there"
+            )
+    return found
 
 
 def _folded(name: str) -> str:
