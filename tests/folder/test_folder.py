@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,9 @@ def test_a_forgotten_batch_and_a_strange_one_are_refused(first: LearnerFolder, d
         InputError, match=r"not in .*\(it was taken out in step 3\).*the last of 1: st"
     ):
         first.forget(desk.month(2))
-    with pytest.raises(InputError, match=r"this batch is not in .*step 1 of"):
+    with pytest.raises(InputError, match=r"m3-nodes.csv is not in .*step 1 of"):
         first.forget(desk.month(3))
-    with pytest.raises(InputError, match="this batch is not in"):
+    with pytest.raises(InputError, match=r"m3-nodes.csv is not in"):
         first.revise(desk.month(3), desk.month(1))
     assert (first.path / "HEAD").read_text() == before
 
@@ -139,8 +140,10 @@ def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None
     assert [held.step for held in waiting] == [1]
     step, waiting = folder.forget_node("a1-3", [desk.month(1), second])  # the second is done
     assert step is not None
-    assert "a batch was without this node already" in step.notes
+    assert f"{second[0]} was observed without 'a1-3'" in step.notes
     assert waiting == []
+    with pytest.raises(InputError, match=r"so leave out its row, in step 4\)"):
+        folder.forget_node("a2-1", [second])  # with the row of the node that is gone
     clean = like(folder, "clean")
     for files in (desk.month(1), second, desk.month(3)):
         batch = folder.read(files)
@@ -148,6 +151,22 @@ def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None
     assert_same(folder, clean, desk.month(3))
     assert folder.forget_node("a1-3") == (None, [])
     assert folder.verify() == []
+
+
+def test_batches_that_may_hold_a_node_may_also_not(first: LearnerFolder, desk: Any) -> None:
+    first.observe(desk.month(2))
+    step, _ = first.forget_node("a1-3", [desk.month(1), desk.month(2)])  # it cannot tell which
+    assert step is not None
+    assert any("m2-nodes.csv was observed without 'a1-3'" in note for note in step.notes)
+    assert [held.nodes for held in first.show().record.batches] == [24, 23]
+    with pytest.raises(InputError, match=r"no node 'a1-3' .*among the 24 of .*m3-nodes.csv"):
+        first.forget_node("a1-3", [desk.month(3)])  # never observed: a mistake
+
+
+def test_edges_that_are_all_unknown_are_pointed_at(first: LearnerFolder, desk: Any) -> None:
+    nodes, edges = desk.month(2)
+    edges.write_text("source,target\n1.0,2.0\n")
+    assert "no edge is left" in " ".join(first.observe((nodes, edges)).notes)
 
 
 def test_the_only_labelled_node_of_a_batch_takes_the_batch_along(
@@ -186,6 +205,29 @@ def test_merging_twice_or_with_itself_is_refused(first: LearnerFolder, desk: Any
     assert [line.verb for line in first.history()] == ["new", "observe", "merge"]
 
 
+def test_a_batch_and_its_correction_are_not_both_counted(first: LearnerFolder, desk: Any) -> None:
+    copy = LearnerFolder(shutil.copytree(first.path, first.path.parent / "copy"))
+    copy.forget_node("a1-3", [desk.month(1)])
+    for mine, *theirs in ((first, copy), (copy, first), (like(first, "both"), copy, first)):
+        with pytest.raises(InputError, match=r"shares 1 of its batches .*or before a correction"):
+            mine.merge(*theirs)
+    with pytest.raises(InputError, match=r"m1-nodes.csv is in .* already in a corrected version"):
+        copy.observe(desk.month(1))  # it would bring back the node
+    without = copy.read(desk.month(1)).without("a1-3")
+    copy.revise(without, desk.month(1))  # a correction can be undone
+    assert copy.show().record.batches[0].data == first.show().record.batches[0].data
+
+
+def test_what_was_taken_out_comes_back_with_a_note(first: LearnerFolder, desk: Any) -> None:
+    site = like(first, "site")
+    site.observe(desk.month(2))
+    first.observe(desk.month(2))
+    first.forget(desk.month(2))
+    again = LearnerFolder(shutil.copytree(first.path, first.path.parent / "again"))
+    for step in (first.merge(site), again.observe(desk.month(2))):
+        assert any("was taken out in step 3 and is back now" in note for note in step.notes)
+
+
 def test_folders_that_are_no_siblings_do_not_merge(
     first: LearnerFolder, desk: Any, tmp_path: Path
 ) -> None:
@@ -213,7 +255,7 @@ def test_a_name_in_other_letters_is_a_note_until_it_is_an_alias(
 
 @pytest.mark.parametrize(
     ("width", "words"),
-    [(4, "lacks 1 of the 5 columns learned: 'x4'"), (6, "has 1 that were not: 'x5'")],
+    [(4, "lacks 1 of the 5 columns learned: 'x4'"), (6, "has 1 column not learned: 'x5'")],
 )
 def test_another_column_set_is_one_sentence(
     first: LearnerFolder, desk: Any, width: int, words: str

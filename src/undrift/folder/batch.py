@@ -42,6 +42,7 @@ class Batch:
     class_names: Mapping[int, str]
     columns: tuple[str, ...] | None = None
     repairs: Repairs = field(default_factory=Repairs)
+    where: str = "this batch"  # what a sentence calls it: its file
 
     @classmethod
     def of(cls, graph: Graph) -> Batch:
@@ -71,10 +72,14 @@ class Batch:
                 near = get_close_matches(str(name), list(place)[:10_000], n=1)
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
                 raise InputError(
-                    f"there is no node {str(name)!r}{hint} in this batch of {len(place):,} nodes; "
-                    "give ids as the column of ids has them"
+                    f"there is no node {str(name)!r}{hint} among the {len(place):,} of "
+                    f"{self.where}; give ids as the column of ids has them"
                 )
         return [place[str(name)] for name in wanted]
+
+    def has(self, node: object) -> bool:
+        """Whether a node of this id is in it."""
+        return str(node) in map(str, self.ids.tolist())
 
     def without(self, node: object) -> Batch:
         """The batch as if this node and its edges had never been in it."""
@@ -122,6 +127,7 @@ def read_batch(
                 f"a batch is a table of nodes and a table of edges, or one file that ends in "
                 f"{', '.join(ALONE)}, not {' '.join(map(str, files)) or 'nothing'}"
             )
+        batch = replace(batch, where=str(files[0]))
     renamed = aliases or {}
     names = {c: class_name(name) for c, name in batch.class_names.items()}
     names = {c: renamed.get(name, name) for c, name in names.items() if name != "-1"}

@@ -46,7 +46,7 @@ def revise(draft: Draft, old: Batch, new: Batch, progress: Progress) -> tuple[in
     held = draft.held(old)
     before = draft.task(old)
     draft.remove(held)
-    draft.add(new)
+    draft.add(new, instead_of=held)
     ids = ([str(i) for i in old.ids], [str(i) for i in new.ids])
     done = draft.learner.revise(before, draft.task(new), ids=ids, progress=progress)
     return done.subtracted, done.added
@@ -63,12 +63,16 @@ def merge(draft: Draft, theirs: Draft) -> None:
             f"{draft.folder} and {theirs.folder} are no siblings, so their rows and hashes cannot "
             "be compared; make one with --like the other before it observes anything"
         )
-    both = {held.data for held in mine.batches} & {held.data for held in theirs.record.batches}
+    here = {data for held in mine.batches for data in (held.data, *held.before)}
+    both = [held for held in theirs.record.batches if any(map(held.is_version_of, here))]
     if both or theirs.folder.resolve() == draft.folder.resolve():
         raise InputError(
-            f"{theirs.folder} shares {len(both) or 'all'} of its batches with {draft.folder}, and "
-            "counting them twice would be wrong; nothing was changed"
+            f"{theirs.folder} shares {len(both) or 'all'} of its batches with {draft.folder}, as "
+            "they are or before a correction, and counting them twice would be wrong; nothing was "
+            "changed"
         )
+    for held in theirs.record.batches:
+        draft.note_return(f"{held} of {theirs.folder}", held.data)
     draft.notes += look_alikes(theirs.record.classes, mine.classes)
     ids = numbered(theirs.record.classes, mine.classes, mine.past_ids)
     mapping = {c: ids[name] for name, c in theirs.record.classes.items()}

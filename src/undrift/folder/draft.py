@@ -34,6 +34,11 @@ from undrift.storage.state import State
 from undrift.streams.task import Task, as_task
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_GONE = "it was taken out"
+_TAKEN = {
+    "forget-node": "a node was taken out of it, so leave out its row,",
+    "revise": "it was replaced by a corrected one",
+}  # what a step did to a batch that is no longer there
 _NODES = "@nodes."  # hashes of a batch's nodes, among the tensors of a state
 
 
@@ -93,11 +98,11 @@ class Draft:
         if there is not None:
             return there
         gone = history.forgotten(history.read_history(self.folder), data)
-        when = "" if gone is None else f" (it was taken out in step {gone.step})"
+        when = "" if gone is None else f" ({_TAKEN.get(gone.verb, _GONE)} in step {gone.step})"
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
-            f"this batch is not in {self.folder}{when}: give the files of one that is, with the "
-            f"same content (the last of {len(self.record.batches)}: {shown})"
+            f"{batch.where} is not in {self.folder}{when}: give the files of a batch that is, with "
+            f"the same content (the last of {len(self.record.batches)}: {shown})"
         )
 
     def holds(self, batch: Batch) -> bool:
@@ -107,15 +112,17 @@ class Draft:
     def _find(self, data: str) -> Held | None:
         return next((held for held in self.record.batches if held.data == data), None)
 
-    def add(self, batch: Batch) -> Held:
-        """Enter a batch into the record; one that is in it already is an error."""
+    def add(self, batch: Batch, instead_of: Held | None = None) -> Held:
+        """Enter a batch into the record; one that is in it, or was corrected, is an error."""
         data = data_hash(batch, self.key)
-        there = self._find(data)
+        there = next((held for held in self.record.batches if held.is_version_of(data)), None)
         if there is not None:
+            now = "" if there.data == data else " in a corrected version"
             raise InputError(
-                f"this batch is in {self.folder} already ({there}), and counting it twice would "
-                "be wrong; nothing was changed"
+                f"{batch.where} is in {self.folder} already{now} ({there}), and counting it twice "
+                "would be wrong; nothing was changed"
             )
+        self.note_return(batch.where, data)
         held = Held(
             data=data,
             step=self.record.entry.step + 1,
@@ -123,14 +130,26 @@ class Draft:
             nodes=batch.graph.num_nodes,
             edges=batch.graph.num_edges,
             labels=batch.counts,
+            before=_before(instead_of, data),
         )
         self.record = self.record.changed(batches=(*self.record.batches, held))
         if self.record.remember_nodes:
             self.nodes[data] = node_hashes(batch.ids.tolist(), self.key)
         if str(batch.repairs):
             self.notes.append(str(batch.repairs))
+        if batch.repairs.unknown_edges and not batch.graph.num_edges:
+            self.notes.append(
+                "no edge is left: if that is not meant, write ids in the edges as in the nodes, or "
+                "name their columns with --source and --target, and revise"
+            )
         self._added.append(batch)
         return held
+
+    def note_return(self, what: str, data: str) -> None:
+        """Note that a batch was taken out once, which its user may have forgotten."""
+        gone = history.forgotten(history.read_history(self.folder), data)
+        if gone is not None:
+            self.notes.append(f"{what} was taken out in step {gone.step} and is back now")
 
     def grade(self, held: Held, task: Task) -> Held:
         """Note how many nodes of known classes the learner gets right before it learns them."""
@@ -251,6 +270,11 @@ def check_columns(batch: Batch, known: Record) -> None:
             f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
             "learned; give the same columns"
         )
+
+
+def _before(held: Held | None, data: str) -> tuple[str, ...]:
+    """What a batch was before, that stands in the place of another."""
+    return () if held is None else tuple(h for h in (held.data, *held.before) if h != data)
 
 
 def _map_digest(learner: Learner) -> str | None:

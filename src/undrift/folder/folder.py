@@ -187,11 +187,11 @@ class LearnerFolder:
             changed = False
             for source in batches:
                 batch = draft.read(source, unknown_edges=unknown_edges)
-                smaller = batch.without(node)
-                if draft.holds(smaller) and not draft.holds(batch):
-                    draft.notes.append("a batch was without this node already")
+                smaller = batch.without(node) if batch.has(node) else batch
+                if draft.holds(smaller) and (smaller is batch or not draft.holds(batch)):
+                    draft.notes.append(f"{batch.where} was observed without {str(node)!r}")
                     continue
-                rows = revise(draft, batch, smaller, progress)
+                rows = revise(draft, batch, batch.without(node), progress)
                 revised = [a + b for a, b in zip(revised, rows, strict=True)]
                 changed = True
             waiting = draft.holders(node)

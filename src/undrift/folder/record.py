@@ -39,6 +39,11 @@ class Held(_Frozen):
     labels: dict[str, int]  # labelled nodes by class name
     tested: int = 0  # of those whose class was known: predicted before they were learned
     right: int = 0
+    before: tuple[str, ...] = ()  # what it was before corrections, by the hashes of its data
+
+    def is_version_of(self, data: str) -> bool:
+        """Whether this batch is, or was before a correction, the one with this hash."""
+        return data == self.data or data in self.before
 
     def __str__(self) -> str:
         """A phrase for lists."""
