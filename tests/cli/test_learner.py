@@ -121,7 +121,9 @@ def test_verbs_end_to_end(desk: Path, tmp_path: Path, capsys: Captured) -> None:
         (["forget", "desk"], "forget takes NODES EDGES of a batch, or --node ID"),
         (["forget", "desk", "a.csv", "b.csv", "--node", "x"], "forget takes NODES EDGES of a"),
         (["predict", "desk", "a.csv", "b.csv", "--out", "p.xls"], "written as .csv or .parquet"),
+        (["predict", "desk", "a.csv", "b.csv"], "(see undrift learner predict --help)"),
         (["merge", "desk"], "merge takes the folder to merge into"),
+        (["merge", "both", "desk", "desk"], "desk shares 1 of its batches with both"),
         (["new", "x", "--set", "hops=many"], "hops must be a whole number"),
         (["new", "x", "--method", "propagatoin"], "did you mean 'propagation'?"),
         (["observe", "desk", "a.csv", "b.csv", "--alias", "x"], "--alias takes"),
@@ -135,6 +137,25 @@ def test_mistakes_are_one_sentence(
     shown = capsys.readouterr()
     assert sentence in shown.err
     assert shown.err.count("\n") == 1
+    assert not Path("both").exists()  # nothing half made is left
+
+
+def test_an_interruption_says_whether_the_step_was_taken(
+    desk: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    words = ("observe", desk, *month(tmp_path, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr("undrift.folder.draft.write_version", interrupted)
+        assert run(*words) == 130
+        assert capsys.readouterr().err.endswith("undrift: interrupted; nothing was written\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("undrift.folder.draft.Step", interrupted)
+        assert run(*words) == 130
+    assert f"interrupted; {desk} has taken step 2 nevertheless" in capsys.readouterr().err
+    assert run("verify", desk) == 0
 
 
 def test_files_are_grouped_by_what_they_hold() -> None:

@@ -37,6 +37,15 @@ def test_tabs_separate_in_tsv(tmp_path: Path) -> None:
     assert gather(path, "id") == ["a,b"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "sign"),
+    [("t.csv", "id;x\na;1,5\n", ";"), ("t.csv", "id\tx\n", r"\\t"), ("t.tsv", "id,x\n", ",")],
+)
+def test_another_separator_is_named(tmp_path: Path, name: str, text: str, sign: str) -> None:
+    with pytest.raises(InputError, match=f"are separated by '{sign}', not by"):
+        column_names(write(tmp_path / name, text))
+
+
 def test_pieces_are_bounded_and_count_their_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,14 @@ def test_classes_keep_their_meaning_whatever_the_file(first: LearnerFolder, desk
     assert_same(first, again, desk.month(2, ["takeover", "skimming"]))
 
 
+def test_solving_is_part_of_the_progress(first: LearnerFolder, desk: Any) -> None:
+    site = like(first, "site")
+    for verb, given in ((site.observe, desk.month(2)), (first.merge, site)):
+        phases: list[str] = []
+        verb(given, progress=lambda phase, *_, to=phases: to.append(phase))
+        assert "solve" in phases
+
+
 def test_forget_is_as_if_never_observed(first: LearnerFolder, desk: Any) -> None:
     without = like(first, "without")
     without.observe(desk.month(1))

@@ -44,6 +44,7 @@ For example:
 
     undrift run
     undrift run --stream cs-cl --method bare --seed 1
+    undrift run --stream cs-cl --arrive blurry  classes come back
     undrift run --stream papers/stream.toml     a graph of your own
     undrift run --set gamma=0.1 --set alpha=4 --set hidden=64,64
     undrift run --protocol local --threads 4 --out /tmp/runs
@@ -158,15 +159,17 @@ def start(arguments: Sequence[str]) -> int:
     try:
         command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        return _complain(f"{_one_line(error)} (see undrift --help)", BAD_INPUT)
+        called = " ".join(["undrift", *(error.command_chain or ())])
+        return _complain(f"{_one_line(error)} (see {called} --help)", BAD_INPUT)
     try:
         command(*bound.args, **bound.kwargs)
     except InputError as error:
         return _complain(_one_line(error), BAD_INPUT)
     except SystemExit as end:  # a command that has said itself how it ended
         return end.code if isinstance(end.code, int) else FAILED
-    except KeyboardInterrupt:
-        return _complain("interrupted; nothing was written", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        written = _one_line(error) or "nothing was written"
+        return _complain(f"interrupted; {written}", INTERRUPTED)
     except Exception as error:
         return _failed(error, bound)
     return DONE
@@ -186,5 +189,5 @@ def _complain(sentence: str, code: int) -> int:
     return code
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())

@@ -201,7 +201,7 @@ def forget(
         )
     elif waiting:
         hold = "batch holds" if len(waiting) == 1 else "batches hold"
-        say(f"{len(waiting)} {hold} {node!r}; give them again as --batch NODES EDGES:")
+        say(f"{len(waiting)} {hold} {node!r}; give again, as --batch NODES EDGES:")
         for held in waiting:
             say(f"  {held}")
     else:
@@ -256,17 +256,24 @@ def merge(folder: Path, /, *others: Path, traceback: Flag = False) -> None:
     traceback
         When it fails, print where.
     """
+    from shutil import rmtree
+
     from undrift.errors import InputError
 
     if not others:
         raise InputError("merge takes the folder to merge into and one or more folders to add")
     kind = folders()
-    with working("merging"):
+    with working("merging") as progress:
         there = folder.exists() and any(folder.iterdir())
         first = kind(others[0])
         remember = first.show().record.remember_nodes
         target = kind(folder) if there else kind.new(folder, like=first, remember_nodes=remember)
-        step = target.merge(*others)
+        try:
+            step = target.merge(*others, progress=progress)
+        except InputError:
+            if not there:
+                rmtree(folder)  # made above, and empty
+            raise
     tell(folder, step)
 
 

@@ -129,6 +129,13 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
 
 def _csv_header(path: Path) -> list[str]:
     for header in _csv_rows(path):
+        delimiter = _DELIMITERS[path.suffix.lower()]
+        others = [sign for sign in (";", "\t", "|", ",") if sign in header[0] and sign != delimiter]
+        if len(header) == 1 and others:
+            raise InputError(
+                f"the columns of {path} are separated by {others[0]!r}, not by {delimiter!r} as "
+                f"its name says; write it with {delimiter!r}, and numbers with a point"
+            )
         return [name.strip() for name in header]
     raise InputError(f"{path} is empty; its first line must name the columns")
 

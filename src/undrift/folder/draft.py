@@ -32,6 +32,7 @@ from undrift.learners.registry import learner_of
 from undrift.storage.lock import exclusive
 from undrift.storage.state import State
 from undrift.streams.task import Task, as_task
+from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _GONE = "it was taken out"
@@ -177,8 +178,9 @@ class Draft:
 
     # the step ----------------------------------------------------------------------------
 
-    def commit(self, verb: str, **facts: Any) -> Step:
+    def commit(self, verb: str, progress: Progress = silent, **facts: Any) -> Step:
         """Make the draft the current state, whole or not at all."""
+        self.learner.settle(progress=progress)
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
         self._forget_names()
@@ -207,8 +209,7 @@ class Draft:
             self.settle()
         except (OSError, InputError) as error:
             self.notes.append(f"the step is taken, but {error}; the next step completes it")
-        line = Line(**entry.model_dump(), result=version.sha)
-        return Step(line, tuple(self.notes))
+        return Step(Line(**entry.model_dump(), result=version.sha), tuple(self.notes))
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
@@ -250,7 +251,15 @@ def drafting(folder: Path) -> Iterator[Draft]:
     with exclusive(folder / LOCK, f"writing to {folder}"):
         draft = loaded(folder)
         draft.settle()
-        yield draft
+        before = draft.version.sha
+        try:
+            yield draft
+        except KeyboardInterrupt:
+            now = current(folder)
+            if now.sha == before:
+                raise
+            step = now.record.entry.step
+            raise KeyboardInterrupt(f"{folder} has taken step {step} nevertheless") from None
 
 
 def check_columns(batch: Batch, known: Record) -> None:

@@ -103,7 +103,7 @@ class LearnerFolder:
             held, task = draft.add(found), draft.task(found)
             graded = draft.grade(held, task)
             draft.learner.observe(task, progress=progress)
-            return draft.commit("observe", tested=graded.tested, right=graded.right)
+            return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
 
     def predict(
         self,
@@ -144,7 +144,7 @@ class LearnerFolder:
         with drafting(self.path) as draft:
             take_settings(draft, reading)
             forget(draft, draft.read(batch, unknown_edges=unknown_edges), progress)
-            return draft.commit("forget")
+            return draft.commit("forget", progress)
 
     def revise(
         self,
@@ -163,7 +163,7 @@ class LearnerFolder:
             take_settings(draft, {}, aliases)
             new = draft.read(after, unknown_edges=unknown_edges)
             rows = revise(draft, old, new, progress)
-            return draft.commit("revise", rows_subtracted=rows[0], rows_added=rows[1])
+            return draft.commit("revise", progress, rows_subtracted=rows[0], rows_added=rows[1])
 
     def forget_node(
         self,
@@ -198,9 +198,9 @@ class LearnerFolder:
             if not changed:
                 return None, waiting
             facts = {"rows_subtracted": revised[0], "rows_added": revised[1]}
-            return draft.commit("forget-node", **facts), waiting
+            return draft.commit("forget-node", progress, **facts), waiting
 
-    def merge(self, *others: str | Path | LearnerFolder) -> Step:
+    def merge(self, *others: str | Path | LearnerFolder, progress: Progress = silent) -> Step:
         """Add what the learners of other folders know, as if this one had observed their batches.
 
         They must be `like` this one. A batch that two of them hold would be counted twice: an
@@ -212,7 +212,7 @@ class LearnerFolder:
                 theirs = loaded(other.path if isinstance(other, LearnerFolder) else Path(other))
                 merge(draft, theirs)
                 merged.append(theirs.version.sha)
-            return draft.commit("merge", merged=tuple(merged))
+            return draft.commit("merge", progress, merged=tuple(merged))
 
     # what it holds -----------------------------------------------------------------------
 

@@ -124,8 +124,9 @@ def create(folder: Path, state: State, record: Record, key: bytes, card: str) ->
         raise InputError(f"{folder} is there already; choose another folder or delete it")
     place = folder.absolute()
     aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
-    make_folder(aside)
+    make_folder(place.parent)
     try:
+        aside.mkdir()
         handle = os.open(aside / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(handle, "w", encoding="ascii") as file:
             file.write(key.hex())

@@ -123,7 +123,10 @@ def as_task(batch: Task | Graph, seed: int, ids: Any = None) -> Task:
     labels = batch.labelled()
     known = labels >= 0
     if not bool(known.any()):
-        raise InputError("no node of this batch has a label; a batch needs some to be learned")
+        raise InputError(
+            "no node of this batch has a label, so there is nothing to learn from it; predict it, "
+            "and observe it once some labels are known"
+        )
     names = np.arange(batch.num_nodes) if ids is None else np.asarray(ids)
     drawn = torch.from_numpy(_drawn(names, seed)).to(labels.device)
     val = known & (drawn < _VALIDATION)
