@@ -1,7 +1,7 @@
 """Erasing one node, with every row that sees it, against learning anew without it.
 
-The large graph is a small world: one link in a hundred leads anywhere. Where all links do, thousands
-of rows see a node, each through most of the graph, and erasing saves little.
+The large graph is a small world: one link in a hundred leads anywhere. Where all links do,
+thousands of rows see a node, each through most of the graph, and erasing saves little.
 """
 
 from __future__ import annotations
