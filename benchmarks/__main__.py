@@ -20,6 +20,8 @@ ALL = (
     "reading",
     "grid",
     "propagation",
+    "neighbourhood",
+    "forgetting",
     "cuda",
 )
 
@@ -35,12 +37,16 @@ def main(names: list[str]) -> int:
         with console.status(f"{name} ..."):
             for line in import_module(f"benchmarks.bench_{name}").run():
                 sign = ">=" if line.at_least else "<="
-                budget = "-" if line.budget is None else f"{sign} {line.budget:.2f}"
+                budget = "-" if line.budget is None else f"{sign} {_shown(line.budget)}"
                 style = "" if line.holds else "bold red"
-                table.add_row(line.name, f"{line.value:.2f}", budget, line.detail, style=style)
+                table.add_row(line.name, _shown(line.value), budget, line.detail, style=style)
                 broken += not line.holds
     console.print(table)
     return 1 if broken else 0
+
+
+def _shown(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ def interleaved(
 
 def timed(call: Callable[[], object]) -> float:
     """Seconds of one call."""
+    return timed_result(call)[0]
+
+
+def timed_result(call: Callable[[], T]) -> tuple[float, T]:
+    """Seconds of one call, and what it gave."""
     start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    result = call()
+    return time.perf_counter() - start, result

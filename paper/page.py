@@ -204,9 +204,10 @@ def time_spent(records: Records) -> str:
     devices = sorted({result.spec.device for result in records.results.values()})
     searched = sum(search.seconds / (1 + len(search.shared_with)) for search in records.searches)
     torch = sorted({result.versions.get("torch", "unknown") for result in records.results.values()})
+    searches = f" and all searches {duration(searched)}" if records.searches else ""
     return (
-        f"All runs together took {duration(runs)} and all searches {duration(searched)} of one "
-        f"process each (device {', '.join(devices)}; torch {', '.join(torch)})."
+        f"All runs together took {duration(runs)}{searches} of one process each "
+        f"(device {', '.join(devices)}; torch {', '.join(torch)})."
     )
 
 

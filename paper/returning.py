@@ -67,14 +67,37 @@ def returning_page(records: Records, words: Words) -> str:
 
 def _intro(records: Records) -> str:
     runs = records.results.values()
-    seeds, methods = ({getattr(run.spec, name) for run in runs} for name in ("seed", "method"))
-    many = f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''}"
+    methods = {run.spec.method for run in runs}
     return prose(
         "Every number on this page is made by `make results` from the tables in "
         f"[results/returning](../results/returning/runs.csv): {len(runs)} runs of {len(methods)} "
-        f"methods with {many}, `undrift bench returning`. What the arrivals and the metrics are "
-        "is said under [arrivals](arrivals.md); settings are the methods' defaults."
+        f"methods with {_seeds(records)}, on {_device(records)}{_settings(records)}. "
+        "Each was graded and recorded as `undrift bench returning`, which makes them again, would "
+        "do it; on what machine they ran, and what their seconds are worth, is said "
+        "[at the end](#how-it-was-run), and what the arrivals and the metrics are under "
+        "[arrivals](arrivals.md)."
     )
+
+
+def _seeds(records: Records) -> str:
+    seeds = sorted({run.spec.seed for run in records.results.values()})
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    if seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]}-{seeds[-1]}"
+    return f"seeds {', '.join(map(str, seeds))}"
+
+
+def _device(records: Records) -> str:
+    devices = {run.spec.device.split(":")[0] for run in records.results.values()}
+    named = {"cuda": "a GPU", "cpu": "the processor"}
+    return " and ".join(named.get(device, device) for device in sorted(devices))
+
+
+def _settings(records: Records) -> str:
+    """What the runs' settings are, where there is one thing to say."""
+    plain = not any(run.spec.params for run in records.results.values())
+    return ", every method at its defaults" if plain and not records.searches else ""
 
 
 def _mean(table: Comparison, row: str, arrive: str, key: str) -> float | None:

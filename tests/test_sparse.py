@@ -426,3 +426,24 @@ def test_columns_are_folded_into_fewer():
     rows = csr_of(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 5.0]]))
     folded = rows.folded(torch.tensor([1, 0, 1]), torch.tensor([1.0, -1.0, -1.0]), 2)
     assert folded.to_dense().tolist() == [[-2, -2], [0, -5]]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(0, 9), st.booleans())
+def test_parts_are_those_of_the_dense_matrix(seed: int, n: int, symmetric: bool) -> None:
+    rng = np.random.default_rng(seed)
+    dense = np.where(rng.random((n, n)) < 0.4, rng.normal(size=(n, n)), 0.0)
+    dense = dense + dense.T if symmetric else dense
+    csr = Csr.from_scipy(sp.csr_matrix(dense), dtype=torch.float64, symmetric=symmetric)
+    index = torch.from_numpy(np.flatnonzero(rng.random(n) < 0.5))
+    some = index.numpy()
+    assert np.array_equal(csr.block(index).to_dense().numpy(), dense[np.ix_(some, some)])
+    assert csr.columns_of(index).tolist() == [j for i in some for j in np.flatnonzero(dense[i])]
+    assert csr.entries_in(index) == csr.columns_of(index).numel()
+    assert np.allclose(csr.row_sums(), dense.sum(axis=1), atol=1e-12)
+    assert np.array_equal(csr.row_sums(index), csr.row_sums()[some])
+    cut = dense.copy()
+    cut[some], cut[:, some] = 0, 0
+    left = csr.cleared(index)
+    assert np.array_equal(left.to_dense().numpy(), cut)
+    Csr(left.indptr, left.indices, left.values, left.shape)  # passes the checks

@@ -194,19 +194,19 @@ DRAWINGS = {
         "Features are a fixed function of the graph; gamma and classifier are solved from sums.",
         (
             _box("fixed", "features Z", "of neighbourhoods;", "nothing is trained"),
-            _box("solved", "gamma", "squared error", "of validation sums"),
+            _box("solved", "gamma", "best fit of", "validation sums"),
             _box("solved", "classifier", "balanced ridge", "regression"),
         ),
-        (Store("R, Q; R_val, Q_val", "sums over all tasks", 0, 2, fed=(0,), used=(1, 2)),),
+        (Store("R, Q; R_val, Q_val", "plain sums over all rows", 0, 2, fed=(0,), used=(1, 2)),),
     ),
     "hybrid": Drawing(
-        "Propagated features beside a frozen encoder's; a test on validation nodes chooses.",
+        "Propagated features beside a frozen encoder's; sums of validation nodes choose.",
         (
             _box("fixed", "rows [z, h]", "propagated, and of", "a frozen encoder"),
-            _box("solved", "which columns", "accuracy on", "validation nodes"),
+            _box("solved", "which columns", "accuracy by", "validation sums"),
             _box("solved", "classifier", "balanced ridge", "regression"),
         ),
-        (Store("R, Q with and without h", "sums over all tasks", 0, 2, (0,), (1, 2)),),
+        (Store("R, Q with and without h", "plain sums over all rows", 0, 2, (0,), (1, 2)),),
     ),
     "merging": Drawing(
         "The encoder adapts to each task; a rule makes one encoder of all of them.",

@@ -89,7 +89,7 @@ def scores(method: str) -> str:
     rows = [
         _row(metric.symbol.replace("_", "\\_"), plan, method, _of(key))
         for key, metric in METRICS.items()
-        if key in _runs()[plan, method, "cs-cl"][0]  # a metric may be younger than the runs
+        if _runs()[plan, method, "cs-cl"][0].get(key)  # not all are of streams like these
     ]
     if all(json.loads(run["drift"]) for run in _runs()[plan, method, "cs-cl"]):
         rows.append(_row("drift, %", plan, method, _drift, spread=False))

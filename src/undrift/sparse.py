@@ -288,6 +288,23 @@ class Csr:
         parts = (pointers.to(kind), places[kept].to(kind), self.values[entries[kept]])
         return Csr._checked(*parts, (size, size), self.symmetric)
 
+    def cleared(self, index: Tensor) -> Csr:
+        """Without the entries in these rows and columns. Cost: a copy of the entries."""
+        gone = torch.zeros(max(self.shape), dtype=torch.bool, device=self.device)
+        gone[index] = True
+        own = self._entries(index)[1]
+        if self.symmetric:  # then its columns are in the rows of those in its rows
+            others = self._entries(self.indices[own].long().unique())[1]
+            theirs = others[gone[self.indices[others]]]
+        else:
+            theirs = gone[self.indices].nonzero().flatten()
+        cut = torch.cat([own, theirs]).unique()
+        kept = torch.ones(self.nnz, dtype=torch.bool, device=self.device)
+        kept[cut] = False
+        pointers = self.indptr - torch.searchsorted(cut, self.indptr).to(self.indptr.dtype)
+        parts = (pointers, self.indices[kept], self.values[kept])
+        return Csr._checked(*parts, self.shape, self.symmetric)
+
     def row_sums(self, rows: Tensor | None = None) -> np.ndarray[Any, Any]:
         """The sums of all rows, or of these, in float64; a row's does not depend on the others."""
         if rows is None:

@@ -32,6 +32,7 @@ WITH_COMMANDS = (
     "protocols.md",
     "arrivals.md",
     "first-year.md",
+    "data-stewards.md",
 )
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
@@ -74,6 +75,17 @@ def test_every_method_has_a_page(method: str) -> None:
     page = DOCS / "methods" / f"{method}.md"
     assert page.is_file(), f"write {page.relative_to(ROOT)}"
     assert page.read_text(encoding="utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize("verb", ["returns", "forgets", "merges"])
+def test_the_page_names_the_methods_that_can(verb: str) -> None:
+    text = (DOCS / "choosing-a-method.md").read_text(encoding="utf-8")
+    (cell,) = re.findall(rf"^\| {verb} \|.*\| (.+?) \|$", text, re.MULTILINE)
+    told = set(METHODS) if cell == "every method" else set(re.findall(r"`([\w-]+)`", cell))
+    assert told == {name for name, method in METHODS.items() if getattr(method, verb)}
+    for name, method in METHODS.items():
+        if method.verbs_need:
+            assert f"`{name}` can all three with `{method.verbs_need}`" in text
 
 
 # examples ------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ _CELL = re.compile(
     r"^```\{code-cell\} ipython3\n(?::[^\n]*\n)*(.*?)^```$", re.DOTALL | re.MULTILINE
 )
 SAYS = {
-    "engineer": ("keeps examples: False", "'warranty', 'fraud']", "was observed before"),
+    "engineer": ("keeps examples: False", "'warranty', 'fraud']", "11 features per node, but 12"),
     "researcher": ("propagation  A_avg", "nearest_mean:NearestMean     0", "report/index.html"),
 }
 

@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion
-from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.parts.analytic.adaptation import AdrLearned
-from undrift.learners.parts.analytic.class_balance import weighed
 from undrift.learners.parts.training.backbone import generator_for
 from undrift.merging.average import Average, merge_average
 from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, unit_norm
@@ -92,8 +89,7 @@ def test_balanced_weighs_every_class_the_same_in_both_systems() -> None:
     weights = torch.tensor([share / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
     last = steps[-1][1]
     h = torch.cat([k.merged.double().embed(t.graph)[t.train] for t, k in steps])
-    even = weighed(ClassSums.of(h, one_hot(y, last.classes)), balanced=True)
-    slow = solve(even, 0.5)
+    slow = joint_ridge(h, one_hot(y, last.classes), 0.5, weights)
     assert float((last.classifier - slow).norm() / slow.norm()) < 1e-9
     for layer in range(2):
         rows = [
@@ -109,18 +105,20 @@ def test_balanced_weighs_every_class_the_same_in_both_systems() -> None:
 
 
 @pytest.mark.parametrize("nodes", ["train", "all"])
-def test_a_class_that_comes_back_keeps_the_classifier_balanced(nodes: str) -> None:
+def test_a_class_that_comes_back_weighs_by_its_rows_so_far(nodes: str) -> None:
     batches = [tiny_batch((0, 1)), tiny_batch((1, 2)), tiny_batch((1,), slice(0, 5))]
     learner = adr(gamma=0.5, balanced=True, nodes=nodes)
-    rows, labels = [], []
+    rows, labels, weights = [], [], []
     for batch in batches:
         known = learner.observe(batch).learned_
         rows.append(known.merged.double().embed(batch.graph)[batch.train])
         labels.append(batch.labels[batch.train])
+        so_far = torch.cat(labels)
+        weights += [known.share / int((so_far == c).sum()) for c in labels[-1].tolist()]
     assert known.classes == (0, 1, 2)
-    sums = ClassSums.of(torch.cat(rows), one_hot(torch.cat(labels), known.classes))
-    assert torch.equal(known.bank.counts, sums.counts)
-    slow = solve(weighed(sums, balanced=True), 0.5)
+    assert known.counts == tuple(int((so_far == c).sum()) for c in known.classes)
+    y = one_hot(so_far, known.classes)
+    slow = joint_ridge(torch.cat(rows), y, 0.5, torch.tensor(weights, dtype=torch.float64))
     assert float((known.classifier - slow).norm() / slow.norm()) < 1e-9
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,21 @@ def test_the_means_are_those_of_the_runs(records: Records) -> None:
     ]
     assert line.split("|")[2].strip(" *") == f"{sum(runs) / len(runs):.2f}"
     assert "Photo-CL**: 30 batches, graded after 20 of them" in page
+
+
+def test_the_intro_says_what_the_runs_say_of_themselves(records: Records) -> None:
+    def intro(changed: Records) -> str:
+        return " ".join(returning_page(changed, Words()).split("\n## ")[0].split())
+
+    assert "216 runs of 8 methods with seeds 0-2, on a GPU, every method at its" in intro(records)
+    other = {"device": "cpu", "params": {"epochs": 5}}
+    some = {
+        key: run.model_copy(update={"spec": run.spec.model_copy(update=other)})
+        for key, run in records.results.items()
+        if run.spec.seed != 1
+    }
+    told = intro(replace(records, results=some))
+    assert "144 runs of 8 methods with seeds 0, 2, on the processor. Each was graded" in told
 
 
 def test_without_the_plan_there_is_no_page(records: Records) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -253,6 +254,16 @@ class Graph:
         labels = None if self.labels is None else self.labels[index]
         part = Graph(self.features[index], adjacency.to(self.device), labels)
         return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
+
+    def isolated(self, nodes: Tensor) -> Graph:
+        """The same nodes without the edges of these (indices), so that nobody sees them.
+
+        Cost: a copy of the edges.
+        """
+        same = copy(self)  # what is left of a graph that was checked
+        object.__setattr__(same, "adjacency", self.adjacency.cleared(nodes))
+        object.__setattr__(same, "operator", Operators(same.adjacency))
+        return same
 
     def part(self, nodes: Tensor) -> Graph:
         """The induced subgraph of these nodes (indices that rise), without labels and masks.

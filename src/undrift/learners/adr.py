@@ -6,16 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
 import torch
-from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
-from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.solve import solve
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError, unknown_name
 from undrift.learners.base import check_positive
 from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearned, Logits, Start
-from undrift.learners.parts.analytic.class_balance import Nodes, weighed
+from undrift.learners.parts.analytic.class_balance import Nodes
+from undrift.learners.parts.analytic.frozen_encoder import targets_of
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import Merger, Origin, Settings
@@ -48,8 +46,8 @@ class Adr(AdaptingLearner):
     changes from, `base` or `initial` weights. `start` of theta_t: the `previous` theta, the
     `merged` or the `base` encoder, or `scratch`. `nodes` in the sums of a merging rule: `train` or
     `all`. `logits` of adaptation: the `task`'s classes or all `seen`. `balanced`: every class
-    weighs the same, not every node; the classifier's sums stay plain and are balanced when solved,
-    HAM's rows get weights as they arrive (`balanced_rows`), since its targets are no classes.
+    weighs the same, not every node, by weights that rows get as they arrive (`balanced_rows`), as
+    HAM's sums, whose targets are no classes, could not be balanced later.
     `solver`: `direct` keeps sums, `auto` also a factor that it updates when a task has few rows.
     Known classes may come back; as its encoders move, ADR cannot forget a batch or merge learners.
 
@@ -136,25 +134,18 @@ class Adr(AdaptingLearner):
 
     def _grown_bank(
         self, before: AdrLearned | None, merged: Encoder, task: Task, classes: tuple[int, ...]
-    ) -> RidgeBank | ClassSums:
+    ) -> RidgeBank:
         """The sums over H^B and Y of the training nodes (eqs. 8, 10)."""
+        weights = self._row_weights(before, task, "train") if self.balanced else None
         rows = self._expanded(merged, task.graph, task.train)
         bank = before.bank if before else self._empty_bank()
-        return self._with_rows(bank, rows, task, classes)
+        return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
 
-    def _empty_bank(self) -> RidgeBank | ClassSums:
-        width = self._expansion().outputs
-        if self.balanced:
-            return ClassSums.zero(width, device=self.device)
+    def _empty_bank(self) -> RidgeBank:
         return RidgeBank.empty(
-            width,
+            self._expansion().outputs,
             self.gamma,
             relative=self.relative_gamma,
             solver=self.solver,
             device=self.device,
         )
-
-    def _solved(self, bank: RidgeBank | ClassSums, merged: Encoder) -> Tensor:
-        if isinstance(bank, RidgeBank):
-            return bank.solve()
-        return solve(weighed(bank, balanced=True), self.gamma, relative=self.relative_gamma)

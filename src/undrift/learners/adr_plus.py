@@ -9,9 +9,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
-from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.solve import solve
-from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -20,7 +18,6 @@ from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearn
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
     nodes_that_count,
-    weighed,
 )
 from undrift.learners.parts.analytic.drift_compensation import (
     Inputs,
@@ -28,11 +25,10 @@ from undrift.learners.parts.analytic.drift_compensation import (
     entering_last,
     leaving_last,
     mapped,
-    mapped_classes,
     merge_layers,
     through,
 )
-from undrift.learners.parts.analytic.frozen_encoder import embedded
+from undrift.learners.parts.analytic.frozen_encoder import embedded, targets_of
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.merging.ham import Ham
 from undrift.merging.merger import Settings
@@ -157,7 +153,7 @@ class AdrPlus(AdaptingLearner):
         merged: Encoder,
         task: Task,
         classes: tuple[int, ...],
-    ) -> RidgeBank | ClassSums:
+    ) -> RidgeBank:
         """The classifier's sums, compensated for drift if asked for, and with this task's rows."""
         graph = task.graph
         if self.compensation == "exact":
@@ -168,22 +164,18 @@ class AdrPlus(AdaptingLearner):
         bank = before.bank if before else self._empty_bank(int(rows.shape[1]))
         if before and self.compensation in ("map", "anchored"):
             old, new = (self.embed_with(encoder, graph) for encoder in (before.merged, merged))
-            still = _statistics(bank) if self.compensation == "anchored" else None
-            by = drift_map(old, new, self.compensation_gamma, still=still)
-            bank = mapped(bank, by) if isinstance(bank, RidgeBank) else mapped_classes(bank, by)
-        return self._with_rows(bank, rows, task, classes)
+            still = bank.statistics if self.compensation == "anchored" else None
+            bank = mapped(bank, drift_map(old, new, self.compensation_gamma, still=still))
+        weights = self._row_weights(before, task, "train") if self.balance != "none" else None
+        return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
 
-    def _empty_bank(self, width: int) -> RidgeBank | ClassSums:
-        if self.balance != "none":
-            return ClassSums.zero(width, device=self.device)
+    def _empty_bank(self, width: int) -> RidgeBank:
         return RidgeBank.empty(width, self.classifier_gamma, solver=self.solver, device=self.device)
 
-    def _solved(self, bank: RidgeBank | ClassSums, merged: Encoder) -> Tensor:
+    def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
         if self.compensation == "exact":
-            return solve(through(_statistics(bank), merged.weights[-1]), self.classifier_gamma)
-        if isinstance(bank, RidgeBank):
-            return bank.solve()
-        return solve(_statistics(bank), self.classifier_gamma)
+            return solve(through(bank.statistics, merged.weights[-1]), self.classifier_gamma)
+        return bank.solve()
 
     def embed_with(self, encoder: Encoder, graph: Graph) -> Tensor:
         """What the classifier reads of a graph under some encoder, in float64."""
@@ -201,8 +193,3 @@ class AdrPlus(AdaptingLearner):
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         scores: Tensor = self.embed_with(learned.merged, graph) @ learned.classifier
         return scores if nodes is None else scores[nodes.to(scores.device)]
-
-
-def _statistics(bank: RidgeBank | ClassSums) -> RidgeStatistics:
-    """R and Q of the classifier; of plain sums per class the balanced ones."""
-    return bank.statistics if isinstance(bank, RidgeBank) else weighed(bank, balanced=True)

@@ -22,7 +22,7 @@ from undrift.learners.registry import recorded_name
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
-from undrift.streams.task import Task, as_task
+from undrift.streams.task import Task, as_task, isolating
 from undrift.typing import Once, Progress, silent, unshared
 
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
@@ -142,6 +142,10 @@ class Learner(ABC):
         """What is known without this batch; for a method that `forgets`."""
         raise NotImplementedError
 
+    def _without(self, task: Task, nodes: Tensor, progress: Progress) -> Learned:
+        """What is known with a batch that lacks these nodes; for a method that `forgets`."""
+        return self._revised(task, isolating(task, nodes), None, progress)[0]
+
     def _revised(
         self, before: Task, after: Task, ids: tuple[Ids, Ids] | None, progress: Progress
     ) -> tuple[Learned, Revision]:
@@ -177,15 +181,23 @@ class Learner(ABC):
         self.learned_ = self._learn(self._moved(task), progress)
         return self
 
-    def forget(self, batch: Task | Graph, *, progress: Progress = silent) -> Self:
+    def forget(
+        self, batch: Task | Graph, nodes: Nodes | None = None, *, progress: Progress = silent
+    ) -> Self:
         """Be as if this batch had never been observed; it must be given as it was then.
 
+        `nodes`: only these of its nodes, with their edges, as if the batch had come without them.
         What the first batch fixed for all (such as the homophily weight of `propagation`) stays.
         """
         self._must("forgets", "forget")
         task = as_task(batch, self.seed)
         self._check_known(task)
-        self.learned_ = self._forgotten(self._moved(task), progress)
+        moved = self._moved(task)
+        if nodes is None:
+            self.learned_ = self._forgotten(moved, progress)
+        else:
+            gone = row_index(_as_tensor(nodes), task.graph.num_nodes, "node")
+            self.learned_ = self._without(moved, gone.to(moved.graph.device).unique(), progress)
         return self
 
     def revise(

@@ -298,6 +298,13 @@ class Propagation(SumLearner):
             reach = reach.maximum(self.feature_map(name, fixed.homophily).reach(graph))
         return reach
 
+    def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
+        maps = (self.feature_map(name, fixed.homophily) for name in fixed.banks)
+        return torch.stack([each.looks(graph, nodes, hops) for each in maps]).any(dim=0)
+
+    def _adds_rows_alone(self, fixed: FixedRows, task: Task) -> bool:
+        return len(fixed.banks) == 1 or len(task.classes) == 1
+
     def feature_map(self, bank: str, homophily: float) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""
         mix = Propagated(self.mix, self.hops, self.evidence_threshold, homophily)

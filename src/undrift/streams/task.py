@@ -74,6 +74,16 @@ class Task:
         return Task(graph, train, val, test, self.classes)
 
 
+def isolating(task: Task, nodes: Tensor) -> Task:
+    """The task as without these nodes: they keep their numbers, but no edge, label or split."""
+    kept = torch.ones(task.graph.num_nodes, dtype=torch.bool, device=task.graph.device)
+    kept[nodes] = False
+    train, val, test = (mask & kept for mask in (task.train, task.val, task.test))
+    labels = task.labels[train | val].unique().tolist()
+    left = [c for c in task.classes if c in labels]
+    return Task(task.graph.isolated(nodes), train, val, test, left)
+
+
 def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
     """The known classes, then those of `more` that are new.
 

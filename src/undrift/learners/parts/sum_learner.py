@@ -14,7 +14,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import Ids, Learned, Learner, Revision
 from undrift.storage.state import pack
 from undrift.streams.changes import changed_nodes, within_reach
-from undrift.streams.task import Task, batch_digest, joined
+from undrift.streams.task import Task, batch_digest, isolating, joined
 from undrift.typing import Progress, silent
 
 
@@ -103,6 +103,14 @@ class SumLearner(Learner, ABC):
     def _reach(self, fixed: Any, graph: Graph) -> Tensor:
         """For every node, how many hops away its row looks."""
 
+    def _looks(self, fixed: Any, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
+        """Whether the rows of these nodes look so many hops away."""
+        return self._reach(fixed, graph)[nodes] >= hops
+
+    def _adds_rows_alone(self, fixed: Any, task: Task) -> bool:
+        """Whether `_sums` is over rows alone, and has nothing of the batch as a whole."""
+        return False
+
     def _trained_on(self, fixed: Any) -> str | None:
         """The digest (`batch_digest`) of a batch that the feature map itself was trained on."""
         return None
@@ -138,13 +146,52 @@ class SumLearner(Learner, ABC):
             within_reach(task.graph, touched, self._reach(known.fixed, task.graph))
             for task, touched in zip((before, after), changed, strict=True)
         ]
+        return self._exchanged((before, after), (reached[0], reached[1]), progress)
+
+    def _without(self, task: Task, nodes: Tensor, progress: Progress) -> Learned:
+        """Without a comparison of two graphs, where rows are all that a batch adds."""
+        if not (
+            self._adds_rows_alone(self.learned_.fixed, task) and task.graph.adjacency.symmetric
+        ):
+            return super()._without(task, nodes, progress)
+        self._check_forgettable(task)
+        seen = torch.zeros(task.graph.num_nodes, dtype=torch.bool, device=task.graph.device)
+        seen[self._rows_that_see(task.graph, nodes)] = True
+        still = seen.clone()
+        still[nodes] = False
+        both = task, isolating(task, nodes)
+        return self._exchanged(both, (seen, still), progress)[0]
+
+    def _rows_that_see(self, graph: Graph, nodes: Tensor) -> Tensor:
+        """The nodes whose rows change if these vanish, and these; edges go both ways.
+
+        Their neighbours' degrees change, so a row changes that looks as far as one of those. A
+        row that looks k + 1 hops away lies behind one that looks k hops in the same direction, as
+        evidence grows with every hop, so the search goes ring by ring.
+        """
+        reached: Tensor = torch.unique(torch.cat([nodes, graph.adjacency.columns_of(nodes)]))
+        ring, hops = reached, 0
+        while ring.numel():
+            hops += 1
+            around = torch.unique(graph.adjacency.columns_of(ring))
+            around = around[~torch.isin(around, reached, assume_unique=True)]
+            ring = around[self._looks(self.learned_.fixed, graph, around, hops)]
+            reached = torch.unique(torch.cat([reached, ring]))
+        return reached
+
+    def _exchanged(
+        self, tasks: tuple[Task, Task], reached: tuple[Tensor, Tensor], progress: Progress
+    ) -> tuple[Learned, Revision]:
+        """What is known with some rows of the one task in the place of some of the other."""
+        known: SummedLearned = self.learned_
+        before, after = tasks
         classes = joined(known.classes, after.classes)
         old = self._sums(known.fixed, before, classes, reached[0], progress)
         new = self._sums(known.fixed, after, classes, reached[1], progress)
         learned = self._left(classes, known.sums - old + new, progress)
         subtracted, added = (
             int((mask & (task.train | task.val)).sum())
-            for mask, task in zip(reached, (before, after), strict=True)
+            for mask, task in zip(reached, tasks, strict=True)
         )
         return learned, Revision(subtracted, added, int((after.train | after.val).sum()))
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.statistics import RidgeStatistics, one_hot
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head
 from undrift.learners.parts.analytic.drift_compensation import (
@@ -17,7 +16,6 @@ from undrift.learners.parts.analytic.drift_compensation import (
     entering_last,
     leaving_last,
     mapped,
-    mapped_classes,
     merge_layers,
     through,
 )
@@ -47,19 +45,6 @@ def test_a_mapped_bank_solves_for_the_mapped_rows() -> None:
     bank = mapped(RidgeBank.empty(5, 0.3).add(rows, targets), by)
     slow = joint_ridge(rows @ by, targets, 0.3)
     assert float((bank.solve() - slow).norm() / slow.norm()) < 1e-9
-
-
-def test_mapped_class_sums_are_those_of_the_mapped_rows_but_for_their_own_variances() -> None:
-    rows, by = drawn(60, 5), drawn(5, 5, seed=2)
-    targets = one_hot(torch.arange(60) % 7 % 3, (0, 1, 2))
-    found, slow = mapped_classes(ClassSums.of(rows, targets), by), ClassSums.of(rows @ by, targets)
-    assert torch.allclose(found.gram, slow.gram, rtol=1e-10)
-    assert torch.allclose(found.moment, slow.moment, rtol=1e-10)
-    assert torch.equal(found.counts, slow.counts)
-    assert torch.allclose(found.squares.sum(dim=1), slow.squares.sum(dim=1), rtol=1e-10)
-    means = found.moment / found.counts
-    variances = found.squares / found.counts - means.square()
-    assert torch.allclose(variances, variances[:, :1].expand_as(variances))  # pooled
 
 
 def test_the_map_finds_a_linear_drift_and_leaves_unseen_directions_alone() -> None:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.class_sums import ClassSums
 from undrift.encoders.encoder import Encoder, Head
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
@@ -18,13 +17,13 @@ from undrift.learners.parts.analytic.class_balance import (
     mean_class_size,
     nodes_that_count,
 )
-from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner, targets_of
+from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import base_training
 from undrift.merging.merger import Adapted, Merger
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
-from undrift.typing import Progress, Rows
+from undrift.typing import Progress
 
 Start = Literal["previous", "merged", "base", "scratch"]
 """Where theta_t begins: the previous theta, the merged encoder, the base encoder, or anew."""
@@ -37,8 +36,8 @@ Logits = Literal["task", "seen"]
 class AdrLearned:
     """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from.
 
-    `bank` has the classifier's sums: plain ones per class where it is balanced. `share` is what a
-    class weighs in the memory's, where those are.
+    `counts` are the training rows of each class so far, and `share` is what a class weighs in
+    balanced sums (`balanced_rows`).
     """
 
     classes: tuple[int, ...]
@@ -46,7 +45,8 @@ class AdrLearned:
     tasks: int
     merged: Encoder
     memory: Merger | None
-    bank: RidgeBank | ClassSums
+    bank: RidgeBank
+    counts: tuple[int, ...]
     share: float
     classifier: Tensor
     start: Encoder | None
@@ -74,7 +74,7 @@ class AdaptingLearner(ExpandedLearner):
     @abstractmethod
     def _grown_bank(
         self, before: Any, merged: Encoder, task: Task, classes: tuple[int, ...]
-    ) -> RidgeBank | ClassSums:
+    ) -> RidgeBank:
         """The classifier's sums with this task's rows."""
 
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:
@@ -96,6 +96,7 @@ class AdaptingLearner(ExpandedLearner):
             merged=merged,
             memory=memory,
             bank=bank,
+            counts=_counted(before, task, classes),
             share=before.share if before else mean_class_size(task),
             classifier=classifier,
             start=next_start(self.start, before, trained[1].encoder),
@@ -103,18 +104,8 @@ class AdaptingLearner(ExpandedLearner):
         )
         return learned
 
-    @abstractmethod
-    def _solved(self, bank: RidgeBank | ClassSums, merged: Encoder) -> Tensor:
-        """The classifier of these sums."""
-
-    def _with_rows(
-        self, bank: RidgeBank | ClassSums, rows: Rows, task: Task, classes: tuple[int, ...]
-    ) -> RidgeBank | ClassSums:
-        """The classifier's sums with these rows of the task's training nodes."""
-        targets = targets_of(task, classes, self.once)
-        if isinstance(bank, RidgeBank):
-            return bank.add(rows, targets, once=self.once)
-        return bank.add(rows, targets)
+    def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
+        return bank.solve()
 
     def _adapted(
         self, model: Model, task: Task, generator: torch.Generator, weights: Tensor | None
@@ -128,11 +119,16 @@ class AdaptingLearner(ExpandedLearner):
         """The weights of the rows in a sum over these nodes, the same for every class."""
         if before is None:
             return balanced_rows(task, nodes, mean_class_size(task), self.once)
-        sums = before.bank
-        assert isinstance(sums, ClassSums)  # noqa: S101  # as wherever rows have weights
-        counts = dict(zip(before.classes, sums.counts.tolist(), strict=True))
-        seen = tuple(int(counts.get(c, 0)) for c in task.classes)
+        known = dict(zip(before.classes, before.counts, strict=True))
+        seen = tuple(known.get(c, 0) for c in task.classes)
         return balanced_rows(task, nodes, before.share, self.once, seen)
+
+
+def _counted(before: AdrLearned | None, task: Task, classes: tuple[int, ...]) -> tuple[int, ...]:
+    """The training rows of each class, with this task's."""
+    known = dict(zip(before.classes, before.counts, strict=True)) if before else {}
+    labels = task.labels[task.train]
+    return tuple(known.get(c, 0) + int((labels == c).sum()) for c in classes)
 
 
 def adapt(

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, aggregate, linear, whole_graph
@@ -38,19 +37,6 @@ def drift_map(
 def mapped(bank: RidgeBank, by: Tensor) -> RidgeBank:
     """The bank of the rows x P: `R <- P^T R P`, `Q <- P^T Q`; exact for a linear map."""
     return RidgeBank(through(bank.statistics, by), bank.gamma, bank.relative, bank.solver)
-
-
-def mapped_classes(sums: ClassSums, by: Tensor) -> ClassSums:
-    """The sums per class of the rows x P; exact but for the squares.
-
-    A class's own variances cannot follow a map that mixes columns: it gets the pooled ones.
-    """
-    p = by.to(sums.gram)
-    gram, moment = p.T @ sums.gram @ p, p.T @ sums.moment
-    means = moment / sums.counts.clamp(min=1)
-    within = (gram.diagonal() - (means * moment).sum(dim=1)).clamp(min=0) / max(sums.count, 1)
-    squares = means * moment + torch.outer(within, sums.counts)
-    return ClassSums(gram, moment, squares, sums.counts)
 
 
 def through(statistics: RidgeStatistics, weight: Tensor) -> RidgeStatistics:

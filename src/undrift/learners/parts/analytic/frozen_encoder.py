@@ -107,6 +107,12 @@ class FrozenLearner(ExpandedLearner, SumLearner, ABC):
         digest = self.once(lambda: batch_digest(task), "digest", task)
         return FrozenRows(task.graph.num_features, encoder, digest)
 
+    def _looks(self, fixed: FrozenRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
+        return torch.full(nodes.shape, hops <= fixed.encoder.hops, device=nodes.device)
+
+    def _adds_rows_alone(self, fixed: FrozenRows, task: Task) -> bool:
+        return True
+
     def _trained_on(self, fixed: FrozenRows) -> str:
         return fixed.trained_on
 

@@ -71,6 +71,12 @@ class FeatureMap:
         """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
         return self.propagated.field(graph, nodes, max(least, 2) if self.structure else least)
 
+    def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
+        """Whether the rows of these nodes look so many hops away."""
+        if self.structure and hops <= 2:
+            return torch.ones_like(nodes, dtype=torch.bool)
+        return self.propagated.looks(graph, nodes, hops)
+
     def reach(self, graph: Graph) -> Tensor:
         """For every node, the hops that its row looks away."""
         reach = self.propagated.reach(graph)

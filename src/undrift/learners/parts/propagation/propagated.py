@@ -115,14 +115,24 @@ class Propagated:
             field = Field.of(graph, nodes[taking], k)
             if field is None:
                 return None
-            weights = self.hop_weights(field.graph)
-            if k + 1 == len(weights):
-                break
-            taking = taking[weights[k + 1][field.at] > 0]
+            taking = taking[self._takes(field.graph, k + 1)[field.at]]
             if not taking.numel():
                 break
             taken[taking] = max(k + 1, least)
         return Field.of(graph, nodes, taken)
+
+    def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
+        """Whether the rows of these nodes look so many hops away."""
+        field = Field.of(graph, nodes, hops - 1)
+        if field is None:
+            return self._takes(graph, hops)[nodes]
+        return self._takes(field.graph, hops)[field.at]
+
+    def _takes(self, graph: Graph, hop: int) -> Tensor:
+        weights = self.hop_weights(graph)
+        if hop >= len(weights):
+            return torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+        return weights[hop] > 0
 
     def rows(self, graph: Graph, nodes: Tensor, sketch: Sketch | None = None) -> Rows:
         """Z at these nodes (indices), rows of length one.
