@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from undrift.graphs import Field, Graph
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import Bank, Solved, solved
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
