@@ -1,4 +1,8 @@
-"""Erasing one node, with every row that sees it, against learning anew without it."""
+"""Erasing one node, with every row that sees it, against learning anew without it.
+
+The large graph is a small world: one link in a hundred leads anywhere. Where all links do,
+thousands of rows see a node, each through most of the graph, and erasing saves little.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,14 @@ from statistics import median
 import torch
 
 from benchmarks.bench_neighbourhood import NODES, random_graph
-from benchmarks.measure import Ratio, timed, timed_result
+from benchmarks.measure import Ratio, timed
 from undrift.graphs import Graph
 from undrift.learners.propagation import Propagation
 from undrift.streams.benchmarks import STREAMS, load_stream
 from undrift.streams.task import Task
 
 REAL = ("cs-cl", "photo-cl")
-ERASED = 5
+ERASED = 3
 
 
 def run() -> list[Ratio]:
@@ -25,45 +29,42 @@ def run() -> list[Ratio]:
         if STREAMS[name].on_disk():
             stream = load_stream(name, seed=0)
             lines.append(_line(name, [stream.task(t) for t in range(len(stream))], Propagation))
-    for what, near in (("near links", 0.99), ("random links", 0.0)):
-        graph = random_graph(NODES, seed=0, near=near)
-        name = f"{NODES:,} nodes, {graph.num_edges:,} edges, {what}"
-        lines.append(_line(name, [_batch(graph)], _one_bank))
-    return lines
+    graph = random_graph(NODES, seed=0, near=0.99)
+    name = f"{NODES:,} nodes, {graph.num_edges:,} edges"
+    return [*lines, _line(name, [_batch(graph)], _one_bank)]
 
 
 def _line(name: str, batches: list[Task], make: Callable[[], Propagation]) -> Ratio:
     learner = make()
     for batch in batches:
         learner.observe(batch)
-    known, middle = learner.learned_, len(batches) // 2
-    erased = batches[middle].train.nonzero().flatten()
+    known, at = learner.learned_, len(batches) // 2
+    erased = batches[at].train.nonzero().flatten()
     erased = erased[torch.randperm(erased.numel(), generator=torch.Generator().manual_seed(0))]
-    seconds = []
+    sums, ready = [], []
     for node in erased[:ERASED].tolist():
         learner.learned_ = known
-        seconds.append(timed(lambda node=node: learner.forget(batches[middle], [node])))
-    anew, expected = timed_result(lambda: _taught(batches, middle, node, make))
+        sums.append(timed(lambda node=node: learner.forget(batches[at], [node])))
+        ready.append(sums[-1] + timed(lambda: _solve(learner)))
+    batches[at] = _without(batches[at], node)
+    anew = make()
+    sums_anew = sum(timed(lambda batch=batch: anew.observe(batch)) for batch in batches)
+    ready_anew = sums_anew + timed(lambda: _solve(anew))
     asked = torch.arange(20)
-    mine, theirs = (each.scores(batches[0].graph, asked) for each in (learner, expected))
+    mine, theirs = (each.scores(batches[0].graph, asked) for each in (learner, anew))
     off = float((mine - theirs).abs().max() / theirs.abs().max())
     assert off <= 1e-9, f"scores differ by {off}"
     return Ratio(
         f"learning anew / erasing a node: {name}",
-        anew / median(seconds),
-        f"{anew:.1f} s against {median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f}), "
-        f"equal to {off:.0e}",
+        ready_anew / median(ready),
+        f"{ready_anew:.1f} s against {median(ready):.2f} s; before the solution is made "
+        f"{sums_anew:.1f} s against {median(sums):.2f} s; equal to {off:.0e}",
     )
 
 
-def _taught(
-    batches: list[Task], at: int, node: int, make: Callable[[], Propagation]
-) -> Propagation:
-    """A learner of all batches, this one without a node."""
-    learner = make()
-    for k, batch in enumerate(batches):
-        learner.observe(_without(batch, node) if k == at else batch)
-    return learner
+def _solve(learner: Propagation) -> None:
+    """The solution is made when it is first needed."""
+    learner.predict(Graph.from_arrays(torch.ones(1, learner.learned_.num_features), []))
 
 
 def _without(batch: Task, node: int) -> Task:
