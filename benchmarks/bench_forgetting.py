@@ -28,10 +28,12 @@ def run() -> list[Ratio]:
     for name in REAL:
         if STREAMS[name].on_disk():
             stream = load_stream(name, seed=0)
-            lines.append(_line(name, [stream.task(t) for t in range(len(stream))], Propagation))
+            for hops, make in {"": Propagation, ", two hops": _two_hops}.items():
+                tasks = [stream.task(t) for t in range(len(stream))]
+                lines.append(_line(name + hops, tasks, make))
     graph = random_graph(NODES, seed=0, near=0.99)
     name = f"{NODES:,} nodes, {graph.num_edges:,} edges"
-    return [*lines, _line(name, [_batch(graph)], _one_bank)]
+    return [*lines, _line(name, [_batch(graph)], Propagation)]
 
 
 def _line(name: str, batches: list[Task], make: Callable[[], Propagation]) -> Ratio:
@@ -79,6 +81,6 @@ def _batch(graph: Graph) -> Task:
     return Task(graph, drawn < 0.8, drawn >= 0.8)
 
 
-def _one_bank() -> Propagation:
-    """Without the bank of narrow features, which is chosen by the accuracy of a whole batch."""
-    return Propagation(gamma=0.1)
+def _two_hops() -> Propagation:
+    """The mean of hops 0 to 2, where few rows see a node."""
+    return Propagation(mix="mean", hops=2)

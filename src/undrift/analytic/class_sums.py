@@ -50,17 +50,18 @@ class ClassSums:
     @classmethod
     def of(cls, rows: Rows, targets: Tensor) -> ClassSums:
         """The sum over these rows, whose class is a one in `targets` (`one_hot`)."""
-        return cls.zero(rows.shape[1], targets.shape[1], str(rows.device)).add(rows, targets)
+        y = targets.double()
+        plain = RidgeStatistics.of(rows, y)
+        squares = torch.zeros_like(plain.moment)
+        return cls(plain.gram, plain.moment, _add_squares(squares, rows, y), y.sum(dim=0))
 
     def add(self, rows: Rows, targets: Tensor) -> ClassSums:
         """The sum with these rows; `targets` may have more columns than were seen."""
-        targets = targets.double()
-        wide = self.grow(targets.shape[1])
-        plain = wide.plain().add(rows, targets)
-        squares = wide.squares.clone()
-        for where, part in pieces(rows):
-            add_product_(squares, part.double().square(), targets[where])
-        return ClassSums(plain.gram, plain.moment, squares, wide.counts + targets.sum(dim=0))
+        y = targets.double()
+        wide = self.grow(y.shape[1])
+        plain = wide.plain().add(rows, y)
+        squares = _add_squares(wide.squares.clone(), rows, y)
+        return ClassSums(plain.gram, plain.moment, squares, wide.counts + y.sum(dim=0))
 
     # the group ---------------------------------------------------------------------------
 
@@ -169,3 +170,10 @@ class ClassSums:
         relative = own / torch.where(varies, pooled, 1.0).unsqueeze(1)
         mixed = share * relative + (1 - share)
         return torch.where(varies.unsqueeze(1), mixed, torch.ones_like(mixed))
+
+
+def _add_squares(squares: Tensor, rows: Rows, targets: Tensor) -> Tensor:
+    """`squares += (rows o rows)^T targets`, in place."""
+    for where, part in pieces(rows):
+        add_product_(squares, part.double().square(), targets[where])
+    return squares

@@ -11,7 +11,7 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.class_balance import weighed
 from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.learners.parts.training.backbone import Backbone

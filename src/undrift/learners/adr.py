@@ -10,7 +10,7 @@ import torch
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError, unknown_name
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearned, Logits, Start
 from undrift.learners.parts.analytic.class_balance import Nodes
 from undrift.learners.parts.analytic.frozen_encoder import targets_of

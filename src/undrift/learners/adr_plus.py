@@ -13,7 +13,7 @@ from undrift.analytic.solve import solve
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearned, Logits, Start
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import Counter
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
@@ -14,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.checks import checked, field_types
-from undrift.errors import InputError, unknown_name
+from undrift.errors import InputError
 from undrift.graphs import Field as ReceptiveField
 from undrift.graphs import Graph
+from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
@@ -57,7 +55,7 @@ class Learned(Protocol):
 
 
 @dataclass(kw_only=True)
-class Learner(ABC):
+class Learner(Parameters):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
 
     What a method can do beyond that it says on its class: `returns` (a batch may bring nodes of
@@ -85,7 +83,6 @@ class Learner(ABC):
     merges: ClassVar[bool] = False
     learned_type: ClassVar[type]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
-    renamed: ClassVar[dict[str, str]] = {}  # parameters by the names they had, for old records
 
     seed: int = 0
     device: str = "cpu"
@@ -345,89 +342,6 @@ class Learner(ABC):
         """Every class observed so far, in order of arrival."""
         return () if self.learned_ is None else tuple(self.learned_.classes)
 
-    def params(self) -> dict[str, Any]:
-        """The hyperparameters as plain values; those of a part such as `backbone` stand beside.
-
-        A part's goes by its own name where nothing else has it, else by `backbone__name`.
-
-        >>> from undrift.learners.bare import Bare
-        >>> Bare().params()["epochs"]
-        200
-        """
-        return {name: place.read(self) for name, place in _places(type(self)).items()}
-
-    @classmethod
-    def from_params(cls, **params: Any) -> Self:
-        """The learner with these hyperparameters, parts' among them; an unknown one is named."""
-        defaults = {f.name: _default(f) for f in fields(cls) if f.init}
-        return cls._changed({k: v for k, v in defaults.items() if v is not MISSING}, params)
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Each hyperparameter with its default, as plain values."""
-        return cls().params()
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """What the constructor takes, as scikit-learn has it; `deep` adds `backbone__lr` and such.
-
-        >>> from undrift.learners.bare import Bare
-        >>> sorted(Bare().get_params(deep=False))
-        ['backbone', 'device', 'seed']
-        """
-        own = {name: getattr(self, name) for name in field_types(type(self))}
-        if deep:
-            for part in [name for name, value in own.items() if _is_part(type(value))]:
-                own |= {f"{part}__{f.name}": getattr(own[part], f.name) for f in fields(own[part])}
-        return own
-
-    def set_params(self, **params: Any) -> Self:
-        """Change hyperparameters by any of their names, all or none, before anything is learned."""
-        if self.learned_ is not None and params:
-            raise InputError(
-                f"{next(iter(params))} cannot be set after {len(self.classes_)} classes were "
-                "observed; set it on clone(), which has observed nothing"
-            )
-        made = self._changed(self.get_params(deep=False), params)
-        for name in field_types(type(self)):
-            setattr(self, name, getattr(made, name))
-        return self
-
-    def clone(self) -> Self:
-        """A learner with the same hyperparameters that has observed nothing."""
-        return type(self)(**self.get_params(deep=False))
-
-    @classmethod
-    def check_param(cls, name: str, value: Any) -> Any:
-        """The value as the hyperparameter takes it; an unknown name or wrong type is named."""
-        return checked(name, cls._place(name).hint, value)
-
-    @classmethod
-    def _changed(cls, own: dict[str, Any], params: Mapping[str, Any]) -> Self:
-        """The learner of these constructor arguments with some hyperparameters changed."""
-        inner: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            place = _Place(None, name) if name in own else cls._place(name)
-            if place.part is None:
-                own[place.field] = value
-            else:
-                inner.setdefault(place.part, {})[place.field] = value
-        for part, new in inner.items():
-            own[part] = replace(own[part], **new)
-        return cls(**own)
-
-    @classmethod
-    def _place(cls, name: str) -> _Place:
-        known = _places(cls)
-        name = cls.renamed.get(name, name)
-        for short, place in known.items():
-            if name in (short, f"{place.part}__{place.field}"):
-                return place
-        raise unknown_name(f"parameter of {cls.name}", name, known)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        hint = field_types(type(self)).get(name)
-        super().__setattr__(name, value if hint is None else checked(name, hint, value))
-
     # checks ------------------------------------------------------------------------------
 
     def _check_task(self, task: Task) -> None:
@@ -451,14 +365,6 @@ class Learner(ABC):
                 "forget and revise need a batch as it was observed"
             )
         self._check_width(task.graph)
-
-    def _check_same_params(self, theirs: Mapping[str, Any], who: str) -> None:
-        for key, mine in self.params().items():
-            if key != "device" and key in theirs and mine != theirs[key]:
-                raise InputError(
-                    f"{who} {key}={theirs[key]!r}, this learner has {key}={mine!r}; build the "
-                    f"learner with {key}={theirs[key]!r}"
-                )
 
     def _narrowed(self, graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
         """The nodes asked for (None: all), and the graph they are looked at in."""
@@ -495,54 +401,3 @@ def _as_tensor(nodes: Nodes) -> Tensor:
     if found.dim() == 0:
         raise InputError(f"nodes must be a list of node numbers, not {nodes!r}; write [{nodes}]")
     return found
-
-
-class _Place(NamedTuple):
-    """Where a hyperparameter is: a field of the learner, or of one of its parts."""
-
-    part: str | None
-    field: str
-    hint: Any = Any
-
-    def read(self, learner: Learner) -> Any:
-        owner = learner if self.part is None else getattr(learner, self.part)
-        value = getattr(owner, self.field)
-        return list(value) if isinstance(value, tuple) else value
-
-
-@lru_cache(maxsize=256)
-def _places(kind: type) -> dict[str, _Place]:
-    """Every hyperparameter of a learner by its shortest name."""
-    found: list[_Place] = []
-    for name, hint in field_types(kind).items():
-        if _is_part(hint):
-            found += [_Place(name, inner, type_) for inner, type_ in field_types(hint).items()]
-        else:
-            found.append(_Place(None, name, hint))
-    times = Counter(place.field for place in found)
-    return {
-        p.field if p.part is None or times[p.field] == 1 else f"{p.part}__{p.field}": p
-        for p in found
-    }
-
-
-def _default(f: Field[Any]) -> Any:
-    return f.default if f.default_factory is MISSING else f.default_factory()
-
-
-def _is_part(hint: Any) -> bool:
-    return isinstance(hint, type) and is_dataclass(hint)
-
-
-def check_not_negative(**values: float) -> None:
-    """Reject hyperparameters that must be at least zero."""
-    for name, value in values.items():
-        if not value >= 0:
-            raise InputError(f"{name} must be at least 0, not {value}")
-
-
-def check_positive(**values: float) -> None:
-    """Reject hyperparameters that must be greater than zero."""
-    for name, value in values.items():
-        if not value > 0:
-            raise InputError(f"{name} must be greater than 0, not {value}")

@@ -14,7 +14,7 @@ from undrift.checks import check_fields
 from undrift.encoders.adam import Adam
 from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.replay import edge_free
 from undrift.learners.parts.training.backbone import Backbone, generator_for
 from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner

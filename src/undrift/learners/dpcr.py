@@ -14,7 +14,7 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import check_not_negative, check_positive
+from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.losses import distillation, task_cross_entropy
 from undrift.learners.parts.training.model_learner import (

@@ -15,7 +15,8 @@ from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
-from undrift.learners.base import Learned, Verb, check_not_negative, check_positive
+from undrift.learners.base import Learned, Verb
+from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, mean_class_size, weighed
 from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows, targets_of
 from undrift.learners.parts.training.backbone import Backbone

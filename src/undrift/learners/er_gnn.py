@@ -12,7 +12,7 @@ from torch import Tensor
 from undrift.checks import checked
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.replay import Buffer, places_taken, replayed
 from undrift.learners.parts.training.backbone import Backbone, generator_for
 from undrift.learners.parts.training.model_learner import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from undrift.encoders.training import cross_entropy
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.regularisation.gradients import check_draws, loss_gradients
 from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
 from undrift.learners.parts.training.backbone import Backbone, Model

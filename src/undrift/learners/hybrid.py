@@ -15,7 +15,7 @@ from undrift.analytic.border import Border
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
 from undrift.learners.parts.propagation.bank import Bank, Solved, solved
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, samples_of

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from undrift.encoders.training import Loss, Step, cross_entropy
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.losses import (
     distillation,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.regularisation.gradients import NodeGradients, check_draws
 from undrift.learners.parts.regularisation.penalty import (
     Parameters,

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
-from undrift.learners.base import check_not_negative, check_positive
+from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
 from undrift.learners.parts.training.backbone import Backbone, columns_of
 from undrift.learners.parts.training.losses import FeatureTeacher, frobenius_distance

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from undrift.graphs import Field, Graph
-from undrift.learners.base import check_positive
+from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import Bank, Solved, solved
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
@@ -285,10 +285,10 @@ class Propagation(SumLearner):
     ) -> PropagationLearned:
         progress("solve", 0, 1)
         answers = {
-            name: solved(bank, self.gamma, balanced=self.balanced)
-            for name, bank in sums.banks.items()
+            name: solved(sums.banks[name], self.gamma, balanced=self.balanced)
+            for name in sums.eligible()
         }
-        selected = selected_bank({name: answers[name].accuracy for name in sums.eligible()})
+        selected = selected_bank({name: each.accuracy for name, each in answers.items()})
         progress("solve", 1, 1)
         return PropagationLearned(classes, fixed, sums, selected, answers[selected])
 
@@ -301,9 +301,6 @@ class Propagation(SumLearner):
     def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         maps = (self.feature_map(name, fixed.homophily) for name in fixed.banks)
         return torch.stack([each.looks(graph, nodes, hops) for each in maps]).any(dim=0)
-
-    def _adds_rows_alone(self, fixed: FixedRows, task: Task) -> bool:
-        return len(fixed.banks) == 1 or len(task.classes) == 1
 
     def feature_map(self, bank: str, homophily: float) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""

@@ -12,7 +12,7 @@ from torch.nn import functional
 from undrift.encoders.encoder import Encoder, whole_graph
 from undrift.encoders.training import Step, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import check_not_negative
+from undrift.learners.parameters import check_not_negative
 from undrift.learners.parts.regularisation.gradients import loss_gradients
 from undrift.learners.parts.regularisation.penalty import (
     Parameters,

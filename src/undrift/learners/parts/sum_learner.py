@@ -74,7 +74,10 @@ class SumLearner(Learner, ABC):
         rows: Tensor | None,
         progress: Progress,
     ) -> Any:
-        """The sums of a batch over the labelled rows in the mask `rows`; None takes all."""
+        """The sums of a batch over the labelled rows in the mask `rows`; None takes all.
+
+        What is counted beside rows (such as edges) is counted in the whole batch either way.
+        """
 
     @abstractmethod
     def _solution(
@@ -106,10 +109,6 @@ class SumLearner(Learner, ABC):
     def _looks(self, fixed: Any, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
         return self._reach(fixed, graph)[nodes] >= hops
-
-    def _adds_rows_alone(self, fixed: Any, task: Task) -> bool:
-        """Whether `_sums` is over rows alone, and has nothing of the batch as a whole."""
-        return False
 
     def _trained_on(self, fixed: Any) -> str | None:
         """The digest (`batch_digest`) of a batch that the feature map itself was trained on."""
@@ -149,10 +148,8 @@ class SumLearner(Learner, ABC):
         return self._exchanged((before, after), (reached[0], reached[1]), progress)
 
     def _without(self, task: Task, nodes: Tensor, progress: Progress) -> Learned:
-        """Without a comparison of two graphs, where rows are all that a batch adds."""
-        if not (
-            self._adds_rows_alone(self.learned_.fixed, task) and task.graph.adjacency.symmetric
-        ):
+        """Without a comparison of two graphs, where edges go both ways."""
+        if not task.graph.adjacency.symmetric:
             return super()._without(task, nodes, progress)
         self._check_forgettable(task)
         seen = torch.zeros(task.graph.num_nodes, dtype=torch.bool, device=task.graph.device)

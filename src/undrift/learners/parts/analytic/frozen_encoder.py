@@ -110,9 +110,6 @@ class FrozenLearner(ExpandedLearner, SumLearner, ABC):
     def _looks(self, fixed: FrozenRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         return torch.full(nodes.shape, hops <= fixed.encoder.hops, device=nodes.device)
 
-    def _adds_rows_alone(self, fixed: FrozenRows, task: Task) -> bool:
-        return True
-
     def _trained_on(self, fixed: FrozenRows) -> str:
         return fixed.trained_on
 

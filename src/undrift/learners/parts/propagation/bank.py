@@ -96,10 +96,10 @@ def weighed(sums: ClassSums, balanced: bool) -> RidgeStatistics:
 
 def _summed(features: FeatureMap, width: int, sample: Sample) -> ClassSums:
     """The sum of rows; Fourier features exist for some rows at a time only."""
-    device = str(sample.targets.device)
-    sums = ClassSums.zero(width, sample.targets.shape[1], device)
     if len(sample) == 0:
-        return sums
-    for where, part in features.pieces(sample.rows):
-        sums = sums.add(part, sample.targets[where])
+        return ClassSums.zero(width, sample.targets.shape[1], str(sample.targets.device))
+    parts = ((part, sample.targets[where]) for where, part in features.pieces(sample.rows))
+    sums = ClassSums.of(*next(parts))
+    for part, targets in parts:
+        sums = sums.add(part, targets)
     return sums
