@@ -200,8 +200,8 @@ def forget(
             f"{node!r}; give every one that may, as --batch NODES EDGES"
         )
     elif waiting:
-        hold = "batch holds" if len(waiting) == 1 else "batches hold"
-        say(f"{len(waiting)} {hold} {node!r}; give again, as --batch NODES EDGES:")
+        hold, them = ("batch holds", "it") if len(waiting) == 1 else ("batches hold", "them")
+        say(f"{len(waiting)} {hold} {node!r}; give {them} again as --batch NODES EDGES:")
         for held in waiting:
             say(f"  {held}")
     else:
