@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from undrift.analytic.calibration import best_temperature
+from undrift.analytic.calibration import best_temperature, expected_accuracy
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
 
@@ -38,6 +38,16 @@ def test_scores_of_another_scale_have_a_temperature_of_that_scale() -> None:
     one, ten = (best_temperature(k * torch.eye(3, dtype=torch.float64), sums) for k in (0.1, 1.0))
     assert one is not None
     assert ten == pytest.approx(10 * one)
+
+
+def test_a_row_per_class_is_right_or_wrong_whatever_rounding_leaves_of_variances() -> None:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(4, 30, dtype=torch.float64, generator=draw)
+    sums = ClassSums.of(x, torch.eye(4, dtype=torch.float64))
+    more = ClassSums.of(7 * x[:3], torch.eye(4, dtype=torch.float64)[:3])
+    for rounded in (sums, sums + more - more):
+        assert expected_accuracy(x.T, rounded) == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0}
+        assert best_temperature(x.T, rounded) == best_temperature(x.T, sums)
 
 
 def test_without_rows_there_is_none() -> None:

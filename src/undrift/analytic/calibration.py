@@ -54,7 +54,7 @@ def score_draws(weights: Tensor, validation: ClassSums) -> dict[int, Tensor]:
     pooled.div_(max(float(validation.counts.sum()), 1.0))
     noise = _noise(weights.T @ (pooled @ weights))
     # how much wider or narrower a class is than the pool, in the directions that scores look
-    diagonal = pooled.diagonal()
+    diagonal = validation.without_rounding(pooled.diagonal())
     look = (weights - weights.mean(dim=1, keepdim=True)).square().sum(dim=1) * diagonal
     width = (look @ validation.variance_ratios(diagonal)) / look.sum().clamp(min=1e-300)
     there = (validation.counts > 0.5).nonzero().flatten().tolist()

@@ -99,6 +99,17 @@ class ClassSums:
 
         return ClassSums(self.gram, taken(self.moment), taken(self.squares), taken(self.counts))
 
+    def cleared(self) -> ClassSums:
+        """The same sum without the rounding that subtraction leaves of classes that lost all rows.
+
+        Without any rows it is zero.
+        """
+        there = (self.counts > 0.5).double()
+        if bool(there.all()) and self.classes:
+            return self
+        gram = self.gram if bool(there.any()) else torch.zeros_like(self.gram)
+        return ClassSums(gram, self.moment * there, self.squares * there, self.counts * there)
+
     def grow(self, classes: int) -> ClassSums:
         """The same sum with at least this many classes."""
         if classes <= self.classes:
@@ -129,7 +140,8 @@ class ClassSums:
         Sums of squares are never negative, nor is a class's variance; rounding leaves both at
         most a trifle under zero.
         """
-        least = -1e-9 * before.grow(self.classes).squares.sum(dim=0)
+        held = before.grow(self.classes).squares + self.squares.abs()
+        least = -1e-9 * held.sum(dim=0)
         spread = self.squares - self.moment.square() / self.counts.clamp(min=1)
         diagonal = before.gram.diagonal()
         return (
@@ -165,11 +177,15 @@ class ClassSums:
         sizes = self.counts.clamp(min=1)
         own = (self.squares / sizes - (self.moment / sizes).square()).clamp(min=0)
         share = self.counts / (self.counts + _PRIOR_ROWS)
-        least = _NO_VARIANCE * self.gram.diagonal() / max(float(self.counts.sum()), 1.0)
-        varies = (pooled > least) & (pooled > 0)
+        varies = self.without_rounding(pooled) > 0
         relative = own / torch.where(varies, pooled, 1.0).unsqueeze(1)
         mixed = share * relative + (1 - share)
         return torch.where(varies.unsqueeze(1), mixed, torch.ones_like(mixed))
+
+    def without_rounding(self, pooled: Tensor) -> Tensor:
+        """Pooled variances, zero where they are what rounding leaves of a column's squares."""
+        least = _NO_VARIANCE * self.gram.diagonal() / max(float(self.counts.sum()), 1.0)
+        return torch.where((pooled > least) & (pooled > 0), pooled, 0.0)
 
 
 def _add_squares(squares: Tensor, rows: Rows, targets: Tensor) -> Tensor:
