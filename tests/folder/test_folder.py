@@ -311,9 +311,10 @@ def test_validation_nodes_are_drawn_by_id(first: LearnerFolder, desk: Any) -> No
     """The same in any order of rows, and as `as_task` does it."""
     batch = first.read(desk.month(1))
     ids = first.show().record.classes
-    task = as_task(batch.relabelled(ids), 0, batch.ids)
-    counts = first.learner().learned_.sums.counts
-    assert counts.sum() == task.train.sum()
+    task = as_task(batch.relabelled(ids), 0, batch.ids, by_node=True)
+    bank = first.learner().learned_.sums.banks["mix"]
+    assert bank.train.counts.sum() == task.train.sum()
+    assert bank.val.counts.sum() == task.val.sum() > 0
 
 
 def test_a_method_without_probabilities_and_verbs(desk: Any, tmp_path: Path) -> None:

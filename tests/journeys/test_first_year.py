@@ -12,6 +12,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,9 @@ import numpy as np
 import pytest
 import torch
 
-from undrift import LearnerFolder, Task
+from undrift import LearnerFolder
 from undrift.cli.app import start
 from undrift.graphs.graph import disjoint_union
-from undrift.streams.task import as_task
 
 KILLS = int(os.environ.get("UNDRIFT_KILLS", "4"))
 DOCS = Path(__file__).parents[2] / "docs"
@@ -179,17 +179,12 @@ class Power:
 def pooled(desk: LearnerFolder, months: list[list[str]]) -> Any:
     """One learner, from scratch with the same feature map, of all months at once."""
     classes = {name: i for i, name in enumerate(KINDS)}
-    graph, masks = None, []
-    for files in months:
-        batch = desk.read(files)
-        if ERASED in batch.ids.tolist():
-            batch = batch.without(ERASED)
-        task = as_task(batch.relabelled(classes), desk.learner().seed, batch.ids)
-        graph = task.graph if graph is None else disjoint_union(graph, task.graph)
-        masks.append((task.train, task.val))
-    assert graph is not None
-    train, val = (torch.cat(parts) for parts in zip(*masks, strict=True))
-    return desk.learner().sibling().observe(Task(graph, train, val))
+    batches = [desk.read(files) for files in months]
+    batches = [b.without(ERASED) if b.has(ERASED) else b for b in batches]
+    graph = reduce(disjoint_union, [batch.relabelled(classes) for batch in batches])
+    ids = [str(name) for batch in batches for name in batch.ids]
+    learner = desk.learner().sibling()
+    return learner.observe(learner.as_task(graph, ids))
 
 
 def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
 from undrift.storage.lock import exclusive
 from undrift.storage.state import State
-from undrift.streams.task import Task, as_task
+from undrift.streams.task import Task
 from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -90,7 +90,7 @@ class Draft:
         self.record = self.record.changed(
             classes=ids, columns=batch.columns, width=batch.graph.num_features
         )
-        return as_task(batch.relabelled(ids), self.learner.seed, [str(i) for i in batch.ids])
+        return self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
 
     def held(self, batch: Batch) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""

@@ -20,7 +20,7 @@ from undrift.learners.registry import recorded_name
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
-from undrift.streams.task import Task, as_task, isolating
+from undrift.streams.task import Task, as_task, isolating, no_training
 from undrift.typing import Once, Progress, silent, unshared
 
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
@@ -81,6 +81,7 @@ class Learner(Parameters):
     returns: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
     merges: ClassVar[bool] = False
+    sums_validation: ClassVar[bool] = False  # so a class may have validation nodes alone
     learned_type: ClassVar[type]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
 
@@ -173,7 +174,7 @@ class Learner(Parameters):
         are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
         the labelled nodes are for validation, drawn by `seed` (`as_task`).
         """
-        task = as_task(batch, self.seed)
+        task = self.as_task(batch)
         self._check_task(task)
         self.learned_ = self._learn(self._moved(task), progress)
         return self
@@ -187,7 +188,7 @@ class Learner(Parameters):
         What the first batch fixed for all (such as the homophily weight of `propagation`) stays.
         """
         self._must("forgets", "forget")
-        task = as_task(batch, self.seed)
+        task = self.as_task(batch)
         self._check_known(task)
         moved = self._moved(task)
         if nodes is None:
@@ -212,7 +213,7 @@ class Learner(Parameters):
         of a change are computed again: how many is returned.
         """
         self._must("forgets", "revise")
-        old, new = as_task(before, self.seed), as_task(after, self.seed)
+        old, new = self.as_task(before), self.as_task(after)
         self._check_known(old)
         self._check_task(new)
         moved = self._moved(old), self._moved(new)
@@ -250,6 +251,13 @@ class Learner(Parameters):
     def settle(self, *, progress: Progress = silent) -> Self:
         """Finish what `observe` put off until it is needed; predicting and saving do it too."""
         return self
+
+    def as_task(self, batch: Task | Graph, ids: Ids | None = None) -> Task:
+        """A batch as this learner sees it: the function `as_task`, with its seed.
+
+        Where validation rows are summed as well, a node's part depends on its id alone.
+        """
+        return as_task(batch, self.seed, ids, by_node=self.sums_validation)
 
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
@@ -345,6 +353,8 @@ class Learner(Parameters):
     # checks ------------------------------------------------------------------------------
 
     def _check_task(self, task: Task) -> None:
+        if task.untrained and not self.sums_validation:
+            raise no_training(task.untrained[0])
         if self.learned_ is None:
             return
         seen = [c for c in task.classes if c in self.classes_]

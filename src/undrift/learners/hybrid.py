@@ -29,7 +29,7 @@ from undrift.learners.propagation import (
     class_edges,
     selected_bank,
 )
-from undrift.streams.task import Task, batch_digest
+from undrift.streams.task import Task, batch_digest, with_training
 from undrift.typing import Progress, Rows
 
 _FIRST = 0.5  # the most that the first task weighs in the selection: the encoder was trained there
@@ -79,7 +79,7 @@ class HybridSums:
 
     @property
     def counts(self) -> Tensor:
-        """Training rows per class."""
+        """Rows per class, for training and for validation."""
         return self.inside.counts
 
     def __add__(self, other: HybridSums) -> HybridSums:
@@ -163,6 +163,7 @@ class Hybrid(SumLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
+    sums_validation: ClassVar[bool] = True
     learned_type: ClassVar[type] = HybridLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
@@ -183,7 +184,7 @@ class Hybrid(SumLearner):
         self._propagation()
 
     def _fixed(self, task: Task, progress: Progress) -> FixedHybridRows:
-        encoder = base_encoder(self, task, progress)
+        encoder = base_encoder(self, with_training(task), progress)
         rows = self._propagation()._fixed(task, progress)
         return FixedHybridRows(rows, encoder, batch_digest(task), task.classes)
 

@@ -111,8 +111,9 @@ class PropagationSums:
 
     @property
     def counts(self) -> Tensor:
-        """Training rows per class."""
-        return self.banks["mix"].train.counts
+        """Rows per class, for training and for validation."""
+        mix = self.banks["mix"]
+        return mix.train.counts + mix.val.counts
 
     def __add__(self, other: PropagationSums) -> PropagationSums:
         banks = {name: bank + other.banks[name] for name, bank in self.banks.items()}
@@ -215,6 +216,7 @@ class Propagation(SumLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
+    sums_validation: ClassVar[bool] = True
     learned_type: ClassVar[type] = PropagationLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}

@@ -15,7 +15,7 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.learners.base import Learner, Verb
 from undrift.storage.state import State
-from undrift.streams.task import Task, as_task
+from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph
 from undrift.typing import Progress
 
@@ -67,12 +67,12 @@ def check_returning_classes(learner: Learner) -> None:
 def check_context_nodes(learner: Learner) -> None:
     """Nodes without a label are context: no label but those to be learned is read.
 
-    A graph is learned as the task it stands for (`as_task`).
+    A graph is learned as the task it stands for (`Learner.as_task`).
     """
     graph = tiny_batch((0, 1, 2)).graph
     told = learner.clone().observe(graph)
     assert told.classes_ == (0, 1, 2), "a node without a label brings no class"
-    task = as_task(graph, learner.seed)
+    task = learner.as_task(graph)
     context = ~(task.train | task.val)
     labels = graph.labelled().masked_fill(context, 2)
     lying = Task(replace(graph, labels=labels), task.train, task.val, context, task.classes)

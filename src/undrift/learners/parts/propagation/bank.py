@@ -44,7 +44,7 @@ class Bank:
 
     def select(self, columns: Sequence[int]) -> Bank:
         """The same sums with these classes in this order; -1 is a class without rows."""
-        return Bank(self.train.select(columns), self.val.select(columns))
+        return Bank(self.train.select(columns).cleared(), self.val.select(columns).cleared())
 
     def below_zero(self, before: Bank) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
@@ -69,22 +69,31 @@ def solved(bank: Bank, gamma: float | None, *, balanced: bool) -> Solved:
     """`W = (R + gamma mean(diag R) I)^-1 Q`, every class weighing the same if `balanced`.
 
     gamma is chosen by the validation sums, without any by generalised cross-validation; a number
-    fixes it.
+    fixes it. The columns of classes that have validation rows alone are those of the solution for
+    all rows; where every row is for validation, they are learned from.
     """
-    train, val = (weighed(sums, balanced) for sums in (bank.train, bank.val))
-    chosen = fitted(train, val, gamma)
+    rows, rest = (bank.train, bank.val) if bank.train.count else (bank.val, bank.train)
+    tells = bool((rest.counts[rows.counts > 0.5] > 0.5).any())
+    val = weighed(rest, balanced) if tells else None
+    chosen = fitted(weighed(rows, balanced), val, gamma)
     w = chosen.weights
+    lone = ((rows.counts < 0.5) & (rest.counts > 0.5)).nonzero().flatten()
+    if lone.numel():
+        every = solve(weighed(rows + rest, balanced), chosen.gamma, relative=True)
+        w = w.index_copy(1, lone, every[:, lone])
     told = expected_accuracy(w, bank.val)
     accuracy = tuple(told.get(c) for c in range(w.shape[1]))
     return Solved(chosen.gamma, w, best_temperature(w, bank.val), accuracy)
 
 
-def fitted(train: RidgeStatistics, val: RidgeStatistics, gamma: float | None = None) -> Chosen:
+def fitted(
+    train: RidgeStatistics, val: RidgeStatistics | None, gamma: float | None = None
+) -> Chosen:
     """Gamma and weights of these sums; a number fixes gamma."""
     if gamma is not None or train.outputs == 0:
         fixed = FIRST_GAMMA if gamma is None else gamma
         return Chosen(fixed, solve(train, fixed, relative=True))
-    if val.count == 0:
+    if val is None:
         return choose_by_cross_validation(train)
     return choose_by_validation(train, val)
 
