@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from undrift.analytic.class_sums import ClassSums
 from undrift.graphs import Field, Graph
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.propagation.bank import Bank, Solved, solved
-from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, samples_of
+from undrift.learners.parts.propagation.bank import Solved, solved, summed
+from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, sample_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.streams.task import Task
@@ -106,14 +107,13 @@ class PropagationSums:
     Edges are counted where there is a bank with ego and neighbour channels.
     """
 
-    banks: dict[str, Bank]
+    banks: dict[str, ClassSums]
     edges: Tensor
 
     @property
     def counts(self) -> Tensor:
-        """Rows per class, for training and for validation."""
-        mix = self.banks["mix"]
-        return mix.train.counts + mix.val.counts
+        """Rows per class."""
+        return self.banks["mix"].counts
 
     def __add__(self, other: PropagationSums) -> PropagationSums:
         banks = {name: bank + other.banks[name] for name, bank in self.banks.items()}
@@ -186,19 +186,19 @@ class Propagation(SumLearner):
     So W is the solution of joint training, whatever the order of batches, and classes may come
     back, batches be forgotten or revised, and learners merged.
 
-    `gamma`: chosen by the sums of all validation nodes; without any, by generalised
-    cross-validation; a number fixes it. `mix`, `hops`,
-    `evidence_threshold`: see `Propagated`. `homophily`: damping of each hop, 0 to 1; measured on
-    the first task if not given (`homophily_weight`). `fourier`, `sketch`, `structure`: see
-    `FeatureMap`. `balanced=False`: every node weighs the same, not every class.
+    `gamma`: chosen by generalised cross-validation, from the sums; a number fixes it. Validation
+    nodes are not used. `mix`, `hops`, `evidence_threshold`: see `Propagated`. `homophily`: damping
+    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`). `fourier`,
+    `sketch`, `structure`: see `FeatureMap`. `balanced=False`: every node weighs the same, not every
+    class.
 
     Two more banks are kept where the default mix may fail: with ego and neighbour channels where
     the first batch shows informative heterophily (`label_association`), and with a channel per
-    hop for narrow dense features. One of them is selected where its validation sums tell of an
-    accuracy two points higher (`expected_accuracy`).
+    hop for narrow dense features. One of them is selected where its sums tell of an accuracy two
+    points higher (`expected_accuracy`).
 
     Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
-    16 D^2 + 40 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
+    8 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
     no Fourier features; scores and probabilities form the rows, n D numbers. See
     docs/methods/propagation.md.
 
@@ -212,11 +212,10 @@ class Propagation(SumLearner):
     name: ClassVar[str] = "propagation"
     display: ClassVar[str] = "Propagation"
     family: ClassVar[str] = "analytic"
-    keeps: ClassVar[str] = "R and Q of the training and of the validation nodes"
+    keeps: ClassVar[str] = "R, Q and column squares of the training nodes, summed"
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    sums_validation: ClassVar[bool] = True
     learned_type: ClassVar[type] = PropagationLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
@@ -264,8 +263,8 @@ class Propagation(SumLearner):
         for k, name in enumerate(fixed.banks):
             progress("accumulate", k, len(fixed.banks))
             features = self.feature_map(name, fixed.homophily)
-            samples = samples_of(features, task, classes, rows)
-            banks[name] = Bank.of(features, features.width(fixed.num_features), samples)
+            sample = sample_of(features, task, classes, rows)
+            banks[name] = summed(features, features.width(fixed.num_features), sample)
         progress("accumulate", len(fixed.banks), len(fixed.banks))
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
@@ -346,7 +345,7 @@ def class_edges(fixed: FixedRows, task: Task, classes: tuple[int, ...]) -> Tenso
 def selected_bank(accuracies: Mapping[str, Sequence[float | None]]) -> str:
     """The bank that scores come from: another than `mix` where it is right more often.
 
-    `accuracies`: of every class, as each bank's validation sums tell them.
+    `accuracies`: of every class, as each bank's sums tell them.
     """
     means = {name: mean_accuracy(each) for name, each in accuracies.items()}
     best = max(means, key=lambda name: means[name])

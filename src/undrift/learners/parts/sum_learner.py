@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -58,8 +58,10 @@ class SumLearner(Learner, ABC):
     (`_solution`). All verbs follow: observing adds a batch's sums, forgetting subtracts them,
     revising does both with the rows within reach of a change, merging adds another learner's.
     What is known is a function of the rows that are in, to rounding. A method says so on its class
-    (`returns`, `forgets`, `merges`), as tables read them there.
+    (`returns`, `forgets`, `merges`), as tables read them there. Validation nodes are not used.
     """
+
+    validates: ClassVar[bool] = False
 
     @abstractmethod
     def _fixed(self, task: Task, progress: Progress) -> Any:
@@ -187,10 +189,9 @@ class SumLearner(Learner, ABC):
         new = self._sums(known.fixed, after, classes, reached[1], progress)
         learned = self._left(classes, known.sums - old + new, progress)
         subtracted, added = (
-            int((mask & (task.train | task.val)).sum())
-            for mask, task in zip(reached, tasks, strict=True)
+            int((mask & task.train).sum()) for mask, task in zip(reached, tasks, strict=True)
         )
-        return learned, Revision(subtracted, added, int((after.train | after.val).sum()))
+        return learned, Revision(subtracted, added, int(after.train.sum()))
 
     def _check_forgettable(self, task: Task) -> None:
         base = self._trained_on(self.learned_.fixed)
