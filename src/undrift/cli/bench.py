@@ -75,7 +75,7 @@ def bench(
     from undrift.cli.console import output, progress_console
     from undrift.errors import InputError
     from undrift.experiments.bench import bench as run_bench
-    from undrift.experiments.bench import survey
+    from undrift.experiments.bench import record_plans, survey
     from undrift.experiments.estimate import Estimator
     from undrift.experiments.plans import PARTS, PLANS, chosen_plans
     from undrift.experiments.store import load_records
@@ -101,6 +101,7 @@ def bench(
     if dry_run:
         return
     if not found.pending and not found.waiting:
+        record_plans(chosen, out)  # runs of other plans may fill a table that was never asked for
         console.print(f"nothing to do; see: undrift report {out}", soft_wrap=True)
         return
     try:

@@ -70,6 +70,12 @@ def survey(plans: Sequence[Plan], out: str | Path) -> Progress:
     return progress
 
 
+def record_plans(plans: Sequence[Plan], out: str | Path) -> None:
+    """Write each plan's table as it stands, though nothing is left to do."""
+    out = make_folder(out)
+    _write_manifests(plans, chosen_by(plans, out), Progress(), out)
+
+
 def bench(
     plans: Sequence[Plan],
     out: str | Path,
