@@ -81,6 +81,15 @@ returning
 
 ```{toctree}
 :hidden:
+:caption: Privacy
+:glob:
+
+privacy/index
+privacy/*
+```
+
+```{toctree}
+:hidden:
 :caption: Methods
 :glob:
 
