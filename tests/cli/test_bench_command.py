@@ -75,6 +75,14 @@ def test_what_happens_is_told_line_by_line(
     assert asked[0]["settings"].checkpoints is False
 
 
+def test_a_warning_is_told_once(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Progress(warnings=[(JOB, "cannot write the checkpoint")])
+    fake(monkeypatch, state, state)
+    assert start(["bench", "smoke"]) == 0
+    line = "warning: bare on synthetic, seed 0: cannot write the checkpoint"
+    assert capsys.readouterr().err.count(line) == 1
+
+
 def test_a_failed_run_gives_exit_code_one(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:

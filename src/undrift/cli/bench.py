@@ -192,6 +192,7 @@ class _View:
         self._plans = plans
         self._told = 0
         self._failed = 0
+        self._warned = 0
 
     def tell(self, progress: Progress) -> None:
         """One line per job that ended since the last call."""
@@ -202,6 +203,9 @@ class _View:
         for failure in progress.failed[self._failed :]:
             self._failed += 1
             self._say(f"failed: {failure.job.name}: {failure.error}")
+        for job, sentence in progress.warnings[self._warned :]:
+            self._warned += 1
+            self._say(f"warning: {job.name}: {sentence}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
