@@ -77,6 +77,16 @@ command-line
 api
 results
 returning
+reliability
+```
+
+```{toctree}
+:hidden:
+:caption: Privacy
+:glob:
+
+privacy/index
+privacy/*
 ```
 
 ```{toctree}

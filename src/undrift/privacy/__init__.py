@@ -1,0 +1,1 @@
+"""What is kept gives something away: attacks that measure it, and an audit of a state."""

@@ -1,0 +1,30 @@
+"""Attacks on what a learner keeps: what can be read out of a state, measured.
+
+Threat model. The attacker holds a state file, or two of one learner (before and after a batch),
+and knows the code, the seed and the hyperparameters, so that every random map is theirs too. They
+also know the graph a batch came with, its edges and unlabelled nodes, and can compute the row of a
+node whose features they know as the learner did, in the graph of its batch. What is not known is
+which nodes were learned from, or what the features of some were. No attack asks the learner
+anything: all read the file. Nothing here needs more than a laptop.
+
+What is attacked are sums. A learner's state is a list of `KeptSum` (`kept_sums`): a Gram matrix
+`R = sum z z^T`, class means, or both, with the function that makes rows. Each attack is a pure
+function of tensors, so it is the same for every method:
+
+- `small_classes`: the mean of a class with few rows is nearly each of them;
+- `gram_difference`: few rows are the sparsest vectors in the span of their Gram matrix;
+- `known_rows`: what rows that one knows leave of a Gram matrix and a moment;
+- `membership`: whether a row is in a Gram matrix, by span, leverage, likelihood;
+- `fitted`: which of all candidate rows add up to a sum;
+- `completions`: which word makes a known node's row fit the sum;
+- `confidence`: plain weights, by how sure they are of a node: the baseline.
+
+`attack_state` runs them on a learner and returns what they achieved; `predicted` says from counts
+alone what they would.
+"""
+
+from undrift.privacy.attacks.attack import attack_state, predicted
+from undrift.privacy.attacks.finding import Finding
+from undrift.privacy.attacks.kept import KeptSum, kept_sums
+
+__all__ = ["Finding", "KeptSum", "attack_state", "kept_sums", "predicted"]

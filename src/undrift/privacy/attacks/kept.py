@@ -1,0 +1,118 @@
+"""`KeptSum`: a part of a learner's state that is a sum over rows; `kept_sums` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.streams.task import Task
+
+RowsOf = Callable[[Graph, Tensor], Tensor]
+"""The rows of some nodes (indices) of a graph, dense float64, as they were summed."""
+
+Nodes = Literal["train", "val", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSum:
+    """One sum of a state, and how its rows are made.
+
+    `gram`: `sum z z^T` over the `nodes` of every batch. `means`: `[d, C]`, a column per class that
+    points where the mean of its rows points. `counts`: the rows behind each. `class_grams`:
+    `[C, d, d]`, where each class has its own. `count`: all rows. `current` is False where rows of
+    batches before the last were made by an encoder that the state no longer has.
+    """
+
+    name: str
+    rows: RowsOf = field(repr=False)
+    count: int
+    classes: tuple[int, ...] = ()
+    nodes: Nodes = "train"
+    gram: Tensor | None = field(default=None, repr=False)
+    means: Tensor | None = field(default=None, repr=False)
+    counts: Tensor | None = field(default=None, repr=False)
+    class_grams: Tensor | None = field(default=None, repr=False)
+    current: bool = True
+
+    @property
+    def width(self) -> int:
+        """Columns of a row."""
+        for table in (self.gram, self.means):
+            if table is not None:
+                return int(table.shape[0])
+        return 0
+
+    def members(self, task: Task) -> Tensor:
+        """The mask of a batch's nodes whose rows are in the sum."""
+        if self.nodes == "all":
+            return torch.ones_like(task.train)
+        return task.train if self.nodes == "train" else task.val
+
+    def rows_of(self, task: Task, mask: Tensor) -> Tensor:
+        """The rows of these nodes of a batch, in its graph."""
+        return self.rows(task.graph, mask.nonzero().flatten()).double().cpu()
+
+
+def kept_sums(learner: Learner) -> list[KeptSum]:
+    """The sums in a learner's state; none for one that keeps weights alone.
+
+    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, *_ = tiny_stream()
+    >>> [(each.name, each.count) for each in kept_sums(Propagation().observe(first))][0]
+    ('mix', 12)
+    """
+    from undrift.privacy.attacks.kept_encoded import ENCODED
+    from undrift.privacy.attacks.kept_propagated import PROPAGATED
+
+    if learner.learned_ is None:
+        return []
+    for kind, adaptor in {**PROPAGATED, **ENCODED}.items():
+        if isinstance(learner, kind):
+            return list(adaptor(learner))
+    return []
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows that an attacker holds: which are members, and their classes (-1 unknown).
+
+    Every row is made in the graph of its batch, members' and others' alike, so that what tells
+    them apart is membership alone.
+    """
+
+    rows: Tensor
+    members: Tensor
+    labels: Tensor
+
+    @classmethod
+    def of(cls, kept: KeptSum, tasks: Iterable[Task], labels: Tensor | None = None) -> Candidates:
+        """The nodes of these batches: those summed, and those that nothing was learned from.
+
+        Validation nodes count as neither where they had a part in learning without being in the
+        sum. `labels`: the class of every node of all batches, where a batch hides some.
+        """
+        parts = list(_parts(kept, tasks))
+        known = torch.cat([part[2] for part in parts])
+        used = torch.cat([part[3] for part in parts])
+        every = known if labels is None else labels.cpu()
+        return cls(
+            torch.cat([part[0] for part in parts]),
+            torch.cat([part[1] for part in parts])[used],
+            every[used],
+        )
+
+
+def _parts(kept: KeptSum, tasks: Iterable[Task]) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    for task in tasks:
+        members = kept.members(task)
+        used = members | ~(task.train | task.val)
+        if kept.nodes == "val":
+            used = members | task.test
+        yield kept.rows_of(task, used), members.cpu(), task.labels.cpu(), used.cpu()

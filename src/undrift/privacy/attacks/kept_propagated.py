@@ -1,0 +1,79 @@
+"""What `propagation` and `hybrid` keep: plain sums over rows that are a function of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.class_sums import ClassSums
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.learners.hybrid import Hybrid
+from undrift.learners.parts.propagation.feature_map import FeatureMap
+from undrift.learners.propagation import FixedRows, Propagation
+from undrift.privacy.attacks.kept import KeptSum, Nodes, RowsOf
+
+
+def of_class_sums(
+    name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, ...], nodes: Nodes = "train"
+) -> KeptSum:
+    """Plain sums as they are attacked."""
+    return KeptSum(
+        name,
+        rows,
+        sums.count,
+        classes,
+        nodes,
+        gram=sums.gram,
+        means=sums.moment,
+        counts=sums.counts,
+    )
+
+
+def rows_of_map(features: FeatureMap) -> RowsOf:
+    """The function that makes the rows of a feature map."""
+
+    def rows(graph: Graph, nodes: Tensor) -> Tensor:
+        return features.expanded(features.plain(graph, nodes)).to_dense()
+
+    return rows
+
+
+def _propagation(learner: Any) -> Iterator[KeptSum]:
+    known = learner.learned_
+    yield from _banks(learner, known.fixed, known.sums.banks, known.classes)
+
+
+def _banks(
+    learner: Propagation, fixed: FixedRows, banks: Any, classes: tuple[int, ...]
+) -> Iterator[KeptSum]:
+    for name, bank in banks.items():
+        rows = rows_of_map(learner.feature_map(name, fixed.homophily))
+        yield of_class_sums(name, bank.train, rows, classes)
+        if bank.val.count:
+            yield of_class_sums(f"{name}, validation", bank.val, rows, classes, "val")
+
+
+def _hybrid(learner: Any) -> Iterator[KeptSum]:
+    known, inside = learner.learned_, learner._propagation()
+    rows, banks = known.fixed.rows, known.sums.inside.banks
+    yield from _banks(inside, rows, banks, known.classes)
+    for name, border in known.sums.encoded.items():
+        plain = rows_of_map(inside.feature_map(name, rows.homophily))
+
+        def both(graph: Graph, nodes: Tensor, plain: RowsOf = plain) -> Tensor:
+            h = learner._embedded(known.fixed.encoder, graph)[nodes]
+            return torch.cat([plain(graph, nodes), h.double()], dim=1)
+
+        sums = border.around(banks[name])
+        yield of_class_sums(f"{name} and encoder", sums.train, both, known.classes)
+
+
+PROPAGATED: dict[type[Learner], Callable[[Any], Iterator[KeptSum]]] = {
+    Propagation: _propagation,
+    Hybrid: _hybrid,
+}
+"""The methods whose rows are propagated features."""
