@@ -12,79 +12,38 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.errors import InputError
 from undrift.graphs import Field, Graph
+from undrift.learners.base import Learned, Verb
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import Solved, solved, summed
+from undrift.learners.parts.propagation.denoise import GAMMA, denoised
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, sample_of
+from undrift.learners.parts.propagation.homophily import (
+    PRIOR_EDGES,
+    homophily_weight,
+    label_association,
+    labelled_edges,
+    one_of,
+)
+from undrift.learners.parts.propagation.private import (
+    HOMOPHILY,
+    WIDTH,
+    Level,
+    Private,
+    PrivateSums,
+)
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.sum_learner import SumLearner
+from undrift.noise.accountant import Accountant
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 # what these numbers rest on: docs/methods/propagation.md
-_PRIOR_EDGES = 20.0  # weight of the prior in both measures: a few labelled edges prove nothing
-_FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
 INFORMATIVE_FROM = 0.3  # label association from which it is found
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
 _MARGIN = 0.02  # by which another bank's mean validation accuracy must be higher to be selected
-
-
-def homophily_weight(task: Task) -> float:
-    """How far neighbours resemble a node, 0 to 1: the adjusted homophily of a task, over 0.25.
-
-    Over the m edges between training nodes, h is the share within a class and h0 that share by
-    chance at the same degrees. `a = (h - h0) / (1 - h0)` (Platonov et al., "Characterizing graph
-    datasets for node classification", NeurIPS 2023) is shrunk towards 1 with the weight of 20
-    edges, divided by 0.25 and cut to 0..1. A task of one class gives 1.
-    """
-    ours, theirs = _labelled_edges(task)
-    m = ours.numel() / 2  # an edge stands there in both directions
-    if len(task.classes) < 2 or m == 0:
-        return 1.0
-    classes = torch.tensor(task.classes, device=ours.device)
-    shares = (ours.unsqueeze(1) == classes).double().mean(dim=0)
-    chance = float(shares.square().sum())
-    if chance > 1 - 1e-9:
-        return 1.0
-    adjusted = (float((ours == theirs).double().mean()) - chance) / (1 - chance)
-    shrunk = (m * adjusted + _PRIOR_EDGES) / (m + _PRIOR_EDGES)
-    return min(max(shrunk / _FULL_FROM, 0.0), 1.0)
-
-
-def label_association(task: Task, least_classes: int = 3) -> float:
-    """How much a neighbour's class tells of a node's, 0 to 1, whether or not the two agree.
-
-    Cramer's V squared over the m edges between training nodes: with P_ab the share of edges that
-    join classes a and b, and p its marginal, `(sum_ab P_ab^2 / (p_a p_b) - 1) / (C - 1)`, less its
-    expectation under independence, `C / 2m`, and shrunk towards 0 with the weight of 20 edges.
-    Classes that link only to the next one give 1, classes that link to all others alike
-    `1 / (C - 1)^2`. Two classes cannot tell the two cases apart: 0 under `least_classes`.
-    """
-    ours, theirs = _labelled_edges(task)
-    m = ours.numel() / 2
-    classes = torch.tensor(task.classes, device=ours.device)
-    table = _one_hot(ours, classes).T @ _one_hot(theirs, classes) / max(2 * m, 1)
-    share = table.sum(dim=1)
-    table, share = table[share > 0][:, share > 0], share[share > 0]
-    count = share.numel()
-    if count < max(least_classes, 2):
-        return 0.0
-    above = float((table.square() / torch.outer(share, share)).sum()) - 1
-    measured = (above - count * (count - 1) / (2 * m)) / (count - 1)
-    return min(max(measured, 0.0) * m / (m + _PRIOR_EDGES), 1.0)
-
-
-def _labelled_edges(task: Task) -> tuple[Tensor, Tensor]:
-    """The classes at both ends of every edge between training nodes, in both directions."""
-    labels, known, edges = task.labels, task.train, task.graph.adjacency
-    receivers, senders = edges.row_of_entry(), edges.indices.long()
-    both = known[receivers] & known[senders]
-    return labels[receivers[both]], labels[senders[both]]
-
-
-def _one_hot(labels: Tensor, classes: Tensor) -> Tensor:
-    return (labels.unsqueeze(1) == classes).double()
 
 
 @dataclass(frozen=True)
@@ -145,7 +104,7 @@ class PropagationSums:
         that came alone has learned nothing of the neighbours that it has in the world.
         """
         every = self.edges.sum(dim=1)
-        share = (every - self.edges.diagonal()) / (every + _PRIOR_EDGES)
+        share = (every - self.edges.diagonal()) / (every + PRIOR_EDGES)
         seen = bool((share >= INFORMATIVE_FROM).all())
         return tuple(name for name in self.banks if name != "separate" or seen)
 
@@ -154,12 +113,12 @@ class PropagationSums:
 class PropagationLearned:
     """What is kept: sums, what their rows depend on, and the solution of the selected bank.
 
-    `solved` is None until it is needed.
+    With `epsilon`, the sums are those of noisy releases. `solved` is None until it is needed.
     """
 
     classes: tuple[int, ...]
     fixed: FixedRows
-    sums: PropagationSums
+    sums: PropagationSums | PrivateSums
     selected: str = ""
     solved: Solved | None = None
 
@@ -197,6 +156,14 @@ class Propagation(SumLearner):
     hop for narrow dense features. One of them is selected where its sums tell of an accuracy two
     points higher (`expected_accuracy`).
 
+    `epsilon`: differential privacy (docs/privacy/differential-privacy.md). Each batch is released
+    once, as sums with noise, and what is kept is (epsilon, `delta`) private for every node that is
+    in one batch at most. `level="node"`: with or without a node, its features, edges and label;
+    training rows are then nodes' own features, and predictions propagate. `level="row"`: with or
+    without a node's label, in a graph that is known; training rows are propagated. `class_list`:
+    the classes that may ever come. The noise is the system's; `testing=True` draws it from `seed`,
+    which is not private.
+
     Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
     8 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
     no Fourier features; scores and probabilities form the rows, n D numbers. See
@@ -229,15 +196,52 @@ class Propagation(SumLearner):
     sketch: int = 3072
     structure: bool = False
     balanced: bool = True
+    epsilon: float | None = None
+    delta: float = 1e-6
+    level: Level = "node"
+    class_list: tuple[int, ...] = ()
+    testing: bool = False
 
     def __post_init__(self) -> None:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         check_widths(self.fourier, self.sketch)
-        self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
+        features = self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
+        if self.private is not None and (self.structure or features.propagated.blocks > 1):
+            raise InputError(
+                "epsilon is for rows of a node's features alone; leave structure=False and take a "
+                "mix without channels: adaptive, mean or hop"
+            )
+
+    @property
+    def private(self) -> Private | None:
+        """How batches are released; None without `epsilon`."""
+        if self.epsilon is None:
+            return None
+        test_seed = self.seed if self.testing else None
+        return Private(self.epsilon, self.delta, self.level, self.class_list, test_seed)
+
+    @property
+    def account_(self) -> Accountant | None:
+        """What was spent of epsilon; None without it."""
+        if self.private is None:
+            return None
+        return self.private.account if self.learned_ is None else self.learned_.sums.account
+
+    def _hindrance(self, verb: Verb) -> str | None:
+        if self.epsilon is None or verb != "forgets":
+            return None
+        return (
+            "what was released with noise is out, and tells of any one node no more than "
+            f"epsilon={self.epsilon:g} allows, whether it is forgotten or not; to be without it, "
+            "learn anew"
+        )
 
     def _fixed(self, task: Task, progress: Progress) -> FixedRows:
         graph = task.graph
+        if self.private is not None:  # nothing is measured
+            given = HOMOPHILY if self.homophily is None else self.homophily
+            return FixedRows(graph.num_features, given, ("mix",))
         homophily = homophily_weight(task) if self.homophily is None else self.homophily
         return FixedRows(graph.num_features, homophily, self._banks(task, graph, homophily))
 
@@ -268,11 +272,28 @@ class Propagation(SumLearner):
         progress("accumulate", len(fixed.banks), len(fixed.banks))
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
+    def _learn(self, task: Task, progress: Progress) -> Learned:
+        if self.private is None:
+            return super()._learn(task, progress)
+        before = self.learned_
+        fixed = before.fixed if before else self._fixed(task, progress)
+        features = self.feature_map("mix", fixed.homophily)
+        progress("accumulate", 0, 1)
+        known = (before.classes, before.sums) if before else None
+        classes, sums = self.private.learned(features, fixed.num_features, task, known)
+        progress("accumulate", 1, 1)
+        return PropagationLearned(classes, fixed, sums)
+
+    def _emptied(self) -> Learned:
+        if self.private is None:
+            return super()._emptied()
+        return PropagationLearned((), self.learned_.fixed, self.learned_.sums.emptied())
+
     def _known(
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums,
+        sums: PropagationSums | PrivateSums,
         progress: Progress,
     ) -> PropagationLearned:
         return PropagationLearned(classes, fixed, sums)
@@ -281,10 +302,15 @@ class Propagation(SumLearner):
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums,
+        sums: PropagationSums | PrivateSums,
         progress: Progress,
     ) -> PropagationLearned:
         progress("solve", 0, 1)
+        if isinstance(sums, PrivateSums):
+            clean = denoised(sums, len(self.class_list))
+            answer = solved(clean, self.gamma or GAMMA, balanced=self.balanced)
+            progress("solve", 1, 1)
+            return PropagationLearned(classes, fixed, sums, "mix", answer)
         answers = {
             name: solved(sums.banks[name], self.gamma, balanced=self.balanced)
             for name in sums.eligible()
@@ -311,7 +337,10 @@ class Propagation(SumLearner):
             "separate": (Propagated("separate", hops=2), self.fourier),
             "hops": (Propagated("concat", hops=2, homophily=homophily), 0),
         }[bank]
-        return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
+        sketch = self.sketch
+        if self.epsilon is not None:
+            sketch, fourier = min(sketch or WIDTH, WIDTH), fourier or 0
+        return FeatureMap(propagated, sketch, fourier, self.seed, self.structure)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
@@ -337,9 +366,9 @@ class Propagation(SumLearner):
 def class_edges(fixed: FixedRows, task: Task, classes: tuple[int, ...]) -> Tensor:
     """`PropagationSums.edges` of a batch."""
     empty = task.labels.new_zeros(0)
-    ours, theirs = _labelled_edges(task) if "separate" in fixed.banks else (empty, empty)
+    ours, theirs = labelled_edges(task) if "separate" in fixed.banks else (empty, empty)
     known = torch.tensor(classes, device=ours.device)
-    return _one_hot(ours, known).T @ _one_hot(theirs, known)
+    return one_of(ours, known).T @ one_of(theirs, known)
 
 
 def selected_bank(accuracies: Mapping[str, Sequence[float | None]]) -> str:
