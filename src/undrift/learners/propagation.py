@@ -279,8 +279,9 @@ class Propagation(SumLearner):
         fixed = before.fixed if before else self._fixed(task, progress)
         features = self.feature_map("mix", fixed.homophily)
         progress("accumulate", 0, 1)
+        batch = self.private.summed(features, fixed.num_features, task)
         known = (before.classes, before.sums) if before else None
-        classes, sums = self.private.learned(features, fixed.num_features, task, known)
+        classes, sums = self.private.learned(batch, known)
         progress("accumulate", 1, 1)
         return PropagationLearned(classes, fixed, sums)
 

@@ -118,21 +118,14 @@ class Private:
             return features
         return replace(features, propagated=replace(features.propagated, hops=0))
 
-    def learned(
-        self,
-        features: FeatureMap,
-        num_features: int,
-        task: Task,
-        known: Found | None,
-    ) -> Found:
-        """The classes found so far and the sums, after the release of one more batch."""
-        account = known[1].account if known else self.account
-        found, sums = self.released(self.summed(features, num_features, task), account)
+    def learned(self, sums: Sums, known: Found | None) -> Found:
+        """The classes found so far and the sums of releases, after one more batch (`summed`)."""
+        found, one = self.released(sums, known[1].account if known else self.account)
         if known is None:
-            return found, sums
+            return found, one
         classes = joined(known[0], found)
         place = {c: i for i, c in enumerate(found)}
-        return classes, known[1] + sums.select([place.get(c, -1) for c in classes])
+        return classes, known[1] + one.select([place.get(c, -1) for c in classes])
 
     def released(self, sums: Sums, account: Accountant) -> Found:
         """The release of a batch, whose nodes were in none before, and the classes found in it.
