@@ -77,6 +77,7 @@ command-line
 api
 results
 returning
+reliability
 ```
 
 ```{toctree}

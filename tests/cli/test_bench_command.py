@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from undrift.cli.app import start
+from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments import bench as module
 from undrift.experiments.bench import Failure, Progress
 from undrift.experiments.jobs import Job
+from undrift.experiments.manifest import load_manifest, manifest_path
+from undrift.experiments.result import Cost, Graded, Result, graded_metrics, save_result
 from undrift.experiments.spec import RunSpec
 
 Captured = pytest.CaptureFixture[str]
@@ -70,6 +73,14 @@ def test_what_happens_is_told_line_by_line(
     assert asked[0]["workers"] == 3
     assert asked[0]["settings"].threads == 2
     assert asked[0]["settings"].checkpoints is False
+
+
+def test_a_warning_is_told_once(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Progress(warnings=[(JOB, "cannot write the checkpoint")])
+    fake(monkeypatch, state, state)
+    assert start(["bench", "smoke"]) == 0
+    line = "warning: bare on synthetic, seed 0: cannot write the checkpoint"
+    assert capsys.readouterr().err.count(line) == 1
 
 
 def test_a_failed_run_gives_exit_code_one(
@@ -139,3 +150,55 @@ def test_the_live_view_shows_what_runs() -> None:
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue())
     assert "2/4 done, 1 running, 0 failed, about" in shown
     assert "task 2/4 train" in shown
+
+
+def finished(out: Path) -> Path:
+    """The result of one quick-looking run in a folder."""
+    rows = [[90.0], [70.0, 80.0]]
+    matrix = AccuracyMatrix(rows)
+    result = Result(
+        spec=JOB.base,
+        matrix=Graded[list[list[float]]](by_class=rows, by_node=rows),
+        metrics=graded_metrics(matrix, matrix),
+        validation=None,
+        drift=[],
+        cost=Cost(seconds={"total": 1.0}, peak_memory_mb=None, state_mb=0.1, threads=1),
+        versions={},
+        provenance={},
+    )
+    return save_result(result, out)
+
+
+SUB = 'title = "{}"\nstreams = ["synthetic"]\nmethods = ["bare"]\nseeds = [0]\n'
+
+
+def test_a_plan_whose_runs_are_there_is_recorded(capsys: Captured, tmp_path: Path) -> None:
+    """Otherwise its table would never be in a report."""
+    out = finished(tmp_path / "runs").parents[1]
+    for title in ("First", "Second"):
+        (tmp_path / "sub.toml").write_text(SUB.format(title))
+        assert start(["bench", "sub.toml"]) == 0
+        assert "nothing to do" in capsys.readouterr().out
+        manifest = load_manifest(manifest_path("sub", out))
+        assert manifest.title == title
+        assert [cell.run for cell in manifest.cells] == [JOB.id]
+    written = manifest_path("sub", out)
+    out.joinpath("plans").chmod(0o500)  # nothing changes: nothing is written
+    before = written.stat().st_mtime_ns
+    assert start(["bench", "sub.toml"]) == 0
+    assert written.stat().st_mtime_ns == before
+    out.joinpath("plans").chmod(0o700)
+
+
+@pytest.mark.parametrize(("old", "new"), [("82.5", "83.5"), ('"state_mb": 0.1', '"state_mb": NaN')])
+def test_a_result_that_tables_skip_is_still_to_do(
+    capsys: Captured, tmp_path: Path, old: str, new: str
+) -> None:
+    path = finished(tmp_path / "runs")
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    (tmp_path / "sub.toml").write_text(SUB.format("Sub"))
+    assert start(["bench", "sub.toml", "--dry-run"]) == 0
+    assert "0 jobs done, 1 runs and 0 searches to do" in capsys.readouterr().out
+    assert start(["results"]) == 0
+    assert "skipped: " in capsys.readouterr().err

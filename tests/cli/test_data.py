@@ -56,9 +56,9 @@ def test_fetch_says_where_the_file_is_and_what_to_do_next(
 def test_a_dataset_with_a_stream_says_how_to_run_it(
     folder: Path, official: Any, capsys: Captured
 ) -> None:
-    (folder / "ms_academic_cs.npz").write_bytes(official.gnn_benchmark())  # there, and whole
-    assert start(["data", "fetch", "coauthor-cs"]) == 0
-    assert "undrift run --stream cs-cl" in capsys.readouterr().out
+    (folder / "arxiv.zip").write_bytes(official.ogb())  # there, and whole
+    assert start(["data", "fetch", "ogbn-arxiv"]) == 0
+    assert "undrift run --stream arxiv-cl" in capsys.readouterr().out
 
 
 def test_fetch_again_keeps_the_file_and_force_does_not(

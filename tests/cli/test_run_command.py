@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from undrift.cli.app import start
+from undrift.errors import InputError
 from undrift.experiments import run as experiment
 from undrift.experiments.result import Result, load_result
 from undrift.experiments.spec import RunSpec
@@ -260,3 +261,34 @@ def test_a_method_that_cannot_learn_again_is_refused_before_the_data_is_read(
     monkeypatch.setattr(experiment, "load_stream", never)
     assert start(["run", *MEAN, "--arrive", "blurry"]) == 2
     assert "running-mean cannot learn a class that comes back" in capsys.readouterr().err
+
+
+def test_the_folder_is_tried_before_any_work(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert start(["run", *QUICK]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == (
+        "undrift: cannot write to runs (No space left on device); free some space or choose "
+        "another folder\n"
+    )
+
+
+def test_a_result_that_cannot_be_written_is_printed(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise InputError("cannot write result.json (No space left on device)")
+
+    monkeypatch.setattr(experiment, "save_result", full)
+    assert start(["run", *QUICK]) == 2
+    shown = capsys.readouterr()
+    assert "No space left on device" in shown.err
+    last = shown.out.splitlines()[-1]
+    assert Result.model_validate_json(last.removeprefix("result: ")).spec.method == "bare"
+    assert "A_avg" in shown.out

@@ -10,7 +10,7 @@ import pytest
 
 from undrift.datasets import Dataset, RemoteFile, download
 from undrift.datasets.catalogue import DATASETS, OWN, load_dataset
-from undrift.datasets.checksums import record_path, recorded, sha256
+from undrift.datasets.checksums import record, record_path, recorded, sha256
 from undrift.datasets.fetch import fetch, is_whole
 from undrift.errors import InputError
 from undrift.storage.lock import exclusive
@@ -96,10 +96,10 @@ def test_a_file_that_is_damaged_is_fetched_again(folder, offer, official, damage
     else:
         record_path(path).unlink()
         path.write_bytes(content[:-50])
-    assert not is_whole(path)
+    assert not is_whole(path, DATASETS["tiny"].files[0])
     get()
     assert path.read_bytes() == content
-    assert is_whole(path)
+    assert is_whole(path, DATASETS["tiny"].files[0])
 
 
 def test_a_broken_download_is_gone_on_with_by_the_next_run(folder, offer, official, site):
@@ -222,8 +222,30 @@ def test_a_zip_that_leads_out_of_the_folder_is_refused(folder, offer, official):
     offer(content.replace(b"QQ/", b"../"), name="a.zip", members=("a.npz",))
     with pytest.raises(InputError, match=r"'\.\./evil\.npz', a path out of its folder"):
         get()
-    assert names(folder) == ["a.zip.sha256"]
+    assert names(folder) == []
     assert names(folder.parent) == ["data"]
+
+
+def test_a_zip_that_is_refused_is_not_the_first_one(folder, offer, official):
+    """Else the right one would be another than the first time."""
+    files = {"reddit_data.npz": official.reddit_data(), "reddit_graph.npz": official.reddit_graph()}
+    options = {"name": "reddit.zip", "members": tuple(files)}
+    offer(official.zip({"../../evil": b"", **files}), **options)
+    with pytest.raises(InputError, match="a path out of its folder"):
+        get()
+    assert names(folder) == []
+    offer(official.zip(files), **options)
+    assert get() == [folder / name for name in files]
+
+
+def test_a_file_of_other_bytes_than_published_is_not_kept(folder, offer, official):
+    content = official.gnn_benchmark()
+    offer(content, sha256=hashlib.sha256(content).hexdigest())
+    other = official.gnn_benchmark(labels=np.array([1, 0, 1, 0]))
+    (folder / "tiny.npz").write_bytes(other)
+    record(folder / "tiny.npz", hashlib.sha256(other).hexdigest())
+    get()
+    assert (folder / "tiny.npz").read_bytes() == content
 
 
 def test_a_bomb_is_refused(folder, offer, official):

@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from undrift.errors import InputError
 from undrift.experiments.bench import Progress, bench, survey
-from undrift.experiments.checkpoint import checkpoint_path
 from undrift.experiments.jobs import Job
+from undrift.experiments.leftovers import checkpoint_path
 from undrift.experiments.manifest import load_manifest, manifest_path
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.result import load_result, result_path
 from undrift.experiments.run import prepare
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, Settings, perform
+from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, Settings, perform
 from undrift.storage.lock import exclusive
 from undrift.testing.graphs import tiny_graph
 
@@ -176,6 +177,22 @@ def test_checkpoints_are_written_only_if_wanted(
     assert (
         checkpoint_path(written[0]).parent == result_path(job(stream).base, tmp_path / "b").parent
     )
+
+
+def test_a_worker_warns_of_a_checkpoint_and_goes_on(
+    tmp_path: Path, stream: str, heard: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from undrift.experiments import run as module
+
+    def full(*_: Any) -> None:
+        raise InputError("cannot write it")
+
+    monkeypatch.setattr(module, "save_checkpoint", full)
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    assert [message for message in heard if message[0] == WARNING] == [
+        (WARNING, "cannot write it; until then the run goes on without a checkpoint")
+    ]
+    assert heard[-1] == (DONE,)
 
 
 def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tmp_path: Path, stream: str) -> None:

@@ -9,12 +9,8 @@ import pytest
 import torch
 
 from undrift.evaluation.loop import Evaluation, evaluate
-from undrift.experiments.checkpoint import (
-    checkpoint_path,
-    drop_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
+from undrift.experiments.leftovers import checkpoint_path, drop_checkpoint
 from undrift.learners.registry import METHODS, make_learner
 from undrift.testing.graphs import tiny_stream
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation
 from undrift.experiments import run as module
-from undrift.experiments.checkpoint import checkpoint_path
+from undrift.experiments.leftovers import checkpoint_path, clean
 from undrift.experiments.result import embedding_path, load_result, result_path, split_path
-from undrift.experiments.run import execute, prepare
+from undrift.experiments.run import UnsavedError, execute, prepare
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import load_records
+from undrift.storage.lock import exclusive
 from undrift.storage.splits import load_split
 from undrift.streams.arrange import arrange
 from undrift.testing.graphs import tiny_stream
@@ -77,20 +81,83 @@ def test_without_checkpoints_none_is_written(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.safetensors"))
 
 
-def test_a_full_disk_leaves_nothing_that_could_be_trusted(
+class Disk:
+    """Writes that fail for want of room: those of these files, or while `full`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        from undrift.storage import files
+
+        self.names, real = names, files.whole_file
+
+        @contextmanager
+        def whole_file(path: Path) -> Iterator[Any]:
+            if Path(path).name in self.names:
+                raise InputError(f"cannot write {path} (No space left on device)")
+            with real(path) as file:
+                yield file
+
+        monkeypatch.setattr(files, "whole_file", whole_file)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
+    Disk(monkeypatch, "checkpoint.safetensors")
+    said: list[str] = []
+    result = execute(prepare(SPEC), tmp_path, checkpoints=True, warn=said.append)
+    assert load_result(result_path(SPEC, tmp_path)) == result
+    assert len(said) == 1
+    assert "No space left on device" in said[0]
 
-    from undrift.errors import InputError
 
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match="No space left on device"):
+def test_a_full_disk_leaves_nothing_that_could_be_trusted_and_the_result_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Disk(monkeypatch, "result.json")
+    with pytest.raises(UnsavedError, match=r"No space left on device.*a_avg \d") as caught:
         execute(prepare(SPEC), tmp_path)
-    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+    assert not list(tmp_path.rglob("result.json"))
+    ready = prepare(SPEC)
+    assert caught.value.result.matrix == ready.result(ready.evaluate()).matrix
+
+
+def test_a_result_takes_the_room_of_checkpoints_that_nobody_is_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    left, busy = (checkpoint_path(tmp_path / name) for name in ("left", "busy"))
+    for path in (left, busy):
+        path.parent.mkdir()
+        path.write_bytes(b"x")
+    room = module.make_room
+
+    def freed(out: Path) -> None:
+        room(out)
+        disk.names = ()
+
+    def fill(t: int, _: Evaluation) -> None:
+        disk.names = ("split.npz",)
+
+    monkeypatch.setattr(module, "make_room", freed)
+    (tmp_path / "locks").mkdir()
+    with exclusive(tmp_path / "locks" / "busy.lock", "running"):
+        execute(prepare(SPEC), tmp_path, after_task=fill, checkpoints=True)
+    assert (left.exists(), busy.exists()) == (False, True)
+    assert result_path(SPEC, tmp_path).is_file()
+
+
+def test_what_killed_runs_left_is_cleaned_away(tmp_path: Path) -> None:
+    execute(prepare(SPEC), tmp_path)
+    folder = result_path(SPEC, tmp_path).parent
+    other = tmp_path / "other"
+    other.mkdir()
+    for place in (folder, other):
+        checkpoint_path(place).write_bytes(b"x")
+        (place / ".checkpoint.safetensors.0123abcd.part").write_bytes(b"half")
+    clean(tmp_path)
+    assert not list(tmp_path.rglob("*.part"))
+    assert not checkpoint_path(folder).exists()  # its result is there
+    assert checkpoint_path(other).exists()  # a run that may go on
 
 
 def test_a_run_where_classes_come_back_is_whole_on_disk(tmp_path: Path) -> None:

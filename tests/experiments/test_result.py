@@ -273,3 +273,22 @@ def test_the_spec_of_a_result_is_a_run_spec() -> None:
 def test_a_result_does_not_import_torch() -> None:
     code = "import sys, undrift.experiments.result; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"state_mb": 0.5', '"state_mb": NaN'),
+        ('"state_mb": 0.5', '"state_mb": -0.5'),
+        ('"total": 1.5', '"total": Infinity'),
+        ('"a_l": 85.0', '"a_l": NaN'),
+        ('"imbalance": [1.5', '"imbalance": [NaN'),
+    ],
+)
+def test_numbers_that_are_none_are_damage(tmp_path: Path, old: str, new: str) -> None:
+    text = json.dumps(record())
+    assert old in text
+    path = tmp_path / "result.json"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match="is not a result of a run"):
+        load_result(path)

@@ -75,7 +75,7 @@ def bench(
     from undrift.cli.console import output, progress_console
     from undrift.errors import InputError
     from undrift.experiments.bench import bench as run_bench
-    from undrift.experiments.bench import survey
+    from undrift.experiments.bench import record_plans, survey
     from undrift.experiments.estimate import Estimator
     from undrift.experiments.plans import PARTS, PLANS, chosen_plans
     from undrift.experiments.store import load_records
@@ -101,6 +101,7 @@ def bench(
     if dry_run:
         return
     if not found.pending and not found.waiting:
+        record_plans(chosen, out)  # runs of other plans may fill a table that was never asked for
         console.print(f"nothing to do; see: undrift report {out}", soft_wrap=True)
         return
     try:
@@ -191,6 +192,7 @@ class _View:
         self._plans = plans
         self._told = 0
         self._failed = 0
+        self._warned = 0
 
     def tell(self, progress: Progress) -> None:
         """One line per job that ended since the last call."""
@@ -201,6 +203,9 @@ class _View:
         for failure in progress.failed[self._failed :]:
             self._failed += 1
             self._say(f"failed: {failure.job.name}: {failure.error}")
+        for job, sentence in progress.warnings[self._warned :]:
+            self._warned += 1
+            self._say(f"warning: {job.name}: {sentence}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -70,14 +70,19 @@ def check(
     name: str,
     /,
     *,
+    accept: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Compare a dataset's files with their checksums and its graph with the published statistics.
+
+    Nothing is written. Other bytes than the published ones are an error, where those are known.
 
     Parameters
     ----------
     name
         Which dataset; "undrift data list" lists them.
+    accept
+        Let other bytes than the published ones pass, as of a file that was saved again.
     traceback
         When the check fails unexpectedly, print where.
     """
@@ -86,7 +91,7 @@ def check(
     from undrift.datasets.fetch import check_dataset
     from undrift.reporting.terminal import files_table
 
-    files = check_dataset(name)
+    files = check_dataset(name, accept=accept)
     dataset = DATASETS[name]
     console = output()
     console.print(files_table(files), "")
@@ -153,4 +158,6 @@ data.command(
         _OF_CS[0], f"UNDRIFT_DATA=~/graphs {_FETCH} reddit", f"{_FETCH} --force ogbn-arxiv"
     ),
 )
-data.command(check, name="check", help_epilogue=_examples(_OF_CS[1]))
+data.command(
+    check, name="check", help_epilogue=_examples(_OF_CS[1], f"{_CHECK} --accept amazon-photo")
+)

@@ -66,7 +66,7 @@ def leakage(
     from undrift.errors import InputError
     from undrift.experiments.spec import RunSpec
     from undrift.learners.registry import known_method
-    from undrift.storage.files import make_folder
+    from undrift.storage.files import writable_folder
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
     check_stream_name(stream)
@@ -75,7 +75,7 @@ def leakage(
         raise InputError(f"--hops must be 0 or more, not {hops}")
     texts = parse_settings(settings)
     set_threads(threads)
-    make_folder(out)
+    writable_folder(out)
     if figure is not None:
         from undrift.reporting.figures import sheet
 

@@ -72,7 +72,7 @@ def run(
     from undrift.experiments.spec import RunSpec
     from undrift.experiments.tracking import check_trackers
     from undrift.learners.registry import known_method
-    from undrift.storage.files import make_folder
+    from undrift.storage.files import writable_folder
 
     # everything that can be wrong is looked at before torch is loaded and time is spent
     check_stream_name(stream)
@@ -81,7 +81,7 @@ def run(
     texts = parse_settings(settings)
     check_trackers(track)
     set_threads(threads)
-    make_folder(out)
+    writable_folder(out)
 
     from undrift.experiments import run as experiment
     from undrift.experiments.tracking import each_of, trackers
@@ -105,6 +105,9 @@ def run(
                 after = each_of(shown.after_task, told.after_task)
                 result = experiment.execute(prepared, out, progress=shown.report, after_task=after)
             told.finish(result)
+    except experiment.UnsavedError as error:
+        _show(output(), error.result)
+        raise
     finally:
         for failure in told.failures:
             console.print(failure, markup=False)
@@ -135,7 +138,8 @@ def set_threads(threads: int | None) -> None:
     torch.set_num_threads(threads)
 
 
-def _show(console: Console, result: Result, path: Path) -> None:
+def _show(console: Console, result: Result, path: Path | None = None) -> None:
+    """All that a run came to, and where it lies; without a path the file itself as a line."""
     from undrift.datasets.stand_ins import marked
     from undrift.reporting.terminal import cost_table, matrix_table, metrics_table
 
@@ -152,4 +156,5 @@ def _show(console: Console, result: Result, path: Path) -> None:
     for what in ("repairs", "periods"):
         if what in result.provenance:
             console.print(f"{what}: {result.provenance[what]}", markup=False, soft_wrap=True)
-    console.print(f"result: {path}", soft_wrap=True)
+    where = path or result.model_dump_json(by_alias=True)
+    console.print(f"result: {where}", markup=False, soft_wrap=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +32,8 @@ def fetch(
 ) -> list[Path]:
     """Download a dataset into the data folder and return where its files lie.
 
-    A file that is there and whole is kept, unless `force`. A download goes to `FILE.part` and is
+    A file that is there and whole is kept, unless `force`; where its published bytes are known,
+    those are. A download goes to `FILE.part` and is
     gone on with after a break. Its size and published checksum are compared; where none is
     published, the checksums within the zip or `.npz` are, and every later download must have the
     SHA-256 of the first. Only then does the file take its name, in one step. `progress(file,
@@ -45,7 +45,7 @@ def fetch(
     paths: list[Path] = []
     for file in DATASETS[name].files:
         targets = [place / target for target in file.names]
-        if force or not all(is_whole(target) for target in targets):
+        if force or not all(is_whole(target, file) for target in targets):
             if not may_write(place):
                 raise InputError(
                     f"{place} is read-only, so {file.name} cannot be fetched into it; set "
@@ -67,14 +67,17 @@ def fetch(
     return paths
 
 
-def is_whole(path: Path) -> bool:
-    """Whether a file is there and has the bytes that were recorded for it.
+def is_whole(path: Path, file: RemoteFile) -> bool:
+    """Whether a file is there and has the bytes that are published, or were recorded, for it.
 
-    A file without a record, which somebody put there, is read to its end: the zip or `.npz` has
+    A file with neither, which somebody put there, is read to its end: the zip or `.npz` has
     checksums of its own.
     """
     if not path.is_file():
         return False
+    compared = published(path, file) if path.name == file.name else None
+    if compared is not None:
+        return compared.found == compared.wanted
     wanted = recorded(path)
     if wanted is not None:
         return sha256(path) == wanted
@@ -88,11 +91,13 @@ def is_whole(path: Path) -> bool:
 def _keep(part: Path, file: RemoteFile, target: Path, limit_bytes: int) -> None:
     """Check a download and give it its name, or unpack it."""
     try:
-        record(target, _verify(part, file, target, limit_bytes))
+        digest = _verify(part, file, target, limit_bytes)
         if file.members:
             for path in unpack_zip(part, target.parent, file.members, limit_bytes):
                 record(path, sha256(path))
+            record(target, digest)  # last: what is refused on the way was never the first one
         else:
+            record(target, digest)
             os.replace(part, target)
     finally:
         discard(part)  # also when it is the wrong file: to go on with it would not mend it
@@ -136,30 +141,32 @@ class CheckedFile:
     verdict: str
 
 
-def check_dataset(name: str) -> tuple[CheckedFile, ...]:
+def check_dataset(name: str, *, accept: bool = False) -> tuple[CheckedFile, ...]:
     """Load a dataset, compare its statistics and checksums, and say how each file fared.
 
-    Other statistics than the published ones, and other bytes than the recorded ones, are errors.
-    Other bytes than the published ones are not: a file that was saved again holds the same graph.
-    A file that was never recorded is now, since its graph is the right one.
+    Other statistics than the published ones, other bytes than the recorded ones, and where
+    published bytes are known other ones than those are errors; `accept` lets the last pass, since
+    a file that was saved again holds the same graph. Nothing is written.
     """
     load_dataset(name)
     paths = [find_file(file) for file in DATASETS[name].names]
-    return tuple(_checked(path, DATASETS[name]) for path in paths)
+    return tuple(_checked(path, DATASETS[name], accept) for path in paths)
 
 
-def _checked(path: Path, dataset: Dataset) -> CheckedFile:
+def _checked(path: Path, dataset: Dataset, accept: bool) -> CheckedFile:
     digest, known = sha256(path), recorded(path)
     file = next((file for file in dataset.files if file.name == path.name), None)
     compared = published(path, file) if file is not None else None
-    writable = may_write(path.parent)
-    verdict = "recorded now" if writable else "not recorded, the folder is read-only"
-    verdict = verdict if known is None else "as recorded"
+    verdict = "nothing to compare them with" if known is None else "as recorded"
     if compared is not None:
-        same = compared.found == compared.wanted
-        published_so = f"as published ({compared.kind})"
-        verdict = published_so if same else f"{verdict}; other bytes than published"
-    if known is None and writable:
-        with suppress(InputError):
-            record(path, digest)
+        verdict = f"as published ({compared.kind})"
+        if compared.found != compared.wanted:
+            verdict = "accepted; other bytes than published"
+            if not accept:
+                raise InputError(
+                    f"{path} has other bytes than the published file ({compared.kind} "
+                    f"{compared.found[:12]}..., published {compared.wanted[:12]}...), so its "
+                    f"labels may be others too; fetch it with: undrift data fetch {dataset.name}, "
+                    "or add --accept if you know why"
+                )
     return CheckedFile(path, path.stat().st_size, digest, verdict)

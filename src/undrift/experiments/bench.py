@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from undrift.experiments.jobs import Job, chosen_by, is_done, jobs_of
+from undrift.experiments.leftovers import clean
 from undrift.experiments.manifest import update_manifest
 from undrift.experiments.plan import Plan
-from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, Settings, work
-from undrift.storage.files import make_folder
+from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, Settings, work
+from undrift.storage.files import make_folder, writable_folder
 
 _TICK = 0.5  # seconds between two looks at what is shown
 _BUSY_PAUSE = 2.0  # seconds before a job that another bench has is looked at again
@@ -38,7 +39,8 @@ class Progress:
 
     `found` were done before it began, `done` since; `running` gives for each busy worker its
     job, what it is at, the share done and since when (`time.monotonic`). `waiting` counts runs
-    whose search is not finished, `known` has the ids of all jobs that could start so far.
+    whose search is not finished, `known` has the ids of all jobs that could start so far;
+    `warnings` are what went wrong in jobs that went on.
     """
 
     found: int = 0
@@ -48,6 +50,7 @@ class Progress:
     pending: list[Job] = field(default_factory=list)
     waiting: int = 0
     known: set[str] = field(default_factory=set)
+    warnings: list[tuple[Job, str]] = field(default_factory=list)
 
     @property
     def ended(self) -> int:
@@ -70,6 +73,12 @@ def survey(plans: Sequence[Plan], out: str | Path) -> Progress:
     return progress
 
 
+def record_plans(plans: Sequence[Plan], out: str | Path) -> None:
+    """Write each plan's table as it stands, though nothing is left to do."""
+    out = make_folder(out)
+    _write_manifests(plans, chosen_by(plans, out), Progress(), out)
+
+
 def bench(
     plans: Sequence[Plan],
     out: str | Path,
@@ -86,7 +95,8 @@ def bench(
     job is locked while it runs, and the system lets go of the lock of a killed process. The
     longest jobs by `seconds` start first, so that no long one is left for the end.
     """
-    out = make_folder(out)
+    out = writable_folder(out)
+    clean(out)
     progress = Progress()
     chosen = _look(progress, plans, out, seconds)
     _write_manifests(plans, chosen, progress, out)
@@ -189,10 +199,13 @@ class _Workers:
             except (EOFError, OSError):
                 message = (FAILED, self._cause_of_death(process), "")
             else:
-                if message[0] != STEP:
+                if message[0] not in (STEP, WARNING):
                     self._idle.append((process, connection))
             if message[0] == STEP:
                 progress.running[job.id] = (job, message[1], message[2], since)
+                continue
+            if message[0] == WARNING:
+                progress.warnings.append((job, message[1]))
                 continue
             del self._busy[connection], progress.running[job.id]
             if self._ended(job, message, since, progress):

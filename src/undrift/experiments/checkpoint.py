@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,13 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.steps import Grades
+from undrift.experiments.leftovers import checkpoint_path
 from undrift.experiments.record import tuples
 from undrift.learners.base import Learner
 from undrift.storage.files import load_state, save_state
 from undrift.storage.state import State
 
 _LEARNER, _EMBEDDING = "learner.", "embedding."
-
-
-def checkpoint_path(folder: str | Path) -> Path:
-    """Where a run in `folder` keeps what it has so far."""
-    return Path(folder) / "checkpoint.safetensors"
 
 
 def save_checkpoint(folder: str | Path, learner: Learner, so_far: Evaluation) -> None:
@@ -49,12 +44,6 @@ def load_checkpoint(folder: str | Path, learner: Learner) -> Evaluation | None:
     except (InputError, KeyError, TypeError, ValueError):
         return None
     return so_far
-
-
-def drop_checkpoint(folder: str | Path) -> None:
-    """Remove it: the run is finished."""
-    with suppress(OSError):
-        checkpoint_path(folder).unlink()
 
 
 def _evaluation(plain: dict[str, Any], embeddings: dict[str, Any]) -> Evaluation:

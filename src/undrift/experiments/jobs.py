@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict
 
 from undrift.errors import InputError
 from undrift.experiments.plan import Plan
-from undrift.experiments.result import load_result, result_path
-from undrift.experiments.search_record import SearchSpec, load_search, search_path
+from undrift.experiments.result import result_path
+from undrift.experiments.search_record import SearchSpec, search_path
 from undrift.experiments.spec import RunSpec
+from undrift.experiments.store import read_run, read_search
 
 # methods whose searches share the training of one base encoder
 _TOGETHER = (frozenset({"acil", "ds-al"}),)
@@ -46,11 +47,11 @@ class Job(BaseModel):
 
 
 def is_done(job: Job, out: str | Path) -> bool:
-    """Whether its outcome lies in the folder and can be read."""
+    """Whether its outcome lies in the folder; a file that tables would skip is none."""
     try:
         if job.run:
-            return load_result(result_path(job.run, out)).spec.id == job.id
-        return all(load_search(search_path(spec, out)).spec == spec for spec in job.searches)
+            return read_run(result_path(job.run, out)).spec.id == job.id
+        return all(read_search(search_path(spec, out)).spec == spec for spec in job.searches)
     except InputError:
         return False
 
@@ -63,7 +64,7 @@ def chosen_by(plans: Iterable[Plan], out: str | Path) -> dict[str, dict[str, Any
             if cell.search and cell.search.id not in chosen:
                 path = search_path(cell.search, out)
                 if path.is_file() and is_done(Job(searches=(cell.search,)), out):
-                    chosen[cell.search.id] = load_search(path).chosen
+                    chosen[cell.search.id] = read_search(path).chosen
     return chosen
 
 

@@ -64,15 +64,24 @@ def update_manifest(manifest: Manifest, out: str | Path) -> Path:
     """Write a manifest over the one that is there, keeping the cells that only that one has.
 
     So a plan that is run stream by stream, or by several processes at once, ends as one table.
+    Where nothing changes nothing is written: a finished plan may lie in a read-only folder.
     """
     path = manifest_path(manifest.plan, out)
+    if (there := _there(path)) is not None:
+        both = merged(there, manifest)
+        if both.model_dump_json() == there.model_dump_json():  # JSON, which knows no tuples
+            return path
     make_folder(path.parent)
     with exclusive(path.with_suffix(".lock"), f"writing {path}", patience=30.0):
-        try:
-            old = load_manifest(path) if path.is_file() else manifest
-        except InputError:
-            old = manifest  # damaged: what is known now takes its place
-        return save_manifest(merged(old, manifest), out)
+        return save_manifest(merged(_there(path) or manifest, manifest), out)
+
+
+def _there(path: Path) -> Manifest | None:
+    """The manifest that is there; None where none is, or a damaged one, which is written anew."""
+    try:
+        return load_manifest(path) if path.is_file() else None
+    except InputError:
+        return None
 
 
 def merged(old: Manifest, new: Manifest) -> Manifest:

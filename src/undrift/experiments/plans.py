@@ -38,6 +38,11 @@ def chosen_plans(
     for name in names:
         if name.endswith(".toml"):
             made = [read_plan(name)]
+            if made[0].name in (*PLANS, *PARTS):
+                raise InputError(
+                    f"{name} is called {made[0].name!r} like a plan of undrift, whose table it "
+                    'would take; give it another name, as in name = "mine"'
+                )
         else:
             made = [named_plan(part, stand_ins=stand_ins) for part in PARTS.get(name, (name,))]
         for plan in made:

@@ -12,9 +12,14 @@ from undrift.storage.files import write_atomically
 
 
 class Record(BaseModel):
-    """A part of a file; by name or alias: `class` is a keyword of Python but the right word."""
+    """A part of a file; by name or alias: `class` is a keyword of Python but the right word.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    Numbers are finite: NaN in a file is damage.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False
+    )
 
 
 R = TypeVar("R", bound=BaseModel)

@@ -29,7 +29,12 @@ FORMAT = 4
 T = TypeVar("T")
 _Format = Annotated[int, Field(ge=2, le=FORMAT, strict=True), AfterValidator(lambda _: FORMAT)]
 # JSON has no infinity: it is written as null
-_Ratio = Annotated[float, BeforeValidator(lambda value: inf if value is None else value)]
+_Ratio = Annotated[
+    float,
+    Field(ge=1.0, allow_inf_nan=True),
+    BeforeValidator(lambda value: inf if value is None else value),
+]
+_Amount = Annotated[float, Field(ge=0.0)]
 
 
 class Graded(Record, Generic[T]):
@@ -49,7 +54,7 @@ class Metrics(BaseModel):
     75.0
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, float]
 
     @classmethod
@@ -84,11 +89,11 @@ class Cost(Record):
     `state_bytes` is the size of the state after every task, `state_mb` after the last.
     """
 
-    seconds: dict[str, float]
-    peak_memory_mb: float | None
-    state_mb: float
+    seconds: dict[str, _Amount]
+    peak_memory_mb: _Amount | None
+    state_mb: _Amount
     threads: int
-    state_bytes: list[int] = Field(default_factory=list)
+    state_bytes: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
 
     @property
     def total_seconds(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,8 @@ from undrift.evaluation.drift import principal_plane
 from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
 from undrift.evaluation.protocols import check_gradable
 from undrift.evaluation.steps import check_returns, graded_batches, graded_nodes
-from undrift.experiments.checkpoint import drop_checkpoint, load_checkpoint, save_checkpoint
+from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
+from undrift.experiments.leftovers import drop_checkpoint, make_room
 from undrift.experiments.result import (
     Cost,
     Graded,
@@ -102,6 +104,16 @@ class PreparedRun:
         )
 
 
+class UnsavedError(InputError):
+    """A run that is finished and could not be written down: its `result` is all there is."""
+
+    def __init__(self, why: object, result: Result) -> None:
+        metrics = result.metrics.by_class.model_dump()
+        numbers = ", ".join(f"{key} {value:.2f}" for key, value in metrics.items())
+        super().__init__(f"{why} (the run itself was finished; by class: {numbers})")
+        self.result = result
+
+
 def prepare(spec: RunSpec) -> PreparedRun:
     """Make the learner and load the stream; the seed decides both."""
     _check_device(spec.device)  # first: a wrong parameter should not wait for the data
@@ -122,31 +134,53 @@ def execute(
     progress: Progress = silent,
     after_task: AfterTask | None = None,
     checkpoints: bool = False,
+    warn: Callable[[str], None] = lambda sentence: None,
 ) -> Result:
     """Run and write `<out>/<id>/`: `split.npz`, `embedding.npz`, and `result.json` last.
 
     `embedding.npz` holds `first` and `last`, the base task's embeddings after the first and the
     last task in one plane (PCA, at most 1,000 nodes), and `labels`; only for learners with
     embeddings. With `checkpoints`, the state is written after every task but the last, and a run
-    that was cut off goes on from there; the file is removed once the result is there.
+    that was cut off goes on from there; the file is removed once the result is there. One that
+    cannot be written is said to `warn`, once, and the run goes on. Where the disk has no room for
+    the result, it takes that of checkpoints which nobody is at; a result that cannot be written
+    at all is in the `UnsavedError`.
     """
-    path = result_path(prepared.spec, out)
-    folder = path.parent
+    folder = result_path(prepared.spec, out).parent
     so_far = load_checkpoint(folder, prepared.learner) if checkpoints else None
+    warned: list[str] = []
 
     def each(t: int, evaluation: Evaluation) -> None:
         if checkpoints and t + 1 < len(prepared.stream):
-            save_checkpoint(folder, prepared.learner, evaluation)
+            try:
+                save_checkpoint(folder, prepared.learner, evaluation)
+            except InputError as error:
+                if not warned:
+                    warn(f"{error}; until then the run goes on without a checkpoint")
+                warned.append(str(error))
         if after_task is not None:
             after_task(t, evaluation)
 
     evaluation = prepared.evaluate(progress=progress, after_task=each, so_far=so_far)
     result = prepared.result(evaluation)
-    if evaluation.embeddings:
-        write_atomically(embedding_path(path), _picture(prepared.stream, evaluation))
-    save_result(result, out, split=prepared.stream.saved_split())
+    try:
+        _save(prepared, evaluation, result, out)
+    except InputError:
+        drop_checkpoint(folder)
+        make_room(out)
+        try:
+            _save(prepared, evaluation, result, out)
+        except InputError as error:
+            raise UnsavedError(error, result) from error
     drop_checkpoint(folder)
     return result
+
+
+def _save(prepared: PreparedRun, evaluation: Evaluation, result: Result, out: str | Path) -> None:
+    if evaluation.embeddings:
+        path = embedding_path(result_path(prepared.spec, out))
+        write_atomically(path, _picture(prepared.stream, evaluation))
+    save_result(result, out, split=prepared.stream.saved_split())
 
 
 def _returning(stream: TaskStream, evaluation: Evaluation) -> Returning | None:

@@ -42,7 +42,7 @@ def load_records(folder: str | Path, *, progress: Progress = silent) -> Records:
     kinds: tuple[tuple[list[Path], Callable[[Path], Any]], ...] = (
         (run_files(folder), read_run),
         (sorted(folder.glob("plans/*.json")), _read_plan),
-        (sorted(folder.glob("searches/*.json")), _read_search),
+        (sorted(folder.glob("searches/*.json")), read_search),
     )
     done, total = 0, sum(len(files) for files, _ in kinds)
     progress("read", done, total)
@@ -123,7 +123,8 @@ def _read_plan(path: Path) -> Manifest:
     return manifest
 
 
-def _read_search(path: Path) -> Search:
+def read_search(path: Path) -> Search:
+    """Read the outcome of a search; one that was moved or edited is an `InputError`."""
     search = load_search(path)
     try:
         expected = search.spec.id

@@ -21,8 +21,10 @@ from undrift.storage.lock import BusyError, exclusive
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
 
-STEP, DONE, FAILED, BUSY = "step", "done", "failed", "busy"
-"""A worker says (STEP, what it is at, share done), (DONE,), (FAILED, error, trace) or (BUSY,)."""
+STEP, WARNING, DONE, FAILED, BUSY = "step", "warning", "done", "failed", "busy"
+"""A worker says (STEP, what it is at, share done), (WARNING, sentence), and in the end (DONE,),
+(FAILED, error, trace) or (BUSY,).
+"""
 
 Say = Callable[..., None]
 
@@ -88,10 +90,15 @@ def _do(job: Job, out: Path, report: _Reporter, settings: Settings) -> None:
     told = trackers(settings.trackers, out)
     with told.following(prepared.spec):
         after_task = each_of(report.after_task, told.after_task)
-        keep = settings.checkpoints
-        told.finish(
-            execute(prepared, out, progress=report.running, after_task=after_task, checkpoints=keep)
+        result = execute(
+            prepared,
+            out,
+            progress=report.running,
+            after_task=after_task,
+            checkpoints=settings.checkpoints,
+            warn=report.warn,
         )
+        told.finish(result)
 
 
 class _Reporter:
@@ -108,6 +115,9 @@ class _Reporter:
         if now - self._last >= _PERIOD:
             self._last = now
             self._say(STEP, what, share)
+
+    def warn(self, sentence: str) -> None:
+        self._say(WARNING, sentence)
 
     def running(self, phase: str, done: int, total: int) -> None:
         self.show(f"task {self._done + 1}/{self.tasks} {phase}", self._done / self.tasks)

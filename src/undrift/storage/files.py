@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from undrift.errors import InputError
+from undrift.storage.leftovers import claim
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,11 +40,14 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     make_folder(target.parent)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as file:
+        with claim(part) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, target)
+            if sys.platform != "win32":  # still locked: no sweep may take it for left over
+                os.replace(part, target)
+        if sys.platform == "win32":  # where an open file cannot be renamed
+            os.replace(part, target)
         _sync_folder(target.parent)
     except OSError as error:
         raise InputError(
@@ -63,6 +68,26 @@ def make_folder(path: str | Path) -> Path:
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
         ) from error
+    return folder
+
+
+def writable_folder(path: str | Path) -> Path:
+    """The folder, made if need be, once it has taken a file of 64 kB: before work, not after."""
+    folder = make_folder(path)
+    probe = folder / f".probe.{secrets.token_hex(4)}.part"
+    try:
+        with claim(probe) as file:
+            file.write(bytes(1 << 16))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder} ({error.strerror or error}); free some space or choose "
+            "another folder"
+        ) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink()
     return folder
 
 

@@ -1,0 +1,65 @@
+"""What a killed process left half written: told by a lock from what is being written now."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+if sys.platform != "win32":
+    import fcntl
+
+_PART = re.compile(r"\..+\.[0-9a-f]{8}\.part")
+_DAY = 86_400.0  # seconds: nobody writes that long at one file
+
+
+def claim(part: Path) -> IO[bytes]:
+    """A new file to write to, locked for as long as it is open, so that no sweep takes it."""
+    while True:
+        file = part.open("xb")
+        try:
+            _lock(file)
+        except OSError:
+            return file  # no locks on this file system: there a sweep goes by age
+        if part.exists():
+            return file
+        file.close()  # a sweep came between the two
+
+
+def sweep(folders: Iterable[Path]) -> list[Path]:
+    """Delete the parts of files that nobody writes any more from these folders; which they were.
+
+    A part is locked while it is written and the system lets go of a killed process's locks. Where
+    files cannot be locked, a part is left over once it is a day old. What cannot be deleted stays.
+    """
+    gone = []
+    for folder in folders:
+        with suppress(OSError):
+            parts = [path for path in folder.iterdir() if _PART.fullmatch(path.name)]
+            gone += [path for path in parts if path.is_file() and _taken(path)]
+    return gone
+
+
+def _taken(part: Path) -> bool:
+    """Delete a part unless it is being written; whether it is gone."""
+    with suppress(OSError), part.open("r+b") as file:
+        try:
+            _lock(file)
+        except BlockingIOError:
+            return False
+        except OSError:
+            if time.time() - part.stat().st_mtime < _DAY:
+                return False
+        part.unlink()
+        return True
+    return False
+
+
+def _lock(file: IO[bytes]) -> None:
+    if sys.platform == "win32":
+        raise OSError("files are not locked here")
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
