@@ -16,7 +16,7 @@ from undrift.streams.task import Task
 RowsOf = Callable[[Graph, Tensor], Tensor]
 """The rows of some nodes (indices) of a graph, dense float64, as they were summed."""
 
-Nodes = Literal["train", "val", "all"]
+Nodes = Literal["train", "all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,7 @@ class KeptSum:
 
     def members(self, task: Task) -> Tensor:
         """The mask of a batch's nodes whose rows are in the sum."""
-        if self.nodes == "all":
-            return torch.ones_like(task.train)
-        return task.train if self.nodes == "train" else task.val
+        return torch.ones_like(task.train) if self.nodes == "all" else task.train
 
     def smallest(self, among: Collection[int] | None = None) -> int | None:
         """The column of the class with the fewest rows, of those with any."""
