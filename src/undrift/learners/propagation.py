@@ -12,30 +12,18 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from undrift.analytic.class_sums import ClassSums
-from undrift.errors import InputError
 from undrift.graphs import Field, Graph
-from undrift.learners.base import Learned, Verb
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import Solved, solved, summed
-from undrift.learners.parts.propagation.denoise import GAMMA, denoised
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, sample_of
-from undrift.learners.parts.propagation.homophily import (
+from undrift.learners.parts.propagation.labelled_edges import (
     PRIOR_EDGES,
-    homophily_weight,
-    label_association,
-    labelled_edges,
-    one_of,
-)
-from undrift.learners.parts.propagation.private import (
-    HOMOPHILY,
-    WIDTH,
-    Level,
-    Private,
-    PrivateSums,
+    association_of,
+    edges_between,
+    homophily_of,
 )
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.sum_learner import SumLearner
-from undrift.noise.accountant import Accountant
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -44,6 +32,16 @@ _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily
 INFORMATIVE_FROM = 0.3  # label association from which it is found
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
 _MARGIN = 0.02  # by which another bank's mean validation accuracy must be higher to be selected
+
+
+def homophily_weight(task: Task) -> float:
+    """How far neighbours resemble a node, 0 to 1 (`homophily_of`)."""
+    return homophily_of(edges_between(task, task.classes))
+
+
+def label_association(task: Task, least_classes: int = 3) -> float:
+    """How much a neighbour's class tells of a node's, 0 to 1 (`association_of`)."""
+    return association_of(edges_between(task, task.classes), least_classes)
 
 
 @dataclass(frozen=True)
@@ -113,12 +111,12 @@ class PropagationSums:
 class PropagationLearned:
     """What is kept: sums, what their rows depend on, and the solution of the selected bank.
 
-    With `epsilon`, the sums are those of noisy releases. `solved` is None until it is needed.
+    `solved` is None until it is needed.
     """
 
     classes: tuple[int, ...]
     fixed: FixedRows
-    sums: PropagationSums | PrivateSums
+    sums: PropagationSums
     selected: str = ""
     solved: Solved | None = None
 
@@ -156,14 +154,6 @@ class Propagation(SumLearner):
     hop for narrow dense features. One of them is selected where its sums tell of an accuracy two
     points higher (`expected_accuracy`).
 
-    `epsilon`: differential privacy (docs/privacy/differential-privacy.md). Each batch is released
-    once, as sums with noise, and what is kept is (epsilon, `delta`) private for every node that is
-    in one batch at most. `level="node"`: with or without a node, its features, edges and label;
-    training rows are then nodes' own features, and predictions propagate. `level="row"`: with or
-    without a node's label, in a graph that is known; training rows are propagated. `class_list`:
-    the classes that may ever come. The noise is the system's; `testing=True` draws it from `seed`,
-    which is not private.
-
     Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
     8 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
     no Fourier features; scores and probabilities form the rows, n D numbers. See
@@ -196,64 +186,28 @@ class Propagation(SumLearner):
     sketch: int = 3072
     structure: bool = False
     balanced: bool = True
-    epsilon: float | None = None
-    delta: float = 1e-6
-    level: Level = "node"
-    class_list: tuple[int, ...] = ()
-    testing: bool = False
 
     def __post_init__(self) -> None:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         check_widths(self.fourier, self.sketch)
-        features = self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
-        if self.private is not None and (self.structure or features.propagated.blocks > 1):
-            raise InputError(
-                "epsilon is for rows of a node's features alone; leave structure=False and take a "
-                "mix without channels: adaptive, mean or hop"
-            )
-
-    @property
-    def private(self) -> Private | None:
-        """How batches are released; None without `epsilon`."""
-        if self.epsilon is None:
-            return None
-        test_seed = self.seed if self.testing else None
-        return Private(self.epsilon, self.delta, self.level, self.class_list, test_seed)
-
-    @property
-    def account_(self) -> Accountant | None:
-        """What was spent of epsilon; None without it."""
-        if self.private is None:
-            return None
-        return self.private.account if self.learned_ is None else self.learned_.sums.account
-
-    def _hindrance(self, verb: Verb) -> str | None:
-        if self.epsilon is None or verb != "forgets":
-            return None
-        return (
-            "what was released with noise is out, and tells of any one node no more than "
-            f"epsilon={self.epsilon:g} allows, whether it is forgotten or not; to be without it, "
-            "learn anew"
-        )
+        self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
 
     def _fixed(self, task: Task, progress: Progress) -> FixedRows:
-        graph = task.graph
-        if self.private is not None:  # nothing is measured
-            given = HOMOPHILY if self.homophily is None else self.homophily
-            return FixedRows(graph.num_features, given, ("mix",))
-        homophily = homophily_weight(task) if self.homophily is None else self.homophily
-        return FixedRows(graph.num_features, homophily, self._banks(task, graph, homophily))
+        dense = task.graph.features.layout == torch.strided
+        edges = edges_between(task, task.classes)
+        return self.fixed_by(task.graph.num_features, edges, dense=dense)
 
-    def _banks(self, task: Task, graph: Graph, homophily: float) -> tuple[str, ...]:
-        """The banks that there are, now and later."""
-        if self.mix != "adaptive" or self.hops == 0:
-            return ("mix",)
+    def fixed_by(self, num_features: int, edges: Tensor, *, dense: bool = True) -> FixedRows:
+        """What a first batch decides: its width, its labelled edges by class, dense or not."""
+        homophily = homophily_of(edges) if self.homophily is None else self.homophily
         names = ["mix"]
-        if self.homophily is None and homophily < _HETEROPHILY_UNDER:
-            names += ["separate"] if label_association(task) >= INFORMATIVE_FROM else []
-        dense = graph.features.layout == torch.strided and graph.num_features <= _NARROW
-        return (*names, "hops") if dense and self.gamma is None else tuple(names)
+        if self.mix == "adaptive" and self.hops:
+            if self.homophily is None and homophily < _HETEROPHILY_UNDER:
+                names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
+            narrow = dense and num_features <= _NARROW and self.gamma is None
+            names += ["hops"] if narrow else []
+        return FixedRows(num_features, homophily, tuple(names))
 
     def _sums(
         self,
@@ -272,29 +226,11 @@ class Propagation(SumLearner):
         progress("accumulate", len(fixed.banks), len(fixed.banks))
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
-    def _learn(self, task: Task, progress: Progress) -> Learned:
-        if self.private is None:
-            return super()._learn(task, progress)
-        before = self.learned_
-        fixed = before.fixed if before else self._fixed(task, progress)
-        features = self.feature_map("mix", fixed.homophily)
-        progress("accumulate", 0, 1)
-        batch = self.private.summed(features, fixed.num_features, task)
-        known = (before.classes, before.sums) if before else None
-        classes, sums = self.private.learned(batch, known)
-        progress("accumulate", 1, 1)
-        return PropagationLearned(classes, fixed, sums)
-
-    def _emptied(self) -> Learned:
-        if self.private is None:
-            return super()._emptied()
-        return PropagationLearned((), self.learned_.fixed, self.learned_.sums.emptied())
-
     def _known(
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums | PrivateSums,
+        sums: PropagationSums,
         progress: Progress,
     ) -> PropagationLearned:
         return PropagationLearned(classes, fixed, sums)
@@ -303,15 +239,10 @@ class Propagation(SumLearner):
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums | PrivateSums,
+        sums: PropagationSums,
         progress: Progress,
     ) -> PropagationLearned:
         progress("solve", 0, 1)
-        if isinstance(sums, PrivateSums):
-            clean = denoised(sums, len(self.class_list))
-            answer = solved(clean, self.gamma or GAMMA, balanced=self.balanced)
-            progress("solve", 1, 1)
-            return PropagationLearned(classes, fixed, sums, "mix", answer)
         answers = {
             name: solved(sums.banks[name], self.gamma, balanced=self.balanced)
             for name in sums.eligible()
@@ -338,10 +269,7 @@ class Propagation(SumLearner):
             "separate": (Propagated("separate", hops=2), self.fourier),
             "hops": (Propagated("concat", hops=2, homophily=homophily), 0),
         }[bank]
-        sketch = self.sketch
-        if self.epsilon is not None:
-            sketch, fourier = min(sketch or WIDTH, WIDTH), fourier or 0
-        return FeatureMap(propagated, sketch, fourier, self.seed, self.structure)
+        return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
@@ -366,10 +294,10 @@ class Propagation(SumLearner):
 
 def class_edges(fixed: FixedRows, task: Task, classes: tuple[int, ...]) -> Tensor:
     """`PropagationSums.edges` of a batch."""
-    empty = task.labels.new_zeros(0)
-    ours, theirs = labelled_edges(task) if "separate" in fixed.banks else (empty, empty)
-    known = torch.tensor(classes, device=ours.device)
-    return one_of(ours, known).T @ one_of(theirs, known)
+    if "separate" in fixed.banks:
+        return edges_between(task, classes)
+    none = (len(classes), len(classes))
+    return torch.zeros(none, dtype=torch.float64, device=task.graph.device)
 
 
 def selected_bank(accuracies: Mapping[str, Sequence[float | None]]) -> str:
