@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -51,10 +52,13 @@ def _banks(
     learner: Propagation, fixed: FixedRows, banks: Any, classes: tuple[int, ...]
 ) -> Iterator[KeptSum]:
     for name, bank in banks.items():
-        rows = rows_of_map(learner.feature_map(name, fixed.homophily))
-        yield of_class_sums(name, bank.train, rows, classes)
+        features = learner.feature_map(name, fixed.homophily)
+        rows = rows_of_map(features)
+        linear = replace(features, fourier=0).width(fixed.num_features)
+        yield replace(of_class_sums(name, bank.train, rows, classes), linear=linear)
         if bank.val.count:
-            yield of_class_sums(f"{name}, validation", bank.val, rows, classes, "val")
+            kept = of_class_sums(f"{name}, validation", bank.val, rows, classes, "val")
+            yield replace(kept, linear=linear)
 
 
 def _hybrid(learner: Any) -> Iterator[KeptSum]:
