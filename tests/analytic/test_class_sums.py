@@ -92,18 +92,6 @@ def test_a_class_that_comes_where_none_was_is_not_more_than_there_was() -> None:
     assert not came.below_zero(ClassSums.zero(1))
 
 
-def test_no_rounding_is_left_of_a_class_without_rows() -> None:
-    y = torch.eye(2, dtype=torch.float64)
-    one, seven, kept = (
-        ClassSums.of(torch.full((1, 1), x, dtype=torch.float64), y[c : c + 1])
-        for x, c in ((0.1, 0), (0.7, 0), (0.5, 1))
-    )
-    left = kept + one + seven - seven - one
-    assert left.moment[0, 0] != 0
-    assert left.cleared().moment.tolist() == [[0.0, 0.5]]
-    assert not any(bool(getattr((left - kept).cleared(), name).any()) for name in NAMES)
-
-
 def test_sums_of_other_columns_are_refused() -> None:
     with pytest.raises(InputError, match="6 and 4 columns"):
         ClassSums.zero(6) + ClassSums.zero(4)

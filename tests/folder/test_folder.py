@@ -11,7 +11,6 @@ import torch
 
 import undrift
 from undrift import Graph, InputError, LearnerFolder
-from undrift.streams.task import as_task
 
 QUICK = {"gamma": 0.1, "hops": 2}
 
@@ -307,14 +306,9 @@ def test_columns_may_have_other_names_and_are_remembered(desk: Any, tmp_path: Pa
         folder.observe(renamed(3), lable="kind")
 
 
-def test_validation_nodes_are_drawn_by_id(first: LearnerFolder, desk: Any) -> None:
-    """The same in any order of rows, and as `as_task` does it."""
-    batch = first.read(desk.month(1))
-    ids = first.show().record.classes
-    task = as_task(batch.relabelled(ids), 0, batch.ids, by_node=True)
-    bank = first.learner().learned_.sums.banks["mix"]
-    assert bank.train.counts.sum() == task.train.sum()
-    assert bank.val.counts.sum() == task.val.sum() > 0
+def test_every_labelled_node_is_learned_from(first: LearnerFolder, desk: Any) -> None:
+    labels = first.read(desk.month(1)).relabelled(first.show().record.classes).labelled()
+    assert first.learner().learned_.sums.counts.sum() == (labels >= 0).sum()
 
 
 def test_a_method_without_probabilities_and_verbs(desk: Any, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def class_accuracy(stream: TaskStream, predicted: Tensor, split: Tensor) -> floa
 def of_gamma(stream: TaskStream, learner: Propagation, gamma: float) -> Tensor:
     """What the learner would predict with this gamma after the last task."""
     learned = learner.learned_
-    sums = learned.sums.banks[learned.selected].train
+    sums = learned.sums.banks[learned.selected]
     weights = solve(sums.balanced(), gamma, relative=True)
     features = learner.feature_map(learned.selected, learned.fixed.homophily)
     scores = features.spread(stream.graph, weights)

@@ -10,8 +10,7 @@ import torch
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.registry import make_learner
-from undrift.streams.task import Task, as_task, with_training
+from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
@@ -68,7 +67,7 @@ def test_a_task_of_a_stream_hides_test_labels_only() -> None:
         ({"classes": (0,)}, r"label 1 is outside the task's classes \(0,\)"),
         ({"classes": (0, 1, 2)}, "class 2 of the task has no training node"),
         ({"labels": None}, "needs labels"),
-        ({"train": mask(), "val": mask()}, "without training nodes"),
+        ({"train": mask()}, "without training nodes"),
         ({"train": mask(0, 1, 3)}, "overlap"),
         ({"train": torch.ones(5, dtype=torch.bool)}, "train mask must be 6 booleans"),
         ({"val": torch.ones(6)}, "val mask must be 6 booleans"),
@@ -77,26 +76,6 @@ def test_a_task_of_a_stream_hides_test_labels_only() -> None:
 def test_bad_tasks(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Task(**parts(**changed))
-
-
-def test_a_class_may_have_validation_nodes_alone() -> None:
-    task = Task(**parts(train=mask(0)))
-    assert task.untrained == (1,)
-    moved = with_training(task)
-    assert moved.untrained == ()
-    assert moved.train.tolist() == mask(0, 4).tolist()
-    assert moved.val.tolist() == mask(1).tolist()
-    with pytest.raises(InputError, match="class 1 of the task has no training node"):
-        make_learner("bare").observe(task)
-
-
-def test_by_node_no_other_node_changes_a_nodes_part() -> None:
-    graph = Graph.from_arrays(torch.ones(40, 2), [[0], [1]], [0, 1] * 20)
-    whole = as_task(graph, 0, by_node=True)
-    alone = int(whole.val.nonzero()[0])
-    part = graph.subgraph(torch.tensor([alone]))
-    assert as_task(part, 0, [alone], by_node=True).val.tolist() == [True]
-    assert as_task(part, 0, [alone]).train.tolist() == [True]
 
 
 def test_a_task_without_nodes_is_empty() -> None:

@@ -1,8 +1,8 @@
-"""How good scores are, and what probabilities they give, from sums of validation rows."""
+"""How good scores are and what probabilities they give, told by the sums they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -11,54 +11,59 @@ from undrift.analytic.class_sums import ClassSums
 
 _TEMPERATURES = tuple(10 ** (k / 16) for k in range(-40, 17))  # 0.003 to 10
 _DRAWS = 1024
+_MOST = 0.95  # mean leverage beyond which nothing is left to judge by
 _FREEDOM = 3  # degrees of freedom: rows are heavier in their tails than normal ones
 
 
-def best_temperature(weights: Tensor, validation: ClassSums) -> float | None:
-    """T of the least expected loss of `softmax(W^T x / T)`; None without validation rows.
+def best_temperature(scores: Mapping[int, Tensor]) -> float | None:
+    """T of the least expected loss of `softmax(s / T)`; None for fewer than two classes.
 
-    The mean of -log p of the true class is taken over scores drawn as `score_draws` says; each
-    class weighs the same. A function of the sums: no node is kept, and no order matters.
-
-    Cost: 2 d^2 C operations, and about 12 x 1,024 C^2 exponentials.
+    `scores`: drawn ones, by the place of their class (`held_out_scores`). The mean of -log p of
+    the true class is taken over them; each class weighs the same. A function of the sums: no node
+    is kept, and no order matters. Cost: about 12 x 1,024 C^2 exponentials.
     """
-    if weights.shape[1] < 2 or validation.count == 0:
+    if len(scores) < 2:
         return None
-    drawn = score_draws(weights, validation)
 
     def loss(t: float) -> float:
-        return -sum(float((s / t).log_softmax(dim=1)[:, c].mean()) for c, s in drawn.items())
+        return -sum(float((s / t).log_softmax(dim=1)[:, c].mean()) for c, s in scores.items())
 
     return _least(loss)
 
 
-def expected_accuracy(weights: Tensor, validation: ClassSums) -> dict[int, float]:
-    """The share of each class's validation rows that `argmax W^T x` gets right, as sums tell it.
+def expected_accuracy(scores: Mapping[int, Tensor]) -> dict[int, float]:
+    """The share of each class's drawn scores whose largest is its own, by place of the class."""
+    return {c: float((s.argmax(dim=1) == c).double().mean()) for c, s in scores.items()}
 
-    By place of the class; those without validation rows are not in it.
+
+def held_out_scores(weights: Tensor, sums: ClassSums, freedom: float) -> dict[int, Tensor]:
+    """1,024 scores of unseen rows for every class with rows, by its place, as the sums tell them.
+
+    Rows of a class are taken as drawn from Student's t with 3 degrees of freedom around the class's
+    mean, with the pooled covariance scaled to the class's own variances. But rows that were summed
+    have been fitted: one of class c and leverage h, left out, would have the scores
+
+        (s - h e_c) / (1 - h)
+
+    Each row is taken to have the mean leverage, `freedom / n`, as generalised cross-validation
+    does. Cost: 2 d^2 C operations.
     """
-    drawn = score_draws(weights, validation)
-    return {c: float((s.argmax(dim=1) == c).double().mean()) for c, s in drawn.items()}
-
-
-def score_draws(weights: Tensor, validation: ClassSums) -> dict[int, Tensor]:
-    """1,024 rows of scores for every class with validation rows, by its place.
-
-    The rows of a class are taken as drawn from Student's t with 3 degrees of freedom around the
-    class's mean, with the pooled covariance scaled to the class's own variances: all that the
-    sums tell. Its scores then have a t in C dimensions.
-    """
-    means = validation.moment / validation.counts.clamp(min=1)
+    sizes, total = sums.counts.clamp(min=1), max(float(sums.counts.sum()), 1.0)
+    means = sums.moment / sizes
     centres = means.T @ weights  # [C, C]: a class's mean scores
-    pooled = torch.addmm(validation.gram, validation.moment, means.T, alpha=-1)
-    pooled.div_(max(float(validation.counts.sum()), 1.0))
+    pooled = torch.addmm(sums.gram, sums.moment, means.T, alpha=-1).div_(total)
     noise = _noise(weights.T @ (pooled @ weights))
     # how much wider or narrower a class is than the pool, in the directions that scores look
-    diagonal = validation.without_rounding(pooled.diagonal())
+    diagonal = sums.without_rounding(pooled.diagonal())
     look = (weights - weights.mean(dim=1, keepdim=True)).square().sum(dim=1) * diagonal
-    width = (look @ validation.variance_ratios(diagonal)) / look.sum().clamp(min=1e-300)
-    there = (validation.counts > 0.5).nonzero().flatten().tolist()
-    return {c: centres[c] + width[c].sqrt() * noise for c in there}
+    width = (look @ sums.variance_ratios(diagonal)) / look.sum().clamp(min=1e-300)
+    h = min(max(freedom / total, 0.0), _MOST)
+    drawn = {}
+    for c in (sums.counts > 0.5).nonzero().flatten().tolist():
+        drawn[c] = centres[c] + width[c].sqrt() * noise
+        drawn[c][:, c] -= h
+        drawn[c] /= 1 - h
+    return drawn
 
 
 def _least(loss: Callable[[float], float]) -> float:

@@ -99,17 +99,6 @@ class ClassSums:
 
         return ClassSums(self.gram, taken(self.moment), taken(self.squares), taken(self.counts))
 
-    def cleared(self) -> ClassSums:
-        """The same sum without the rounding that subtraction leaves of classes that lost all rows.
-
-        Without any rows it is zero.
-        """
-        there = (self.counts > 0.5).double()
-        if bool(there.all()) and self.classes:
-            return self
-        gram = self.gram if bool(there.any()) else torch.zeros_like(self.gram)
-        return ClassSums(gram, self.moment * there, self.squares * there, self.counts * there)
-
     def grow(self, classes: int) -> ClassSums:
         """The same sum with at least this many classes."""
         if classes <= self.classes:
@@ -171,6 +160,11 @@ class ClassSums:
         ratio = self.variance_ratios(pooled.diagonal()).sqrt() * there
         gram = pooled.mul_(ratio @ ratio.T).addmm_(means, means.T)
         return RidgeStatistics(gram, means, self.count, float(there.sum()))
+
+    def spread(self) -> Tensor:
+        """The Gram of all rows at their mean weight in `balanced`: C / n each."""
+        there = float((self.counts > 0.5).sum())
+        return self.gram * (there / max(float(self.counts.sum()), 1.0))
 
     def variance_ratios(self, pooled: Tensor) -> Tensor:
         """`[d, C]`: each class's shrunk variances over the pooled ones."""

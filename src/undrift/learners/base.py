@@ -20,7 +20,7 @@ from undrift.learners.registry import recorded_name
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
-from undrift.streams.task import Task, as_task, isolating, no_training
+from undrift.streams.task import Task, as_task, isolating
 from undrift.typing import Once, Progress, silent, unshared
 
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
@@ -81,7 +81,7 @@ class Learner(Parameters):
     returns: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
     merges: ClassVar[bool] = False
-    sums_validation: ClassVar[bool] = False  # so a class may have validation nodes alone
+    validates: ClassVar[bool] = True  # whether validation nodes are of any use to it
     learned_type: ClassVar[type]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
 
@@ -172,7 +172,8 @@ class Learner(Parameters):
 
         It may bring new classes, and known ones where the method `returns`. Nodes without a label
         are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
-        the labelled nodes are for validation, drawn by `seed` (`as_task`).
+        the labelled nodes are for validation, drawn by `seed`, where the method `validates`
+        (`as_task`).
         """
         task = self.as_task(batch)
         self._check_task(task)
@@ -253,11 +254,8 @@ class Learner(Parameters):
         return self
 
     def as_task(self, batch: Task | Graph, ids: Ids | None = None) -> Task:
-        """A batch as this learner sees it: the function `as_task`, with its seed.
-
-        Where validation rows are summed as well, a node's part depends on its id alone.
-        """
-        return as_task(batch, self.seed, ids, by_node=self.sums_validation)
+        """A batch as this learner sees it: the function `as_task`, with its seed."""
+        return as_task(batch, self.seed, ids, validation=self.validates)
 
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
@@ -353,8 +351,6 @@ class Learner(Parameters):
     # checks ------------------------------------------------------------------------------
 
     def _check_task(self, task: Task) -> None:
-        if task.untrained and not self.sums_validation:
-            raise no_training(task.untrained[0])
         if self.learned_ is None:
             return
         seen = [c for c in task.classes if c in self.classes_]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any, ClassVar
 
 import torch
@@ -12,13 +11,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.analytic.border import Border
+from undrift.analytic.class_sums import ClassSums
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
-from undrift.learners.parts.propagation.bank import Bank, Solved, solved
-from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, samples_of
+from undrift.learners.parts.propagation.bank import Solved, solved, summed
+from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, sample_of
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import (
@@ -27,12 +27,11 @@ from undrift.learners.propagation import (
     PropagationLearned,
     PropagationSums,
     class_edges,
+    mean_accuracy,
     selected_bank,
 )
-from undrift.streams.task import Task, batch_digest, with_training
+from undrift.streams.task import Task, batch_digest
 from undrift.typing import Progress, Rows
-
-_FIRST = 0.5  # the most that the first task weighs in the selection: the encoder was trained there
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,37 +48,15 @@ class FixedHybridRows:
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedBank:
-    """Borders around the sums of a bank of propagation: the encoder's columns beside its own."""
-
-    train: Border
-    val: Border
-
-    def __add__(self, other: EncodedBank) -> EncodedBank:
-        return EncodedBank(self.train + other.train, self.val + other.val)
-
-    def __sub__(self, other: EncodedBank) -> EncodedBank:
-        return EncodedBank(self.train - other.train, self.val - other.val)
-
-    def select(self, columns: Sequence[int]) -> EncodedBank:
-        """The same sums with these classes in this order; -1 is a class without rows."""
-        return EncodedBank(self.train.select(columns), self.val.select(columns))
-
-    def around(self, bank: Bank) -> Bank:
-        """The sums over both kinds of columns, the bank's first."""
-        return Bank(self.train.around(bank.train), self.val.around(bank.val))
-
-
-@dataclass(frozen=True, eq=False)
 class HybridSums:
-    """Propagation's sums, and a border around each bank."""
+    """Propagation's sums, and a border around each bank: the encoder's columns beside its own."""
 
     inside: PropagationSums
-    encoded: dict[str, EncodedBank]
+    encoded: dict[str, Border]
 
     @property
     def counts(self) -> Tensor:
-        """Rows per class, for training and for validation."""
+        """Rows per class."""
         return self.inside.counts
 
     def __add__(self, other: HybridSums) -> HybridSums:
@@ -138,15 +115,14 @@ class Hybrid(SumLearner):
     columns are fixed from then on, so W is the solution of joint training on them.
 
     After every batch it is decided anew whether the encoder is used, and beside which bank: where
-    the mean accuracy of the classes, as the validation sums tell it (`expected_accuracy`), is
-    higher by `gain` than that of the bank that propagation selects. Classes of the first batch,
-    which the encoder was trained on, weigh half at most together; that batch cannot be forgotten.
-    Without the encoder, scores are those of propagation, bit for bit; so they are without
-    validation nodes.
+    the mean accuracy of the classes, as the sums tell it (`expected_accuracy`), is higher by `gain`
+    than that of the bank that propagation selects. Classes of the first batch do not count: the
+    encoder was trained on their rows, so its columns look better there than they are; that batch
+    cannot be forgotten. Without the encoder, scores are those of propagation, bit for bit.
 
     `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`; the
     encoder's hops (SGC) are `backbone__hops`. Cost: propagation's, one training, and for a bank
-    of d columns and k of the encoder 16 d k bytes and a second factorisation per task. See
+    of d columns and k of the encoder 8 d k bytes and a second factorisation per task. See
     docs/methods/hybrid.md.
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -159,11 +135,10 @@ class Hybrid(SumLearner):
     name: ClassVar[str] = "hybrid"
     display: ClassVar[str] = "Hybrid"
     family: ClassVar[str] = "analytic"
-    keeps: ClassVar[str] = "R and Q of the training and of the validation nodes, one encoder"
+    keeps: ClassVar[str] = "R, Q and column squares of the training nodes, summed; one encoder"
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    sums_validation: ClassVar[bool] = True
     learned_type: ClassVar[type] = HybridLearned
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
@@ -184,7 +159,7 @@ class Hybrid(SumLearner):
         self._propagation()
 
     def _fixed(self, task: Task, progress: Progress) -> FixedHybridRows:
-        encoder = base_encoder(self, with_training(task), progress)
+        encoder = base_encoder(self, task, progress)
         rows = self._propagation()._fixed(task, progress)
         return FixedHybridRows(rows, encoder, batch_digest(task), task.classes)
 
@@ -201,20 +176,16 @@ class Hybrid(SumLearner):
     ) -> HybridSums:
         inside = self._propagation()
         h = self._embedded(fixed.encoder, task.graph)
-        banks: dict[str, Bank] = {}
-        encoded: dict[str, EncodedBank] = {}
+        banks: dict[str, ClassSums] = {}
+        encoded: dict[str, Border] = {}
         for k, name in enumerate(fixed.rows.banks):
             progress("accumulate", k, len(fixed.rows.banks))
             features = inside.feature_map(name, fixed.rows.homophily)
             width = features.width(fixed.rows.num_features)
-            samples = samples_of(features, task, classes, rows)
-            banks[name] = Bank.of(features, width, samples)
-            masks = [mask if rows is None else mask & rows for mask in (task.train, task.val)]
-            train, val = (
-                _border(features, width, sample, h[mask])
-                for sample, mask in zip(samples, masks, strict=True)
-            )
-            encoded[name] = EncodedBank(train, val)
+            sample = sample_of(features, task, classes, rows)
+            banks[name] = summed(features, width, sample)
+            taken = task.train if rows is None else task.train & rows
+            encoded[name] = _border(features, width, sample, h[taken])
         progress("accumulate", len(fixed.rows.banks), len(fixed.rows.banks))
         edges = class_edges(fixed.rows, task, classes)
         return HybridSums(PropagationSums(banks, edges), encoded)
@@ -244,8 +215,8 @@ class Hybrid(SumLearner):
             for name in eligible
         }
         with_encoder = {name: each.accuracy for name, each in both.items()}
-        trained = [c in fixed.trained_classes for c in classes]
-        beside = self._beside(plain[bank].accuracy, with_encoder, trained)
+        judged = [i for i, c in enumerate(classes) if c not in fixed.trained_classes]
+        beside = self._beside(plain[bank].accuracy, with_encoder, judged)
         answer = plain[bank] if beside is None else both[beside]
         progress("solve", 1, 1)
         return HybridLearned(classes, fixed, sums, bank, beside, answer)
@@ -254,12 +225,18 @@ class Hybrid(SumLearner):
         self,
         without: Sequence[float | None],
         accuracies: Mapping[str, Sequence[float | None]],
-        trained: Sequence[bool],
+        judged: Sequence[int],
     ) -> str | None:
-        """The bank beside which the encoder is used; None if it does not gain enough."""
-        means = {name: _mean(each, trained) for name, each in accuracies.items()}
+        """The bank beside which the encoder is used; None if it does not gain enough.
+
+        `judged`: the places of the classes that the encoder was not trained on.
+        """
+        means = {
+            name: mean_accuracy([each[i] for i in judged]) for name, each in accuracies.items()
+        }
         best = max(means, key=lambda name: means[name])
-        return best if means[best] > _mean(without, trained) + self.gain else None
+        enough = mean_accuracy([without[i] for i in judged]) + self.gain
+        return best if means[best] > enough else None
 
     def _reach(self, fixed: FixedHybridRows, graph: Graph) -> Tensor:
         reach = self._propagation()._reach(fixed.rows, graph)
@@ -297,19 +274,6 @@ class Hybrid(SumLearner):
 
     def _temperature(self, learned: HybridLearned) -> float | None:
         return learned.answer.temperature
-
-
-def _mean(accuracies: Sequence[float | None], trained: Sequence[bool]) -> float:
-    """The mean over classes, in which those that the encoder was trained on weigh half at most."""
-    sides = [
-        [a for a, own in zip(accuracies, trained, strict=True) if own is side and a is not None]
-        for side in (True, False)
-    ]
-    own, others = (fmean(side) if side else 0.0 for side in sides)
-    if not all(sides):
-        return own + others
-    share = min(_FIRST, len(sides[0]) / (len(sides[0]) + len(sides[1])))
-    return share * own + (1 - share) * others
 
 
 def _scored(features: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:

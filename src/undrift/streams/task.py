@@ -23,9 +23,8 @@ class Task:
     `graph` holds this task's nodes only; edges to other tasks are not in it. `train`, `val` and
     `test` are disjoint boolean masks over its nodes; without `val` or `test`, no node is in it.
     `classes` are the classes that arrive with the task, those of the training nodes where they
-    are not given; each has a node in `train` or `val`. Labels of test nodes are not in it (-1): a
-    learner cannot look at what it does not have. Without masks those of the graph count, which
-    `Graph.from_pyg` keeps.
+    are not given. Labels of test nodes are not in it (-1): a learner cannot look at what it does
+    not have. Without masks those of the graph count, which `Graph.from_pyg` keeps.
 
     >>> graph = Graph.from_arrays(torch.eye(3), [[0], [1]], labels=[4, 2, -1])
     >>> Task(graph, train=torch.tensor([True, True, False])).classes
@@ -65,12 +64,6 @@ class Task:
     def labels(self) -> Tensor:
         """A class id per node, -1 where it is unknown."""
         return self.graph.labelled()
-
-    @property
-    def untrained(self) -> tuple[int, ...]:
-        """The classes without a training node: they have validation nodes alone."""
-        there = set(self.labels[self.train].unique().tolist())
-        return tuple(c for c in self.classes if c not in there)
 
     def to(self, device: torch.device | str) -> Task:
         """The same task on another device; itself when it is there already."""
@@ -118,14 +111,13 @@ def batch_digest(task: Task) -> str:
 _VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by
 
 
-def as_task(batch: Task | Graph, seed: int, ids: Any = None, *, by_node: bool = False) -> Task:
+def as_task(batch: Task | Graph, seed: int, ids: Any = None, *, validation: bool = True) -> Task:
     """A batch as a task: a task as it is, a graph with a fifth of its nodes for validation.
 
     Which ones is decided for each node by itself, from the seed and its id (its number, without
-    `ids`), so that no other node's coming or going moves it; all but one thing: a class that would
-    have no training node has all its nodes in training. `by_node=True` leaves such a class
-    `untrained`, so that nodes have the same part in whatever batches they come. Nodes labelled -1
-    are context. Masks that the graph has count instead.
+    `ids`), so that no other node's coming or going moves it. A class that would have no training
+    node has all its nodes in training. `validation=False` has every labelled node in training.
+    Nodes labelled -1 are context. Masks that the graph has count instead.
 
     >>> graph = Graph.from_arrays(torch.eye(8), [[0], [1]], labels=[0, 0, 0, 0, 0, 0, 0, -1])
     >>> task = as_task(graph, seed=0)
@@ -145,20 +137,15 @@ def as_task(batch: Task | Graph, seed: int, ids: Any = None, *, by_node: bool = 
             "no node of this batch has a label, so there is nothing to learn from it; predict it, "
             "and observe it once some labels are known"
         )
+    if not validation:
+        return Task(batch, known)
     names = np.arange(batch.num_nodes) if ids is None else np.asarray(ids)
     drawn = torch.from_numpy(_drawn(names, seed)).to(labels.device)
     val = known & (drawn < _VALIDATION)
-    task = Task(batch, known & ~val, val, classes=labels[known].unique().tolist())
-    return task if by_node else with_training(task)
-
-
-def with_training(task: Task) -> Task:
-    """The task with all nodes of its `untrained` classes in training."""
-    if not task.untrained:
-        return task
-    moved = torch.isin(task.labels, torch.tensor(task.untrained, device=task.train.device))
-    moved &= task.val
-    return Task(task.graph, task.train | moved, task.val & ~moved, task.test, task.classes)
+    for c in labels[val].unique().tolist():
+        if not bool((~val & (labels == c)).any()):
+            val &= labels != c
+    return Task(batch, known & ~val, val)
 
 
 def _drawn(names: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -182,7 +169,7 @@ def _check_masks(masks: Mapping[str, Tensor], n: int) -> None:
         check_mask(mask, n, f"{name} mask")
     if bool((torch.stack(list(masks.values())).sum(dim=0) > 1).any()):
         raise InputError("the train, val and test masks overlap; a node belongs to one of them")
-    if not bool((masks["train"] | masks["val"]).any()):
+    if not bool(masks["train"].any()):
         raise InputError(
             "a task without training nodes cannot be learned; set its train mask or leave it out"
         )
@@ -198,14 +185,9 @@ def _check_classes(classes: tuple[int, ...], train: Tensor, val: Tensor) -> None
             f"label {int(strange[0])} is outside the task's classes {classes}; add the class to "
             "the task or take its nodes out of train and val"
         )
-    missing = set(classes) - set(known.unique().tolist())
+    missing = [c for c in classes if not bool((train == c).any())]
     if missing:
-        raise no_training(min(missing))
-
-
-def no_training(c: int) -> InputError:
-    """The error for a class that cannot be learned."""
-    return InputError(
-        f"class {c} of the task has no training node; leave the class out or move some of its "
-        "nodes to train"
-    )
+        raise InputError(
+            f"class {missing[0]} of the task has no training node; leave the class out or move "
+            "some of its nodes to train"
+        )

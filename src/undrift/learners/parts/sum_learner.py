@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -58,8 +58,10 @@ class SumLearner(Learner, ABC):
     (`_solution`). All verbs follow: observing adds a batch's sums, forgetting subtracts them,
     revising does both with the rows within reach of a change, merging adds another learner's.
     What is known is a function of the rows that are in, to rounding. A method says so on its class
-    (`returns`, `forgets`, `merges`), as tables read them there.
+    (`returns`, `forgets`, `merges`), as tables read them there. Validation nodes are not used.
     """
+
+    validates: ClassVar[bool] = False
 
     @abstractmethod
     def _fixed(self, task: Task, progress: Progress) -> Any:
@@ -129,6 +131,23 @@ class SumLearner(Learner, ABC):
             sums = self._added(before.sums, sums)
         return self._known(fixed, classes, sums, progress)
 
+    def take(
+        self, fixed: Any, classes: tuple[int, ...], sums: Any, *, progress: Progress = silent
+    ) -> Self:
+        """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
+
+        `fixed` is what its rows depend on: of the first batch, or as it is known here. The columns
+        of `sums` are `classes`.
+        """
+        before: SummedLearned | None = self.learned_
+        every = joined(before.classes if before else (), classes)
+        place = {c: i for i, c in enumerate(classes)}
+        sums = sums.select([place.get(c, -1) for c in every])
+        if before is not None:
+            sums = self._added(before.sums, sums)
+        self.learned_ = self._known(fixed, every, sums, progress)
+        return self
+
     def _forgotten(self, task: Task, progress: Progress) -> Learned:
         known: SummedLearned = self.learned_
         self._check_forgettable(task)
@@ -187,10 +206,9 @@ class SumLearner(Learner, ABC):
         new = self._sums(known.fixed, after, classes, reached[1], progress)
         learned = self._left(classes, known.sums - old + new, progress)
         subtracted, added = (
-            int((mask & (task.train | task.val)).sum())
-            for mask, task in zip(reached, tasks, strict=True)
+            int((mask & task.train).sum()) for mask, task in zip(reached, tasks, strict=True)
         )
-        return learned, Revision(subtracted, added, int((after.train | after.val).sum()))
+        return learned, Revision(subtracted, added, int(after.train.sum()))
 
     def _check_forgettable(self, task: Task) -> None:
         base = self._trained_on(self.learned_.fixed)

@@ -24,7 +24,7 @@ _NARROW = 1024  # columns up to which random Fourier features are added on their
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of one split of a task, before Fourier features, with their targets."""
+    """Training rows of a task, before Fourier features, with their targets."""
 
     rows: Rows
     targets: Tensor
@@ -144,23 +144,13 @@ class FeatureMap:
         return columns + (STRUCTURE if self.structure else 0)
 
 
-def samples_of(
+def sample_of(
     feature_map: FeatureMap, task: Task, classes: tuple[int, ...], within: Tensor | None = None
-) -> tuple[Sample, Sample]:
-    """The training and the validation nodes of a task, propagated together.
-
-    `within`: a mask of the nodes to take; without it, all.
-    """
-    masks = (task.train, task.val)
-    if within is not None:
-        masks = (task.train & within, task.val & within)
-    train, val = (mask.nonzero().flatten() for mask in masks)
-    rows = feature_map.plain(task.graph, torch.cat([train, val]))
-    m = train.numel()
-    return (
-        Sample(rows[:m], one_hot(task.labels[train], classes)),
-        Sample(rows[m:], one_hot(task.labels[val], classes)),
-    )
+) -> Sample:
+    """The training nodes of a task; with `within`, those of them that are in this mask."""
+    mask = task.train if within is None else task.train & within
+    nodes = mask.nonzero().flatten()
+    return Sample(feature_map.plain(task.graph, nodes), one_hot(task.labels[nodes], classes))
 
 
 def check_widths(fourier: int | None, sketch: int) -> None:
