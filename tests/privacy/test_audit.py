@@ -124,3 +124,14 @@ def test_no_tensor_of_the_default_is_a_sum_over_validation_nodes() -> None:
             assert torch.equal(tensor, without[name]), name
         learned = narrow().observe(task).learned_
         assert int(learned.sums.counts.sum()) == int(task.train.sum())
+
+
+def test_with_noise_the_bound_is_told_and_nothing_is_counted() -> None:
+    learner = narrow(epsilon=2.0, class_list=tuple(range(6)), gamma=0.1).observe(tiny_graph())
+    found = audit(learner)
+    assert found.passed
+    assert found.verdict == "bounded by noise: epsilon 2 of 2 spent, delta 1e-06, level node"
+    assert found.behind == ()
+    assert learner.class_rows() is None
+    seeded = narrow(epsilon=2.0, class_list=tuple(range(6)), gamma=0.1, testing=True)
+    assert "the noise is that of a seed" in audit(seeded.observe(tiny_graph())).verdict

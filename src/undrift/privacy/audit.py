@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from undrift.formatting import counted, size
 from undrift.learners.base import Learner
 from undrift.learners.parts.sum_learner import SumLearner
-from undrift.learners.small_classes import LEAST_ROWS
+from undrift.learners.small_classes import LEAST_ROWS, bounded
 from undrift.privacy.attacks import Finding, KeptSum, attack_state, kept_sums, predicted
 from undrift.privacy.attacks.finding import LEAST
 from undrift.storage.state import pack
@@ -75,7 +76,8 @@ class Behind:
 class Audit:
     """What is kept, what stands behind it, what attacks find, and which thresholds are broken.
 
-    `broken` has a phrase for each; without any the audit is passed.
+    `broken` has a phrase for each; without any the audit is passed. `bound` says what noise
+    promises, where there is some; then rows are not counted, as counts have noise too.
     """
 
     method: str
@@ -84,6 +86,7 @@ class Audit:
     findings: tuple[Finding, ...]
     broken: tuple[str, ...]
     examples: bool = False
+    bound: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -100,6 +103,8 @@ class Audit:
         """One line."""
         if self.broken:
             return f"not passed: {'; '.join(self.broken)}"
+        if self.bound is not None:
+            return f"bounded by noise: {self.bound}"
         if not self.behind:
             return "no sum over rows is kept; what weights give away was not looked at"
         how = "tried" if any(each.measured for each in self.findings) else "foretold"
@@ -131,17 +136,36 @@ def audit(
     batches = list(tasks)
     told = {c: str(c) for c in learner.classes_} | dict(names or {})
     plain = isinstance(learner, SumLearner)
-    behind = tuple(_behind(each, told, plain_sums=plain) for each in kept_sums(learner))
+    bound = _bound(learner)
+    sums = [] if bound is not None else kept_sums(learner)
+    behind = tuple(_behind(each, told, plain_sums=plain) for each in sums)
     tried = attack_state(learner, batches) if batches else []
     done = {(each.attack, each.where) for each in tried}
-    tried += [each for each in predicted(learner) if (each.attack, each.where) not in done]
+    foretold = [] if bound is not None else predicted(learner)
+    tried += [each for each in foretold if (each.attack, each.where) not in done]
     findings = tuple(replace(each, tried=_named(each.tried, told)) for each in tried)
     broken = [*_thin(behind, least_rows), *_leaks(findings)]
     if learner.keeps_examples:
         broken.insert(0, "examples are kept: nodes as they were, or what stands for them")
+    if bound is not None and getattr(learner, "testing", False):
+        broken.insert(0, "the noise is that of a seed (testing=True)")
     return Audit(
-        learner.name, _tensors(learner), behind, findings, tuple(broken), learner.keeps_examples
+        learner.name,
+        _tensors(learner),
+        behind,
+        findings,
+        tuple(broken),
+        learner.keeps_examples,
+        bound,
     )
+
+
+def _bound(learner: Any) -> str | None:
+    if not bounded(learner):
+        return None
+    account = learner.account_
+    spent = f"epsilon {account.spent_epsilon:.3g} of {account.epsilon:g} spent"
+    return f"{spent}, delta {account.delta:g}, level {learner.level}"
 
 
 def _tensors(learner: Learner) -> tuple[Kept, ...]:
