@@ -1,17 +1,18 @@
-"""`python -m paper compact`, `page`, `returning` and `figures`: see each module."""
+"""`python -m paper compact`, `page`, `returning`, `figures`, `attacks`: see each module."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from paper import compact, figures, page, returning
+from paper import attacks, compact, figures, page, returning
 
 _COMMANDS = {
     "compact": compact.main,
     "page": page.main,
     "returning": returning.main,
     "figures": figures.main,
+    "attacks": attacks.main,
 }
 
 
