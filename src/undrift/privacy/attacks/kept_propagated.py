@@ -17,6 +17,7 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.learners.parts.propagation.private import PrivateSums
 from undrift.learners.propagation import FixedRows, Propagation
 from undrift.privacy.attacks.kept import KeptSum, RowsOf
+from undrift.privacy.attacks.seen import Seen
 
 
 def of_class_sums(name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, ...]) -> KeptSum:
@@ -29,7 +30,15 @@ def of_class_sums(name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, 
         gram=sums.gram,
         means=sums.moment,
         counts=sums.counts,
+        seen=_seen(sums),
     )
+
+
+def _seen(sums: Any) -> Seen | None:
+    """What sums keep of R that keep it through a few directions only; None where all is kept."""
+    if not hasattr(sums, "seen"):
+        return None
+    return Seen(sums.seen.cpu(), sums.directions().cpu(), sums.diagonal.cpu())
 
 
 def rows_of_map(features: FeatureMap) -> RowsOf:
