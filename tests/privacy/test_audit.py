@@ -126,12 +126,13 @@ def test_no_tensor_of_the_default_is_a_sum_over_validation_nodes() -> None:
         assert int(learned.sums.counts.sum()) == int(task.train.sum())
 
 
-def test_with_noise_the_bound_is_told_and_nothing_is_counted() -> None:
-    learner = narrow(epsilon=2.0, class_list=tuple(range(6)), gamma=0.1).observe(tiny_graph())
-    found = audit(learner)
+def test_sums_with_noise_are_judged_by_their_epsilon() -> None:
+    first, *_ = tiny_stream()
+    settings: dict[str, Any] = {"epsilon": 2.0, "class_list": (0, 1)}
+    found = audit(Propagation(**settings).observe(first))
     assert found.passed
-    assert found.verdict == "bounded by noise: epsilon 2 of 2 spent, delta 1e-06, level node"
-    assert found.behind == ()
-    assert learner.class_rows() is None
-    seeded = narrow(epsilon=2.0, class_list=tuple(range(6)), gamma=0.1, testing=True)
-    assert "the noise is that of a seed" in audit(seeded.observe(tiny_graph())).verdict
+    assert "epsilon 2, delta 1e-06 for any one node" in found.verdict
+    # whoever has the seed has the noise
+    seeded = audit(Propagation(**settings, testing=True).observe(first))
+    assert not seeded.passed
+    assert "epsilon" not in seeded.verdict

@@ -114,7 +114,7 @@ def _privacy(record: Record, learner: Learner) -> str:
 Audit: **{_cell(found.verdict)}**.
 
 {told}{batches}
-{_LIMITS if found.bound is None else _BOUND}"""
+{_BOUND if found.bound else _LIMITS}"""
 
 
 _LIMITS = """\

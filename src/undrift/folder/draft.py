@@ -20,6 +20,7 @@ from undrift.folder.hashing import data_hash, node_hashes
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Entry, Held, Line, Record
 from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
+from undrift.folder.spent import check_unspent, names_fit, spent_epsilon
 from undrift.folder.store import (
     LOCK,
     Version,
@@ -153,7 +154,9 @@ class Draft:
         )
         self.record = self.record.changed(batches=(*self.record.batches, held))
         if self.record.remember_nodes:
-            self.nodes[data] = node_hashes(batch.ids.tolist(), self.key)
+            hashes = node_hashes(batch.ids.tolist(), self.key)
+            check_unspent(self.learner, hashes, self.nodes, batch.where)
+            self.nodes[data] = hashes
         if str(batch.repairs):
             self.notes.append(str(batch.repairs))
         if batch.repairs.unknown_edges and not batch.graph.num_edges:
@@ -233,6 +236,7 @@ class Draft:
             removed=tuple(sorted(before - after)),
             parent=self.version.sha,
             previous=history.last_hash(self.folder),
+            spent_epsilon=spent_epsilon(self.learner),
             **facts,
         )
         self.record = self.record.changed(entry=entry, feature_map=_map_digest(self.learner))
@@ -286,7 +290,7 @@ def loaded(folder: Path) -> Draft:
     learner = learner_of(state, version.path)
     record = version.record
     width = None if learner.learned_ is None else learner.learned_.num_features
-    if set(learner.classes_) != set(record.classes.values()) or width != record.width:
+    if not names_fit(learner, record.classes) or width != record.width:
         raise InputError(f"{broken} (its names do not fit its numbers)")
     return Draft(folder, version, learner, record, nodes, read_key(folder))
 

@@ -145,7 +145,7 @@ class LearnerFolder:
             ranking, probable = learner.scores(found.graph, index), False
         names = {c: name for name, c in draft.record.classes.items()}
         ids = found.ids if index is None else found.ids[index]
-        columns = [names[c] for c in learner.classes_]
+        columns = [names.get(c, f"class {c}") for c in learner.classes_]
         made = Predictions.of(ids, ranking, columns, probable=probable)
         return replace(made, repairs=found.repairs)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from torch import Tensor
 from undrift.formatting import counted, size
 from undrift.learners.base import Learner
 from undrift.learners.parts.sum_learner import SumLearner
-from undrift.learners.small_classes import LEAST_ROWS, bounded
+from undrift.learners.small_classes import LEAST_ROWS
 from undrift.privacy.attacks import Finding, KeptSum, attack_state, kept_sums, predicted
 from undrift.privacy.attacks.finding import LEAST
 from undrift.storage.state import pack
@@ -76,8 +75,7 @@ class Behind:
 class Audit:
     """What is kept, what stands behind it, what attacks find, and which thresholds are broken.
 
-    `broken` has a phrase for each; without any the audit is passed. `bound` says what noise
-    promises, where there is some; then rows are not counted, as counts have noise too.
+    `broken` has a phrase for each; without any the audit is passed.
     """
 
     method: str
@@ -86,7 +84,7 @@ class Audit:
     findings: tuple[Finding, ...]
     broken: tuple[str, ...]
     examples: bool = False
-    bound: str | None = None
+    bound: str = ""  # what noise proves
 
     @property
     def passed(self) -> bool:
@@ -103,8 +101,8 @@ class Audit:
         """One line."""
         if self.broken:
             return f"not passed: {'; '.join(self.broken)}"
-        if self.bound is not None:
-            return f"bounded by noise: {self.bound}"
+        if self.bound:
+            return f"{self.bound}; no threshold is broken"
         if not self.behind:
             return "no sum over rows is kept; what weights give away was not looked at"
         how = "tried" if any(each.measured for each in self.findings) else "foretold"
@@ -123,8 +121,9 @@ def audit(
     Broken is: a class of fewer training nodes than `least_rows`, or fewer effective rows behind a
     column; fewer rows than `ROWS_PER_COLUMN` times the columns; an attack whose figure is one to
     act on (`attacks.finding.LEAST`); examples that are kept. Without batches, what attacks would
-    find is foretold from counts. `names`: of the classes. Cost: d^2, and with batches 9 d^3, for
-    d columns.
+    find is foretold from counts. Where sums were released with noise, how many rows stand behind
+    them tells nothing, and nothing is foretold: what holds is their epsilon. `names`: of the
+    classes. Cost: d^2, and with batches 9 d^3, for d columns.
 
     >>> from undrift.learners.propagation import Propagation
     >>> from undrift.testing.graphs import tiny_stream
@@ -136,19 +135,16 @@ def audit(
     batches = list(tasks)
     told = {c: str(c) for c in learner.classes_} | dict(names or {})
     plain = isinstance(learner, SumLearner)
-    bound = _bound(learner)
-    sums = [] if bound is not None else kept_sums(learner)
-    behind = tuple(_behind(each, told, plain_sums=plain) for each in sums)
+    behind = tuple(_behind(each, told, plain_sums=plain) for each in kept_sums(learner))
     tried = attack_state(learner, batches) if batches else []
     done = {(each.attack, each.where) for each in tried}
-    foretold = [] if bound is not None else predicted(learner)
-    tried += [each for each in foretold if (each.attack, each.where) not in done]
+    bound = _bound(learner)
+    if not bound:
+        tried += [each for each in predicted(learner) if (each.attack, each.where) not in done]
     findings = tuple(replace(each, tried=_named(each.tried, told)) for each in tried)
-    broken = [*_thin(behind, least_rows), *_leaks(findings)]
+    broken = [*([] if bound else _thin(behind, least_rows)), *_leaks(findings)]
     if learner.keeps_examples:
         broken.insert(0, "examples are kept: nodes as they were, or what stands for them")
-    if bound is not None and getattr(learner, "testing", False):
-        broken.insert(0, "the noise is that of a seed (testing=True)")
     return Audit(
         learner.name,
         _tensors(learner),
@@ -160,12 +156,15 @@ def audit(
     )
 
 
-def _bound(learner: Any) -> str | None:
-    if not bounded(learner):
-        return None
-    account = learner.account_
-    spent = f"epsilon {account.spent_epsilon:.3g} of {account.epsilon:g} spent"
-    return f"{spent}, delta {account.delta:g}, level {learner.level}"
+def _bound(learner: Learner) -> str:
+    """What noise proves of any one node; nothing where there is none, or a known seed drew it."""
+    account = getattr(learner, "account_", None)
+    if account is None or learner.params().get("testing"):
+        return ""
+    return (
+        f"released with noise: epsilon {account.spent_epsilon:.3g}, delta {account.delta:g} for "
+        f"any one {learner.params()['level']}"
+    )
 
 
 def _tensors(learner: Learner) -> tuple[Kept, ...]:
