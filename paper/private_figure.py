@@ -74,7 +74,7 @@ def private_figure(table: Table) -> Figure:
         axes = sheet.panel(figure, left, _HEAD + sheet.TOP, _ACROSS, _HIGH)
         _draw(axes, list(runs.values()))
         sheet.heading(axes, drawn_title(stream))
-        sheet.label(axes, "epsilon", "" if k else "class accuracy at the end, per cent")
+        sheet.label(axes, "epsilon", "" if k else "class accuracy at the end (%)")
     entries = [(look, _WORDS[form]) for form, look in _LOOKS.items()]
     entries.append((_DEFAULT, _WORDS["default"]))
     sheet.legend_above(figure, entries, width / 2)
