@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, ClassVar
 
@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from undrift.analytic.class_sums import ClassSums
 from undrift.graphs import Field, Graph
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.propagation.bank import Solved, solved, summed
-from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, sample_of
+from undrift.learners.parts.propagation.bank import AnySums, Solved, solved, summed
+from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
+from undrift.learners.parts.propagation.size import First, Size, Wanted
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -92,12 +92,17 @@ class FixedRows:
     """What rows depend on beside their batch and the hyperparameters; the first batch decides it.
 
     `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
-    narrow dense features.
+    narrow dense features. `sizes`: of each bank (`Wanted.size`).
     """
 
     num_features: int
     homophily: float
     banks: tuple[str, ...]
+    sizes: tuple[Size, ...]
+
+    def size(self, bank: str) -> Size:
+        """What the rows and sums of this bank are cut to."""
+        return self.sizes[self.banks.index(bank)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +112,7 @@ class PropagationSums:
     Edges are counted where there is a bank with ego and neighbour channels.
     """
 
-    banks: dict[str, ClassSums]
+    banks: dict[str, AnySums]
     edges: Tensor
 
     @property
@@ -116,11 +121,13 @@ class PropagationSums:
         return self.banks["mix"].counts
 
     def __add__(self, other: PropagationSums) -> PropagationSums:
-        banks = {name: bank + other.banks[name] for name, bank in self.banks.items()}
+        theirs: dict[str, Any] = other.banks  # of the same kind: they have the same sizes
+        banks = {name: bank + theirs[name] for name, bank in self.banks.items()}
         return PropagationSums(banks, self._grown(other) + other._grown(self))
 
     def __sub__(self, other: PropagationSums) -> PropagationSums:
-        banks = {name: bank - other.banks[name] for name, bank in self.banks.items()}
+        theirs: dict[str, Any] = other.banks
+        banks = {name: bank - theirs[name] for name, bank in self.banks.items()}
         return PropagationSums(banks, self._grown(other) - other._grown(self))
 
     def _grown(self, other: PropagationSums) -> Tensor:
@@ -135,7 +142,8 @@ class PropagationSums:
 
     def below_zero(self, before: PropagationSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
-        return self.banks["mix"].below_zero(before.banks["mix"])
+        held: Any = before.banks["mix"]
+        return self.banks["mix"].below_zero(held)
 
     def eligible(self) -> tuple[str, ...]:
         """The banks that may be selected.
@@ -188,18 +196,22 @@ class Propagation(SumLearner):
 
     `gamma`: chosen by generalised cross-validation, from the sums; a number fixes it. Validation
     nodes are not used. `mix`, `hops`, `evidence_threshold`: see `Propagated`. `homophily`: damping
-    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`). `fourier`,
-    `sketch`, `structure`: see `FeatureMap`. `balanced=False`: every node weighs the same, not every
-    class.
+    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`). `structure`:
+    see `FeatureMap`. `balanced=False`: every node weighs the same, not every class.
+
+    How much is kept follows the first batch (`Wanted.size`) or a `budget`: bytes, or a text such as
+    `4MB`. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps all of it.
+    `sketch`: the whole Gram of rows that are cut to this many columns, 0 for all. `fourier`: random
+    Fourier features.
 
     Two more banks are kept where the default mix may fail: with ego and neighbour channels where
     the first batch shows informative heterophily (`label_association`), and with a channel per
     hop for narrow dense features. One of them is selected where its sums tell of an accuracy two
     points higher (`expected_accuracy`).
 
-    Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
-    8 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
-    no Fourier features; scores and probabilities form the rows, n D numbers. See
+    Cost, for rows of D <= 3072 columns, n nodes and rank r <= 512: 4 n D r + 6 D r^2 operations per
+    task and 8 D (r + C) bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there
+    are no Fourier features; scores and probabilities form the rows, n D numbers. See
     docs/methods/propagation.md.
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -226,20 +238,32 @@ class Propagation(SumLearner):
     evidence_threshold: float = 1e4
     homophily: float | None = None
     fourier: int | None = None
-    sketch: int = 3072
+    sketch: int | None = None
+    rank: int | None = None
+    budget: float | str | None = None
     structure: bool = False
     balanced: bool = True
 
     def __post_init__(self) -> None:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
-        check_widths(self.fourier, self.sketch)
-        self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
+        self._wanted()
+        self._propagated("mix", 1.0 if self.homophily is None else self.homophily)
 
     def _fixed(self, task: Task, progress: Progress) -> FixedRows:
         graph = task.graph
         homophily = homophily_weight(task) if self.homophily is None else self.homophily
-        return FixedRows(graph.num_features, homophily, self._banks(task, graph, homophily))
+        banks = self._banks(task, graph, homophily)
+        wanted, first = self._wanted(), First.of(task)
+        sizes = []
+        for name in banks:
+            width = self._propagated(name, homophily).width(graph.num_features)
+            own = replace(wanted, fourier=0) if name == "hops" else wanted
+            sizes.append(own.size(first, width, len(banks)))
+        return FixedRows(graph.num_features, homophily, banks, tuple(sizes))
+
+    def _wanted(self) -> Wanted:
+        return Wanted(self.sketch, self.fourier, self.rank, self.budget)
 
     def _banks(self, task: Task, graph: Graph, homophily: float) -> tuple[str, ...]:
         """The banks that there are, now and later."""
@@ -262,9 +286,10 @@ class Propagation(SumLearner):
         banks = {}
         for k, name in enumerate(fixed.banks):
             progress("accumulate", k, len(fixed.banks))
-            features = self.feature_map(name, fixed.homophily)
+            features = self.feature_map(name, fixed)
             sample = sample_of(features, task, classes, rows)
-            banks[name] = summed(features, features.width(fixed.num_features), sample)
+            width, rank = features.width(fixed.num_features), fixed.size(name).rank
+            banks[name] = summed(features, width, sample, rank, self.seed)
         progress("accumulate", len(fixed.banks), len(fixed.banks))
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
@@ -296,36 +321,38 @@ class Propagation(SumLearner):
     def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
         reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
         for name in fixed.banks:
-            reach = reach.maximum(self.feature_map(name, fixed.homophily).reach(graph))
+            reach = reach.maximum(self.feature_map(name, fixed).reach(graph))
         return reach
 
     def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
-        maps = (self.feature_map(name, fixed.homophily) for name in fixed.banks)
+        maps = (self.feature_map(name, fixed) for name in fixed.banks)
         return torch.stack([each.looks(graph, nodes, hops) for each in maps]).any(dim=0)
 
-    def feature_map(self, bank: str, homophily: float) -> FeatureMap:
+    def feature_map(self, bank: str, fixed: FixedRows) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""
-        mix = Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
-        propagated, fourier = {
-            "mix": (mix, self.fourier),
-            "separate": (Propagated("separate", hops=2), self.fourier),
-            "hops": (Propagated("concat", hops=2, homophily=homophily), 0),
-        }[bank]
-        return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
+        propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
+        return FeatureMap(propagated, size.sketch, size.fourier, self.seed, self.structure)
+
+    def _propagated(self, bank: str, homophily: float) -> Propagated:
+        if bank == "separate":
+            return Propagated("separate", hops=2)
+        if bank == "hops":
+            return Propagated("concat", hops=2, homophily=homophily)
+        return Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed.homophily)
+        features = self.feature_map(learned.selected, learned.fixed)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
         return features.scored(rows, learned.answer.weights)
 
     def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> Field | None:
-        return self.feature_map(learned.selected, learned.fixed.homophily).field(graph, nodes)
+        return self.feature_map(learned.selected, learned.fixed).field(graph, nodes)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed.homophily)
+        features = self.feature_map(learned.selected, learned.fixed)
         scores = features.spread(graph.to(self.device), learned.answer.weights)
         return scores if nodes is None else scores[nodes.to(scores.device)]
 

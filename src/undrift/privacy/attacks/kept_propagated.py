@@ -51,7 +51,7 @@ def _banks(
     learner: Propagation, fixed: FixedRows, banks: Any, classes: tuple[int, ...]
 ) -> Iterator[KeptSum]:
     for name, bank in banks.items():
-        rows = rows_of_map(learner.feature_map(name, fixed.homophily))
+        rows = rows_of_map(learner.feature_map(name, fixed))
         yield of_class_sums(name, bank.train, rows, classes)
         if bank.val.count:
             yield of_class_sums(f"{name}, validation", bank.val, rows, classes, "val")
@@ -62,7 +62,7 @@ def _hybrid(learner: Any) -> Iterator[KeptSum]:
     rows, banks = known.fixed.rows, known.sums.inside.banks
     yield from _banks(inside, rows, banks, known.classes)
     for name, border in known.sums.encoded.items():
-        plain = rows_of_map(inside.feature_map(name, rows.homophily))
+        plain = rows_of_map(inside.feature_map(name, rows))
 
         def both(graph: Graph, nodes: Tensor, plain: RowsOf = plain) -> Tensor:
             h = learner._embedded(known.fixed.encoder, graph)[nodes]

@@ -9,7 +9,11 @@ from torch import Tensor
 from undrift.analytic.calibration import best_temperature, expected_accuracy, held_out_scores
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import FIRST_GAMMA, choose_by_cross_validation, solution_at
+from undrift.analytic.thin_sums import ThinSums
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
+
+AnySums = ClassSums | ThinSums
+"""What a bank may be: a whole Gram, or one seen through a few directions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +30,7 @@ class Solved:
     accuracy: tuple[float | None, ...]
 
 
-def solved(sums: ClassSums, gamma: float | None, *, balanced: bool) -> Solved:
+def solved(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
     """`W = (R + gamma mean(diag R) I)^-1 Q`, every class weighing the same if `balanced`.
 
     gamma is chosen by generalised cross-validation; a number fixes it.
@@ -43,15 +47,22 @@ def solved(sums: ClassSums, gamma: float | None, *, balanced: bool) -> Solved:
     return Solved(chosen.gamma, w, best_temperature(unseen), accuracy)
 
 
-def summed(features: FeatureMap, width: int, sample: Sample) -> ClassSums:
+def summed(
+    features: FeatureMap, width: int, sample: Sample, rank: int = 0, seed: int = 0
+) -> AnySums:
     """The sum of rows, which have `width` columns with their Fourier features.
 
-    Fourier features exist for some rows at a time only.
+    Fourier features exist for some rows at a time only. `rank`: see `Size`.
     """
-    if len(sample) == 0:
-        return ClassSums.zero(width, sample.targets.shape[1], str(sample.targets.device))
-    parts = ((part, sample.targets[where]) for where, part in features.pieces(sample.rows))
-    sums = ClassSums.of(*next(parts))
-    for part, targets in parts:
-        sums = sums.add(part, targets)
+    classes, device = sample.targets.shape[1], str(sample.targets.device)
+    sums: AnySums | None = None
+    if rank:
+        sums = ThinSums.zero(width, classes, device, rank=rank, seed=seed)
+    elif not len(sample):
+        sums = ClassSums.zero(width, classes, device)
+    if len(sample):
+        for where, part in features.pieces(sample.rows):
+            targets = sample.targets[where]
+            sums = ClassSums.of(part, targets) if sums is None else sums.add(part, targets)
+    assert sums is not None  # noqa: S101  # there are rows, or it was made above
     return sums

@@ -12,14 +12,11 @@ from torch import Tensor
 from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
-from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.parts.propagation.propagated import Propagated
 from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
 from undrift.typing import Rows
-
-_NARROW = 1024  # columns up to which random Fourier features are added on their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +34,15 @@ class Sample:
 class FeatureMap:
     """What ridge regression sees of a node: propagated features, then two fixed random maps.
 
-    `sketch`: rows of more columns are count-sketched to this many (`Sketch`); a mix with a channel
-    per hop shares them among the channels; 0 never does. `fourier`: how many random Fourier
-    features (`Fourier`) stand beside; if not given, min(2048, 16 d) where rows have at most 1,024
-    columns, else none. Both maps come from the seed and are not stored. `structure`: three
+    `sketch`: rows of more columns are sketched to this many (`Sketch`); a mix with a channel per
+    hop shares them among the channels; 0 never does. `fourier`: how many random Fourier features
+    (`Fourier`) stand beside. Both maps come from the seed and are not stored. `structure`: three
     columns of degrees (`structural_columns`).
     """
 
     propagated: Propagated
-    sketch: int = 3072
-    fourier: int | None = None
+    sketch: int = 0
+    fourier: int = 0
     seed: int = 0
     structure: bool = False
 
@@ -133,10 +129,7 @@ class FeatureMap:
 
     def fourier_of(self, width: int) -> Fourier | None:
         """The Fourier features of plain rows of so many columns."""
-        wanted = self.fourier
-        if wanted is None:
-            wanted = min(2 * _NARROW, 16 * width) if width <= _NARROW else 0
-        return Fourier(width, wanted, seed=self.seed) if wanted else None
+        return Fourier(width, self.fourier, seed=self.seed) if self.fourier else None
 
     def _columns(self, num_features: int) -> int:
         sketch = self.sketch_of(num_features)
@@ -151,14 +144,6 @@ def sample_of(
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
     return Sample(feature_map.plain(task.graph, nodes), one_hot(task.labels[nodes], classes))
-
-
-def check_widths(fourier: int | None, sketch: int) -> None:
-    """Reject numbers of columns that cannot be."""
-    if fourier is not None and fourier < 0:
-        raise InputError(f"fourier must be at least 0, not {fourier}")
-    if sketch < 0 or sketch != int(sketch):
-        raise InputError(f"sketch must be a whole number of columns, or 0 for none, not {sketch}")
 
 
 STRUCTURE = 3

@@ -1,0 +1,130 @@
+"""How large the sums are: columns and directions, decided by the first batch and a budget."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import torch
+
+from undrift.errors import InputError
+from undrift.sparse import Csr
+from undrift.streams.task import Task
+from undrift.typing import Rows
+
+# what these numbers rest on: docs/methods/propagation.md
+_MOST_COLUMNS = 3072
+_MOST_RANK = 512  # beyond it accuracy no longer rises on any stream
+_LEAST_RANK = 8
+_ROWS_PER_DIRECTION = 3  # rows of the first batch that must stand behind each direction
+_GROWTH = 3  # a stream is taken to hold so many times its first batch
+_ALWAYS_ALLOWED = 1.5e6  # bytes that no bank needs to ask for
+_CLASSES = 16  # how many are allowed for: at the first batch nobody knows
+_NARROW = 1024  # columns up to which random Fourier features are added on their own
+_UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a bank's rows and sums are cut to.
+
+    `sketch`: rows of more columns are sketched to this many; 0 never. `fourier`: random Fourier
+    features beside them. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps
+    all of it (`ClassSums`).
+    """
+
+    sketch: int
+    fourier: int
+    rank: int
+
+
+@dataclass(frozen=True)
+class First:
+    """What is known of a stream when sizes are decided: its first batch."""
+
+    rows: int
+    nbytes: int
+    dense: bool
+
+    @classmethod
+    def of(cls, task: Task) -> First:
+        """The training rows, and the bytes of the features and edges."""
+        graph = task.graph
+        dense = graph.features.layout == torch.strided
+        return cls(int(task.train.sum()), _nbytes(graph.features) + _nbytes(graph.adjacency), dense)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user said, None where nothing: see `Propagation`."""
+
+    sketch: int | None = None
+    fourier: int | None = None
+    rank: int | None = None
+    budget: float | str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("sketch", "fourier", "rank"):
+            value = getattr(self, name)
+            if value is not None and (value < 0 or value != int(value)):
+                raise InputError(f"{name} must be a whole number of at least 0, not {value}")
+        bytes_of(self.budget)
+
+    def size(self, first: First, width: int, banks: int = 1) -> Size:
+        """The size of a bank whose rows have `width` columns before any map; one of so many.
+
+        Bytes: those given, else three times the first batch, at least 1.5 MB. Columns: the square
+        root of twice the bytes, at most 3,072. Directions: what the bytes hold of such columns, at
+        most 512 and one per three rows of the first batch. A number that the user gave stands.
+        """
+        given = bytes_of(self.budget)
+        allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
+        allowed /= banks
+        if self.sketch is not None:
+            plain = min(width, self.sketch) if self.sketch else width
+            fourier = self._fourier(plain, dense=True)
+            return Size(self.sketch, fourier, self.rank or 0)
+        most = max(int(math.sqrt(2 * allowed)), 2 * _LEAST_RANK)
+        sketch = min(_MOST_COLUMNS, most)
+        plain = min(width, sketch)
+        fourier = self._fourier(plain, dense=first.dense)
+        if self.fourier is None:
+            fourier = min(fourier, max(most - plain, 0))
+        return Size(sketch, fourier, self._rank(first, plain + fourier, allowed))
+
+    def _fourier(self, plain: int, *, dense: bool) -> int:
+        if self.fourier is not None:
+            return self.fourier
+        return min(2 * _NARROW, 16 * plain) if dense and plain <= _NARROW else 0
+
+    def _rank(self, first: First, columns: int, allowed: float) -> int:
+        if self.rank is not None:
+            return self.rank
+        fitting = int(allowed / (8 * columns)) - _CLASSES
+        rank = max(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION, fitting), _LEAST_RANK)
+        return 0 if 2 * rank >= columns else rank  # the half of a Gram is smaller then
+
+
+def bytes_of(budget: float | str | None) -> float | None:
+    """A number of bytes, or a text such as `4MB`.
+
+    >>> bytes_of("4MB"), bytes_of("1.5 kB"), bytes_of(2000)
+    (4000000.0, 1500.0, 2000.0)
+    """
+    if budget is None:
+        return None
+    text = str(budget).strip()
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([KMG]?B?)", text, re.IGNORECASE)
+    value = float(found[1]) * _UNITS.get(found[2].upper(), 0.0) if found else 0.0
+    if isinstance(budget, bool) or not 0 < value < math.inf:
+        raise InputError(
+            f"budget must be a number of bytes above 0 or a text such as '4MB', not {budget!r}"
+        )
+    return value
+
+
+def _nbytes(rows: Rows) -> int:
+    if isinstance(rows, Csr):
+        return rows.values.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+    return rows.nbytes
