@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -30,6 +31,8 @@ class ClassSums:
     >>> sums.counts.tolist(), sums.moment.tolist()
     ([2.0, 2.0], [[2.0, 0.0]])
     """
+
+    stored_as_half: ClassVar[tuple[str, ...]] = ("gram",)
 
     gram: Tensor
     moment: Tensor

@@ -23,8 +23,22 @@ function of tensors, so it is the same for every method:
 alone what they would.
 """
 
-from undrift.privacy.attacks.attack import attack_state, predicted
+from undrift.privacy.attacks.attack import (
+    attack_state,
+    membership_statistics,
+    predicted,
+    two_states,
+)
 from undrift.privacy.attacks.finding import Finding
-from undrift.privacy.attacks.kept import KeptSum, kept_sums
+from undrift.privacy.attacks.kept import Candidates, KeptSum, kept_sums
 
-__all__ = ["Finding", "KeptSum", "attack_state", "kept_sums", "predicted"]
+__all__ = [
+    "Candidates",
+    "Finding",
+    "KeptSum",
+    "attack_state",
+    "kept_sums",
+    "membership_statistics",
+    "predicted",
+    "two_states",
+]

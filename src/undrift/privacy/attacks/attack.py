@@ -2,70 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
 import torch
+from torch import Tensor
 
 from undrift.learners.base import Learner
 from undrift.privacy.attacks.finding import Finding
+from undrift.privacy.attacks.fitted import fitted
+from undrift.privacy.attacks.gram_difference import sparse_rows
 from undrift.privacy.attacks.kept import Candidates, KeptSum, kept_sums
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import (
+    Spectrum,
+    in_class_gram,
+    leverage,
+    likelihood,
+    normalised_leverage,
+    own_class,
+    span,
+)
 from undrift.privacy.attacks.roc import auc
-from undrift.privacy.attacks.small_classes import expected_cosine, nearest, read_from_means
+from undrift.privacy.attacks.small_classes import (
+    cosines_beside,
+    expected_cosine,
+    nearest,
+    row_of_class,
+)
 from undrift.streams.task import Task
+
+READ = 0.99  # the cosine from which a row counts as read out
+_BATCH = 256  # rows of a batch up to which the sparse search is tried
 
 
 def attack_state(
-    learner: Learner, tasks: Iterable[Task], before: Learner | None = None
+    learner: Learner,
+    tasks: Iterable[Task],
+    before: Learner | None = None,
+    labels: Tensor | None = None,
 ) -> list[Finding]:
     """What each attack achieves on this learner, with batches that it observed.
 
-    `tasks`: batches as they were observed; their nodes that were not learned from are the others
-    that members are told from. `before`: the learner as it was before the last of them.
+    `tasks`: batches as they were observed, all of them if `fitted` is to have every candidate;
+    their nodes that were not learned from are the others that members are told from. `before`: the
+    learner as it was before the last of them. `labels`: the class of every node of all batches,
+    for the attack that needs it; without them it is left out. A state without sums has no finding.
+    Cost: an eigendecomposition of every Gram matrix, and `fitted`.
     """
     batches = list(tasks)
-    return [
-        finding for kept in kept_sums(learner) for finding in _attacks_on(kept, batches) if finding
-    ]
+    older = {} if before is None else {kept.name: kept for kept in kept_sums(before)}
+    found: list[Finding] = []
+    for kept in kept_sums(learner):
+        known = batches if kept.current else batches[-1:]
+        candidates = Candidates.of(kept, known, labels if kept.current else None)
+        found += _small_classes(kept, candidates)
+        found += _memberships(kept, candidates, whole=len(known) == len(batches))
+        if before is not None:
+            found += two_states(kept, older.get(kept.name), batches[-1])
+    return found
 
 
-def _attacks_on(kept: KeptSum, tasks: Sequence[Task]) -> list[Finding | None]:
-    known = tasks if kept.current else tasks[-1:]
-    candidates = Candidates.of(kept, known)
-    return [_small_classes(kept, candidates), *_membership(kept, candidates)]
+def membership_statistics(
+    kept: KeptSum, candidates: Candidates, *, whole: bool = True
+) -> dict[str, Tensor]:
+    """A number per candidate and attack, larger where it looks more like a member.
+
+    `whole`: the candidates have all members among them, so that they can be fitted to the sum.
+    """
+    if kept.gram is None:
+        return {}
+    rows, spectrum = candidates.rows, Spectrum.of(kept.gram)
+    found = {
+        "span": span(spectrum, rows),
+        "leverage": leverage(spectrum, rows),
+        "normalised leverage": normalised_leverage(spectrum, rows),
+        "likelihood": likelihood(spectrum, rows, kept.count),
+    }
+    columns = kept.columns_of(candidates.labels)
+    if columns is not None and kept.class_grams is not None:
+        found["own class"] = in_class_gram(kept.class_grams, rows, columns)
+    elif columns is not None and kept.counts is not None and kept.means is not None:
+        found["own class"] = own_class(kept.gram, kept.means, kept.counts, rows, columns)
+    if whole:
+        found["all candidates"] = fitted(spectrum, kept.count, rows)
+    return found
 
 
-def _small_classes(kept: KeptSum, candidates: Candidates) -> Finding | None:
-    if kept.means is None or kept.counts is None:
-        return None
-    found = nearest(read_from_means(kept.means), candidates.rows[candidates.members])
-    found = torch.where(kept.counts > 0.5, found.to(kept.counts), 0.0)
-    c = int(found.argmax())
-    rows = int(kept.counts[c])
-    tried = f"the mean of class {kept.classes[c]} as a row of it"
-    return Finding("small class", kept.name, tried, "cosine", float(found[c]), rows)
+def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding]:
+    """What the difference of two states gives of the batch between them: rows read out.
 
-
-def _membership(kept: KeptSum, candidates: Candidates) -> list[Finding | None]:
-    told = candidates.members
-    if kept.gram is None or bool(told.all()) or not bool(told.any()):
+    A node counts where its row, or its own features, is one of the sparsest vectors.
+    """
+    if kept.gram is None or (older is not None and older.gram is None):
         return []
-    spectrum = Spectrum.of(kept.gram)
+    members = kept.members(task)
+    count = int(members.sum())
+    if not 0 < count <= _BATCH:
+        return []
+    gram = kept.gram.double().cpu()
+    if older is not None and older.gram is not None:
+        gram = gram - older.gram.double().cpu()
+    columns = kept.linear or kept.width
+    rows = kept.rows_of(task, members)[:, :columns]
+    own = kept.own_rows_of(task, members)[:, :columns]
+    read = sparse_rows(gram[:columns, :columns], nonnegative=bool((rows >= 0).all()))
+    cosine = torch.maximum(nearest(rows, read), nearest(own, read))
+    tried = f"the sparsest vectors in the difference of two states, against {count} rows"
+    got = float((cosine >= READ).sum())
+    return [Finding("two states", kept.name, tried, "rows", got, count)]
+
+
+def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
+    there = candidates.labels[candidates.members].unique().tolist()
+    c = kept.smallest(there)
+    if c is None or kept.means is None or kept.counts is None:
+        return
+    own = candidates.members & (candidates.labels == kept.classes[c])
+    cosine = float(cosines_beside(candidates.rows[own], *row_of_class(kept.means, c)).max())
+    tried = f"the mean of class {kept.classes[c]}, the smallest, as a row of it"
+    yield Finding("small class", kept.name, tried, "cosine", cosine, int(kept.counts[c]))
+
+
+def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Iterator[Finding]:
+    told = candidates.members
+    if bool(told.all()) or not bool(told.any()):
+        return
     tried = f"{int(told.sum())} rows that were summed against {int((~told).sum())} that were not"
-    return [
-        Finding(name, kept.name, tried, "auc", auc(-value, told), kept.count)
-        for name, value in (
-            ("span", spectrum.residual(candidates.rows)),
-            ("leverage", spectrum.leverage(candidates.rows)),
-        )
-    ]
+    for name, statistic in membership_statistics(kept, candidates, whole=whole).items():
+        yield Finding(name, kept.name, tried, "auc", auc(statistic, told), kept.count)
 
 
 def predicted(learner: Learner) -> list[Finding]:
     """What the attacks would achieve on this learner, from its counts alone.
 
-    For the mean of the smallest class the cosine that rows at right angles would have; for
-    membership by span, 1 where there are fewer rows than columns and 0.5 otherwise.
+    For the mean of the smallest class the cosine that rows at right angles would have, a lower
+    bound; for membership by span, 1 where there are fewer rows than columns and 0.5 otherwise; for
+    candidates that are all known, 1 where `rows <= d (d + 1) / 2`.
 
     >>> from undrift.learners.propagation import Propagation
     >>> from undrift.testing.graphs import tiny_stream
@@ -76,17 +147,17 @@ def predicted(learner: Learner) -> list[Finding]:
     return [finding for kept in kept_sums(learner) for finding in _predicted_of(kept)]
 
 
-def _predicted_of(kept: KeptSum) -> list[Finding]:
-    found = []
-    if kept.counts is not None and bool((kept.counts > 0.5).any()):
-        sizes = torch.where(kept.counts > 0.5, kept.counts, torch.inf)
-        c = int(sizes.argmin())
+def _predicted_of(kept: KeptSum) -> Iterator[Finding]:
+    c = kept.smallest()
+    if c is not None and kept.counts is not None:
         rows = int(kept.counts[c])
         tried = f"class {kept.classes[c]} is the smallest: {rows} rows"
         cosine = expected_cosine(rows)
-        found.append(Finding("small class", kept.name, tried, "cosine", cosine, rows, False))
-    if kept.gram is not None:
-        tried = f"{kept.count} rows in {kept.width} columns: {kept.count / kept.width:.2f} each"
-        figure = 1.0 if kept.count < kept.width else 0.5
-        found.append(Finding("span", kept.name, tried, "auc", figure, kept.count, False))
-    return found
+        yield Finding("small class", kept.name, tried, "cosine", cosine, rows, measured=False)
+    if kept.gram is None:
+        return
+    n, d = kept.count, kept.width
+    for name, least in (("span", d), ("all candidates", d * (d + 1) // 2)):
+        figure = 1.0 if n < least else 0.5
+        tried = f"{n} rows in {d} columns; fewer than {least} can be told apart"
+        yield Finding(name, kept.name, tried, "auc", figure, n, measured=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,7 +26,8 @@ class KeptSum:
     `gram`: `sum z z^T` over the `nodes` of every batch. `means`: `[d, C]`, a column per class that
     points where the mean of its rows points. `counts`: the rows behind each. `class_grams`:
     `[C, d, d]`, where each class has its own. `count`: all rows. `current` is False where rows of
-    batches before the last were made by an encoder that the state no longer has.
+    batches before the last were made by an encoder that the state no longer has. `linear`: how many
+    of the leading columns are linear in features; 0 is all.
     """
 
     name: str
@@ -39,6 +40,7 @@ class KeptSum:
     counts: Tensor | None = field(default=None, repr=False)
     class_grams: Tensor | None = field(default=None, repr=False)
     current: bool = True
+    linear: int = 0
 
     @property
     def width(self) -> int:
@@ -53,6 +55,30 @@ class KeptSum:
         if self.nodes == "all":
             return torch.ones_like(task.train)
         return task.train if self.nodes == "train" else task.val
+
+    def smallest(self, among: Collection[int] | None = None) -> int | None:
+        """The column of the class with the fewest rows, of those with any."""
+        if self.counts is None:
+            return None
+        sizes = {
+            column: rows
+            for column, rows in enumerate(self.counts.tolist())
+            if rows > 0.5 and (among is None or self.classes[column] in among)
+        }
+        return min(sizes, key=lambda column: sizes[column], default=None)
+
+    def columns_of(self, labels: Tensor) -> Tensor | None:
+        """The place of each label in `classes`; None where one is unknown."""
+        if not self.classes:
+            return None
+        hits = labels.unsqueeze(1) == torch.tensor(self.classes)
+        return hits.to(torch.uint8).argmax(dim=1) if bool(hits.any(dim=1).all()) else None
+
+    def own_rows_of(self, task: Task, mask: Tensor) -> Tensor:
+        """The rows that these nodes would have without any neighbour: their own features."""
+        everyone = torch.arange(task.graph.num_nodes, device=task.graph.device)
+        alone = task.graph.isolated(everyone)
+        return self.rows(alone, mask.nonzero().flatten()).double().cpu()
 
     def rows_of(self, task: Task, mask: Tensor) -> Tensor:
         """The rows of these nodes of a batch, in its graph."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -51,10 +52,9 @@ def _banks(
     learner: Propagation, fixed: FixedRows, banks: Any, classes: tuple[int, ...]
 ) -> Iterator[KeptSum]:
     for name, bank in banks.items():
-        rows = rows_of_map(learner.feature_map(name, fixed))
-        yield of_class_sums(name, bank.train, rows, classes)
-        if bank.val.count:
-            yield of_class_sums(f"{name}, validation", bank.val, rows, classes, "val")
+        features = learner.feature_map(name, fixed)
+        linear = replace(features, fourier=0).width(fixed.num_features)
+        yield replace(of_class_sums(name, bank, rows_of_map(features), classes), linear=linear)
 
 
 def _hybrid(learner: Any) -> Iterator[KeptSum]:
@@ -69,7 +69,7 @@ def _hybrid(learner: Any) -> Iterator[KeptSum]:
             return torch.cat([plain(graph, nodes), h.double()], dim=1)
 
         sums = border.around(banks[name])
-        yield of_class_sums(f"{name} and encoder", sums.train, both, known.classes)
+        yield of_class_sums(f"{name} and encoder", sums, both, known.classes)
 
 
 PROPAGATED: dict[type[Learner], Callable[[Any], Iterator[KeptSum]]] = {

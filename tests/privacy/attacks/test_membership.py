@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from undrift.privacy.attacks.fitted import fitted
+from undrift.privacy.attacks.membership import (
+    Spectrum,
+    in_class_gram,
+    leverage,
+    likelihood,
+    normalised_leverage,
+    own_class,
+    span,
+)
+from undrift.privacy.attacks.roc import auc, found_at
+
+
+def uneven_rows(count: int, width: int, seed: int = 0) -> torch.Tensor:
+    """Rows in directions of very different strength, some rows much longer than others."""
+    generator = torch.Generator().manual_seed(seed)
+    strength = torch.logspace(0, -1, width, dtype=torch.float64)
+    length = torch.rand(count, 1, generator=generator).double() + 0.3
+    return length * strength * torch.randn(count, width, generator=generator).double()
+
+
+MEMBERS = torch.arange(300) < 200
+
+
+def test_a_row_lies_in_the_span_only_if_it_was_summed() -> None:
+    rows = uneven_rows(300, 250)
+    spectrum = Spectrum.of(rows[:200].T @ rows[:200])
+    assert spectrum.rank == 200
+    assert auc(span(spectrum, rows), MEMBERS) == 1.0
+    assert found_at(leverage(spectrum, rows), MEMBERS, 0.0) == 1.0
+
+
+def test_with_more_rows_than_columns_the_span_tells_nothing() -> None:
+    rows = uneven_rows(300, 40)
+    assert auc(span(Spectrum.of(rows[:200].T @ rows[:200]), rows), MEMBERS) == 0.5
+
+
+def test_what_a_row_is_like_is_divided_out() -> None:
+    rows = uneven_rows(300, 40)
+    spectrum = Spectrum.of(rows[:200].T @ rows[:200])
+    plain = auc(leverage(spectrum, rows), MEMBERS)
+    assert plain > 0.52
+    assert auc(normalised_leverage(spectrum, rows), MEMBERS) > plain + 0.05
+    assert auc(likelihood(spectrum, rows, 200), MEMBERS) > plain
+
+
+def test_the_class_mean_is_taken_off() -> None:
+    rows = uneven_rows(300, 40)
+    columns = torch.arange(300) % 3
+    rows = rows + 4 * torch.eye(40, dtype=torch.float64)[columns]
+    known, targets = rows[:200], torch.eye(3, dtype=torch.float64)[columns[:200]]
+    gram, sums, counts = known.T @ known, known.T @ targets, targets.sum(dim=0)
+    found = auc(own_class(gram, sums, counts, rows, columns), MEMBERS)
+    assert found > auc(leverage(Spectrum.of(gram), rows), MEMBERS)
+    alone = torch.stack([known[columns[:200] == c].T @ known[columns[:200] == c] for c in range(3)])
+    assert auc(in_class_gram(alone, rows, columns), MEMBERS) > found
+
+
+def test_candidates_that_are_all_known_are_told_apart_in_few_columns() -> None:
+    rows = uneven_rows(300, 25)  # 325 different numbers in R
+    gram = rows[:200].T @ rows[:200]
+    found = fitted(Spectrum.of(gram), 200, rows)
+    assert auc(found, MEMBERS) > 0.99
+    assert auc(normalised_leverage(Spectrum.of(gram), rows), MEMBERS) < 0.8
+    sparse = fitted(Spectrum.of(gram), 200, rows, explicit=False)
+    torch.testing.assert_close(sparse, found, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("width", [25, 250])
+def test_noise_in_the_sum_hides_members(width: int) -> None:
+    rows = uneven_rows(300, width)
+    noise = torch.randn(width, width, generator=torch.Generator().manual_seed(1)).double()
+    gram = rows[:200].T @ rows[:200] + 100 * (noise + noise.T)
+    spectrum = Spectrum.of(gram)
+    for statistic in (
+        span(spectrum, rows),
+        normalised_leverage(spectrum, rows),
+        fitted(spectrum, 200, rows),
+    ):
+        assert auc(statistic, MEMBERS) == pytest.approx(0.5, abs=0.1)
