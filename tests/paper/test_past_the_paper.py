@@ -54,7 +54,7 @@ def of_gamma(stream: TaskStream, learner: Propagation, gamma: float) -> Tensor:
     learned = learner.learned_
     sums = learned.sums.banks[learned.selected]
     weights = solve(sums.balanced(), gamma, relative=True)
-    features = learner.feature_map(learned.selected, learned.fixed.homophily)
+    features = learner.feature_map(learned.selected, learned.fixed)
     scores = features.spread(stream.graph, weights)
     return torch.tensor(learned.classes)[scores.argmax(dim=1)]
 

@@ -33,6 +33,10 @@ class Thin:
         """The matrix times a number that is not negative."""
         return Thin(self.diagonal * by, self.factor * by**0.5)
 
+    def stretched(self, by: Tensor) -> Thin:
+        """`E M E` with `E = diag(by)`."""
+        return Thin(self.diagonal * by.square(), self.factor * by.unsqueeze(1))
+
     def plus(self, columns: Tensor) -> Thin:
         """The matrix plus `columns columns^T`."""
         return Thin(self.diagonal, torch.cat([self.factor, columns], dim=1))

@@ -190,13 +190,18 @@ class ThinSums:
     def balanced(self) -> ThinStatistics:
         """R and Q in which every class with rows weighs one, as in `ClassSums.balanced`.
 
-        A class's variances differ from the pooled ones by one factor, the same in all columns.
+        A column's variance in a class is taken to go with the class's mean in it, as counts have
+        it: no squares are kept per class, which would tell who is among a few rows. With
+        `m_j = sum_c n_c |mu_jc| / n`, R is `E S E + sum_c mu_c mu_c^T`,
+        `E_jj^2 = sum_c |mu_jc| / m_j`; C where classes are of one size.
         """
         there = self.counts > 0.5
         means = self.moment / self.counts.clamp(min=1)
         total = max(float(self.counts.sum()), 1.0)
-        ratio = float((self.variance_ratios() * there).sum())
-        matrix = self.within().scaled(ratio / total).plus(means)
+        usual = (means.abs() @ self.counts) / total
+        ratio = means.abs().sum(dim=1) / torch.where(usual > 0, usual, 1.0)
+        root = torch.where(usual > 0, ratio, float(there.sum())).div(total).sqrt()
+        matrix = self.within().stretched(root).plus(means)
         return ThinStatistics(matrix, means, self.count, float(there.sum()))
 
     @property

@@ -117,7 +117,8 @@ class Hybrid(SumLearner):
     the mean accuracy of the classes, as the sums tell it (`expected_accuracy`), is higher by `gain`
     than that of the bank that propagation selects. Classes of the first batch do not count: the
     encoder was trained on their rows, so its columns look better there than they are; that batch
-    cannot be forgotten. Without the encoder, scores are those of propagation, bit for bit.
+    cannot be forgotten. Without the encoder, scores are those of propagation with the same
+    `sketch`, bit for bit.
 
     `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`, but the
     whole Gram of at most 3,072 columns is kept, as it must be bordered; the

@@ -331,7 +331,9 @@ class Propagation(SumLearner):
     def feature_map(self, bank: str, fixed: FixedRows) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""
         propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
-        return FeatureMap(propagated, size.sketch, size.fourier, self.seed, self.structure)
+        return FeatureMap(
+            propagated, size.sketch, size.fourier, self.seed, self.structure, size.power
+        )
 
     def _propagated(self, bank: str, homophily: float) -> Propagated:
         if bank == "separate":

@@ -13,7 +13,7 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Field, Graph
-from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.learners.parts.propagation.propagated import Propagated, row_normalised
 from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
 from undrift.typing import Rows
@@ -36,8 +36,9 @@ class FeatureMap:
 
     `sketch`: rows of more columns are sketched to this many (`Sketch`); a mix with a channel per
     hop shares them among the channels; 0 never does. `fourier`: how many random Fourier features
-    (`Fourier`) stand beside. Both maps come from the seed and are not stored. `structure`: three
-    columns of degrees (`structural_columns`).
+    (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
+    z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `structure`:
+    three columns of degrees (`structural_columns`).
     """
 
     propagated: Propagated
@@ -45,6 +46,7 @@ class FeatureMap:
     fourier: int = 0
     seed: int = 0
     structure: bool = False
+    power: float = 1.0
 
     def plain(self, graph: Graph, nodes: Tensor) -> Rows:
         """The rows of these nodes before Fourier features, in float64.
@@ -55,6 +57,8 @@ class FeatureMap:
         if field is not None:
             graph, nodes = field.graph, field.at
         rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+        if self.power != 1:
+            rows = row_normalised(_powered(rows, self.power))
         if not self.structure:
             return rows
         columns = structural_columns(graph)[nodes].to(rows.dtype)
@@ -102,10 +106,9 @@ class FeatureMap:
     def spread(self, graph: Graph, weights: Tensor) -> Tensor:
         """Scores of every node, up to a positive factor per node (see `Propagated.spread`).
 
-        With Fourier features or structure a row must be formed, and the factor is one.
+        With a power, Fourier features or structure a row must be formed, and the factor is one.
         """
-        fourier = self.fourier_of(self._columns(graph.num_features))
-        if fourier is None and not self.structure:
+        if self.power == 1 and not self.fourier and not self.structure:
             sketch = self.sketch_of(graph.num_features)
             return self.propagated.spread(graph, weights, sketch)
         return self.scores(graph, weights)
@@ -144,6 +147,12 @@ def sample_of(
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
     return Sample(feature_map.plain(task.graph, nodes), one_hot(task.labels[nodes], classes))
+
+
+def _powered(rows: Rows, exponent: float) -> Rows:
+    if isinstance(rows, Csr):
+        return rows.signed_power(exponent)
+    return rows.sign() * rows.abs().pow(exponent)
 
 
 STRUCTURE = 3

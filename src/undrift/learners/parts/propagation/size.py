@@ -17,10 +17,12 @@ from undrift.typing import Rows
 _MOST_COLUMNS = 3072
 _MOST_RANK = 512  # beyond it accuracy no longer rises on any stream
 _LEAST_RANK = 8
-_ROWS_PER_DIRECTION = 3  # rows of the first batch that must stand behind each direction
+_ROWS_PER_DIRECTION = 2  # rows of the first batch that must stand behind each direction
 _GROWTH = 3  # a stream is taken to hold so many times its first batch
-_ALWAYS_ALLOWED = 1.5e6  # bytes that no bank needs to ask for
-_CLASSES = 16  # how many are allowed for: at the first batch nobody knows
+_ALWAYS_ALLOWED = 4e6  # bytes that need no asking for
+_COLUMNS_TO_BYTES = 2.5  # columns squared per byte: about twenty columns to a direction
+_BESIDE = 33  # columns of means and of the solution for 16 classes, and the diagonal
+_POWER = 0.75  # of sparse rows that are not sketched: words that repeat count less
 _NARROW = 1024  # columns up to which random Fourier features are added on their own
 _UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 
@@ -31,12 +33,13 @@ class Size:
 
     `sketch`: rows of more columns are sketched to this many; 0 never. `fourier`: random Fourier
     features beside them. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps
-    all of it (`ClassSums`).
+    all of it (`ClassSums`). `power`: of the entries of a row (`FeatureMap`).
     """
 
     sketch: int
     fourier: int
     rank: int
+    power: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,10 @@ class Wanted:
     def size(self, first: First, width: int, banks: int = 1) -> Size:
         """The size of a bank whose rows have `width` columns before any map; one of so many.
 
-        Bytes: those given, else three times the first batch, at least 1.5 MB. Columns: the square
-        root of twice the bytes, at most 3,072. Directions: what the bytes hold of such columns, at
-        most 512 and one per three rows of the first batch. A number that the user gave stands.
+        Bytes: those given, else three times the first batch, at least 4 MB. Columns: the square
+        root of 2.5 times the bytes, at most 3,072. Directions: what the bytes hold of such
+        columns, at most 512 and one per two rows of the first batch. A number that the user gave
+        stands; with a number for `sketch` nothing else is decided by bytes.
         """
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
@@ -85,13 +89,15 @@ class Wanted:
             plain = min(width, self.sketch) if self.sketch else width
             fourier = self._fourier(plain, dense=True)
             return Size(self.sketch, fourier, self.rank or 0)
-        most = max(int(math.sqrt(2 * allowed)), 2 * _LEAST_RANK)
+        fitting = allowed / (8 * (_LEAST_RANK + _BESIDE))
+        most = max(int(min(math.sqrt(_COLUMNS_TO_BYTES * allowed), fitting)), 1)
         sketch = min(_MOST_COLUMNS, most)
         plain = min(width, sketch)
         fourier = self._fourier(plain, dense=first.dense)
         if self.fourier is None:
             fourier = min(fourier, max(most - plain, 0))
-        return Size(sketch, fourier, self._rank(first, plain + fourier, allowed))
+        rank = self._rank(first, plain + fourier, allowed)
+        return Size(sketch, fourier, rank, 1.0 if first.dense or width > sketch else _POWER)
 
     def _fourier(self, plain: int, *, dense: bool) -> int:
         if self.fourier is not None:
@@ -101,9 +107,9 @@ class Wanted:
     def _rank(self, first: First, columns: int, allowed: float) -> int:
         if self.rank is not None:
             return self.rank
-        fitting = int(allowed / (8 * columns)) - _CLASSES
+        fitting = int(allowed / (8 * columns)) - _BESIDE
         rank = max(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION, fitting), _LEAST_RANK)
-        return 0 if 2 * rank >= columns else rank  # the half of a Gram is smaller then
+        return 0 if 2 * rank > columns + _BESIDE else rank  # the half of a Gram is smaller then
 
 
 def bytes_of(budget: float | str | None) -> float | None:
