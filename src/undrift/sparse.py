@@ -71,6 +71,13 @@ class Csr:
         object.__setattr__(csr, "_torch", _as_torch(csr))
         return csr
 
+    @classmethod
+    def trusted(
+        cls, indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]
+    ) -> Csr:
+        """A matrix that is not checked, for parts that were when they were written to a file."""
+        return cls._checked(indptr, indices, values, shape, False)
+
     def _check_sizes(self) -> None:
         rows, columns = self.shape
         flat = self.indices.dim() == 1 and self.indices.shape == self.values.shape

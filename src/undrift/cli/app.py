@@ -132,6 +132,7 @@ For example:
 }
 
 _DATA_HELP = "List, fetch and check the files that datasets are read from."
+_GRAPH_HELP = "Graphs larger than memory: import tables of any size into a folder, show, verify."
 _LEARNER_HELP = "A learner in a folder: observe, predict, forget, revise, merge, for years."
 
 
@@ -149,6 +150,7 @@ def make_app() -> App:
         where = f"undrift.cli.{name}:{name}"
         app.command(where, name=name, help=line, help_epilogue=examples)
     app.command("undrift.cli.data:data", name="data", help=_DATA_HELP)
+    app.command("undrift.cli.graph:graph", name="graph", help=_GRAPH_HELP)
     app.command("undrift.cli.learner:learner", name="learner", help=_LEARNER_HELP)
     return app
 

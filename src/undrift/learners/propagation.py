@@ -15,6 +15,12 @@ from undrift.graphs import Field, Graph
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import AnySums, Solved, solved, summed
 from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
+from undrift.learners.parts.propagation.labelled_edges import (
+    PRIOR_EDGES,
+    association_of,
+    edges_between,
+    homophily_of,
+)
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.propagation.size import First, Size, Wanted
 from undrift.learners.parts.sum_learner import SumLearner
@@ -22,8 +28,6 @@ from undrift.streams.task import Task
 from undrift.typing import Progress
 
 # what these numbers rest on: docs/methods/propagation.md
-_PRIOR_EDGES = 20.0  # weight of the prior in both measures: a few labelled edges prove nothing
-_FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
 INFORMATIVE_FROM = 0.3  # label association from which it is found
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
@@ -31,60 +35,13 @@ _MARGIN = 0.02  # by which another bank's mean validation accuracy must be highe
 
 
 def homophily_weight(task: Task) -> float:
-    """How far neighbours resemble a node, 0 to 1: the adjusted homophily of a task, over 0.25.
-
-    Over the m edges between training nodes, h is the share within a class and h0 that share by
-    chance at the same degrees. `a = (h - h0) / (1 - h0)` (Platonov et al., "Characterizing graph
-    datasets for node classification", NeurIPS 2023) is shrunk towards 1 with the weight of 20
-    edges, divided by 0.25 and cut to 0..1. A task of one class gives 1.
-    """
-    ours, theirs = _labelled_edges(task)
-    m = ours.numel() / 2  # an edge stands there in both directions
-    if len(task.classes) < 2 or m == 0:
-        return 1.0
-    classes = torch.tensor(task.classes, device=ours.device)
-    shares = (ours.unsqueeze(1) == classes).double().mean(dim=0)
-    chance = float(shares.square().sum())
-    if chance > 1 - 1e-9:
-        return 1.0
-    adjusted = (float((ours == theirs).double().mean()) - chance) / (1 - chance)
-    shrunk = (m * adjusted + _PRIOR_EDGES) / (m + _PRIOR_EDGES)
-    return min(max(shrunk / _FULL_FROM, 0.0), 1.0)
+    """How far neighbours resemble a node, 0 to 1 (`homophily_of`)."""
+    return homophily_of(edges_between(task, task.classes))
 
 
 def label_association(task: Task, least_classes: int = 3) -> float:
-    """How much a neighbour's class tells of a node's, 0 to 1, whether or not the two agree.
-
-    Cramer's V squared over the m edges between training nodes: with P_ab the share of edges that
-    join classes a and b, and p its marginal, `(sum_ab P_ab^2 / (p_a p_b) - 1) / (C - 1)`, less its
-    expectation under independence, `C / 2m`, and shrunk towards 0 with the weight of 20 edges.
-    Classes that link only to the next one give 1, classes that link to all others alike
-    `1 / (C - 1)^2`. Two classes cannot tell the two cases apart: 0 under `least_classes`.
-    """
-    ours, theirs = _labelled_edges(task)
-    m = ours.numel() / 2
-    classes = torch.tensor(task.classes, device=ours.device)
-    table = _one_hot(ours, classes).T @ _one_hot(theirs, classes) / max(2 * m, 1)
-    share = table.sum(dim=1)
-    table, share = table[share > 0][:, share > 0], share[share > 0]
-    count = share.numel()
-    if count < max(least_classes, 2):
-        return 0.0
-    above = float((table.square() / torch.outer(share, share)).sum()) - 1
-    measured = (above - count * (count - 1) / (2 * m)) / (count - 1)
-    return min(max(measured, 0.0) * m / (m + _PRIOR_EDGES), 1.0)
-
-
-def _labelled_edges(task: Task) -> tuple[Tensor, Tensor]:
-    """The classes at both ends of every edge between training nodes, in both directions."""
-    labels, known, edges = task.labels, task.train, task.graph.adjacency
-    receivers, senders = edges.row_of_entry(), edges.indices.long()
-    both = known[receivers] & known[senders]
-    return labels[receivers[both]], labels[senders[both]]
-
-
-def _one_hot(labels: Tensor, classes: Tensor) -> Tensor:
-    return (labels.unsqueeze(1) == classes).double()
+    """How much a neighbour's class tells of a node's, 0 to 1 (`association_of`)."""
+    return association_of(edges_between(task, task.classes), least_classes)
 
 
 @dataclass(frozen=True)
@@ -153,7 +110,7 @@ class PropagationSums:
         that came alone has learned nothing of the neighbours that it has in the world.
         """
         every = self.edges.sum(dim=1)
-        share = (every - self.edges.diagonal()) / (every + _PRIOR_EDGES)
+        share = (every - self.edges.diagonal()) / (every + PRIOR_EDGES)
         seen = bool((share >= INFORMATIVE_FROM).all())
         return tuple(name for name in self.banks if name != "separate" or seen)
 
@@ -251,29 +208,27 @@ class Propagation(SumLearner):
         self._propagated("mix", 1.0 if self.homophily is None else self.homophily)
 
     def _fixed(self, task: Task, progress: Progress) -> FixedRows:
-        graph = task.graph
-        homophily = homophily_weight(task) if self.homophily is None else self.homophily
-        banks = self._banks(task, graph, homophily)
-        wanted, first = self._wanted(), First.of(task)
+        edges = edges_between(task, task.classes)
+        return self.fixed_by(task.graph.num_features, edges, First.of(task))
+
+    def fixed_by(self, num_features: int, edges: Tensor, first: First) -> FixedRows:
+        """What a first batch decides: its features, its labelled edges by class, and its size."""
+        homophily = homophily_of(edges) if self.homophily is None else self.homophily
+        names = ["mix"]
+        if self.mix == "adaptive" and self.hops:
+            if self.homophily is None and homophily < _HETEROPHILY_UNDER:
+                names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
+            narrow = first.dense and num_features <= _NARROW and self.gamma is None
+            names += ["hops"] if narrow else []
         sizes = []
-        for name in banks:
-            width = self._propagated(name, homophily).width(graph.num_features)
-            own = replace(wanted, fourier=0) if name == "hops" else wanted
-            sizes.append(own.size(first, width, len(banks)))
-        return FixedRows(graph.num_features, homophily, banks, tuple(sizes))
+        for name in names:
+            width = self._propagated(name, homophily).width(num_features)
+            wanted = replace(self._wanted(), fourier=0) if name == "hops" else self._wanted()
+            sizes.append(wanted.size(first, width, len(names)))
+        return FixedRows(num_features, homophily, tuple(names), tuple(sizes))
 
     def _wanted(self) -> Wanted:
         return Wanted(self.sketch, self.fourier, self.rank, self.budget)
-
-    def _banks(self, task: Task, graph: Graph, homophily: float) -> tuple[str, ...]:
-        """The banks that there are, now and later."""
-        if self.mix != "adaptive" or self.hops == 0:
-            return ("mix",)
-        names = ["mix"]
-        if self.homophily is None and homophily < _HETEROPHILY_UNDER:
-            names += ["separate"] if label_association(task) >= INFORMATIVE_FROM else []
-        dense = graph.features.layout == torch.strided and graph.num_features <= _NARROW
-        return (*names, "hops") if dense and self.gamma is None else tuple(names)
 
     def _sums(
         self,
@@ -288,8 +243,7 @@ class Propagation(SumLearner):
             progress("accumulate", k, len(fixed.banks))
             features = self.feature_map(name, fixed)
             sample = sample_of(features, task, classes, rows)
-            width, rank = features.width(fixed.num_features), fixed.size(name).rank
-            banks[name] = summed(features, width, sample, rank, self.seed)
+            banks[name] = summed(features, features.width(fixed.num_features), sample)
         progress("accumulate", len(fixed.banks), len(fixed.banks))
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
@@ -331,9 +285,8 @@ class Propagation(SumLearner):
     def feature_map(self, bank: str, fixed: FixedRows) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""
         propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
-        return FeatureMap(
-            propagated, size.sketch, size.fourier, self.seed, self.structure, size.power
-        )
+        extra = self.seed, self.structure, size.power, size.rank
+        return FeatureMap(propagated, size.sketch, size.fourier, *extra)
 
     def _propagated(self, bank: str, homophily: float) -> Propagated:
         if bank == "separate":
@@ -365,10 +318,10 @@ class Propagation(SumLearner):
 
 def class_edges(fixed: FixedRows, task: Task, classes: tuple[int, ...]) -> Tensor:
     """`PropagationSums.edges` of a batch."""
-    empty = task.labels.new_zeros(0)
-    ours, theirs = _labelled_edges(task) if "separate" in fixed.banks else (empty, empty)
-    known = torch.tensor(classes, device=ours.device)
-    return _one_hot(ours, known).T @ _one_hot(theirs, known)
+    if "separate" in fixed.banks:
+        return edges_between(task, classes)
+    none = (len(classes), len(classes))
+    return torch.zeros(none, dtype=torch.float64, device=task.graph.device)
 
 
 def selected_bank(accuracies: Mapping[str, Sequence[float | None]]) -> str:

@@ -131,6 +131,23 @@ class SumLearner(Learner, ABC):
             sums = self._added(before.sums, sums)
         return self._known(fixed, classes, sums, progress)
 
+    def take(
+        self, fixed: Any, classes: tuple[int, ...], sums: Any, *, progress: Progress = silent
+    ) -> Self:
+        """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
+
+        `fixed` is what its rows depend on: of the first batch, or as it is known here. The columns
+        of `sums` are `classes`.
+        """
+        before: SummedLearned | None = self.learned_
+        every = joined(before.classes if before else (), classes)
+        place = {c: i for i, c in enumerate(classes)}
+        sums = sums.select([place.get(c, -1) for c in every])
+        if before is not None:
+            sums = self._added(before.sums, sums)
+        self.learned_ = self._known(fixed, every, sums, progress)
+        return self
+
     def _forgotten(self, task: Task, progress: Progress) -> Learned:
         known: SummedLearned = self.learned_
         self._check_forgettable(task)

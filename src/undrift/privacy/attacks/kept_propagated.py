@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.class_sums import ClassSums
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.hybrid import Hybrid
+from undrift.learners.parts.propagation.bank import AnySums
 from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.learners.propagation import FixedRows, Propagation
-from undrift.privacy.attacks.kept import KeptSum, Nodes, RowsOf
+from undrift.privacy.attacks.kept import KeptSum, RowsOf
 
 
-def of_class_sums(
-    name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, ...], nodes: Nodes = "train"
-) -> KeptSum:
+def of_class_sums(name: str, sums: AnySums, rows: RowsOf, classes: tuple[int, ...]) -> KeptSum:
     """Plain sums as they are attacked."""
     return KeptSum(
         name,
         rows,
         sums.count,
         classes,
-        nodes,
         gram=sums.gram,
         means=sums.moment,
         counts=sums.counts,
@@ -49,7 +46,10 @@ def _propagation(learner: Any) -> Iterator[KeptSum]:
 
 
 def _banks(
-    learner: Propagation, fixed: FixedRows, banks: Any, classes: tuple[int, ...]
+    learner: Propagation,
+    fixed: FixedRows,
+    banks: Mapping[str, AnySums],
+    classes: tuple[int, ...],
 ) -> Iterator[KeptSum]:
     for name, bank in banks.items():
         features = learner.feature_map(name, fixed)

@@ -47,22 +47,22 @@ def solved(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
     return Solved(chosen.gamma, w, best_temperature(unseen), accuracy)
 
 
-def summed(
-    features: FeatureMap, width: int, sample: Sample, rank: int = 0, seed: int = 0
-) -> AnySums:
+def no_rows(features: FeatureMap, width: int, classes: int, device: str = "cpu") -> AnySums:
+    """The sum of no rows: thin where the map has a rank, else with a whole Gram."""
+    if features.rank:
+        return ThinSums.zero(width, classes, device, rank=features.rank, seed=features.seed)
+    return ClassSums.zero(width, classes, device)
+
+
+def summed(features: FeatureMap, width: int, sample: Sample) -> AnySums:
     """The sum of rows, which have `width` columns with their Fourier features.
 
-    Fourier features exist for some rows at a time only. `rank`: see `Size`.
+    Fourier features exist for some rows at a time only.
     """
-    classes, device = sample.targets.shape[1], str(sample.targets.device)
-    sums: AnySums | None = None
-    if rank:
-        sums = ThinSums.zero(width, classes, device, rank=rank, seed=seed)
-    elif not len(sample):
-        sums = ClassSums.zero(width, classes, device)
-    if len(sample):
-        for where, part in features.pieces(sample.rows):
-            targets = sample.targets[where]
-            sums = ClassSums.of(part, targets) if sums is None else sums.add(part, targets)
-    assert sums is not None  # noqa: S101  # there are rows, or it was made above
+    targets = sample.targets
+    if len(sample) == 0 or features.rank:
+        sums = no_rows(features, width, targets.shape[1], str(targets.device))
+    for k, (where, part) in enumerate(features.pieces(sample.rows) if len(sample) else ()):
+        first = k == 0 and not features.rank  # no Gram of zeros is made only to be added to
+        sums = ClassSums.of(part, targets[where]) if first else sums.add(part, targets[where])
     return sums

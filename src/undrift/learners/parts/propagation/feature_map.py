@@ -38,7 +38,7 @@ class FeatureMap:
     hop shares them among the channels; 0 never does. `fourier`: how many random Fourier features
     (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
     z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `structure`:
-    three columns of degrees (`structural_columns`).
+    three columns of degrees (`structural_columns`). `rank`: how the rows are summed (`no_rows`).
     """
 
     propagated: Propagated
@@ -47,6 +47,7 @@ class FeatureMap:
     seed: int = 0
     structure: bool = False
     power: float = 1.0
+    rank: int = 0
 
     def plain(self, graph: Graph, nodes: Tensor) -> Rows:
         """The rows of these nodes before Fourier features, in float64.
@@ -57,8 +58,7 @@ class FeatureMap:
         if field is not None:
             graph, nodes = field.graph, field.at
         rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
-        if self.power != 1:
-            rows = row_normalised(_powered(rows, self.power))
+        rows = self.powered(rows)
         if not self.structure:
             return rows
         columns = structural_columns(graph)[nodes].to(rows.dtype)
@@ -66,6 +66,14 @@ class FeatureMap:
             return beside([rows, columns])
         sparse = Csr.from_scipy(sp.csr_matrix(columns.cpu().numpy()), dtype=rows.dtype)
         return beside([rows, sparse.to(rows.device)])
+
+    def powered(self, rows: Rows) -> Rows:
+        """Rows of length one, with their entries taken to the power."""
+        if self.power == 1:
+            return rows
+        if isinstance(rows, Csr):
+            return row_normalised(rows.signed_power(self.power))
+        return row_normalised(rows.sign() * rows.abs().pow(self.power))
 
     def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
         """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
@@ -147,12 +155,6 @@ def sample_of(
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
     return Sample(feature_map.plain(task.graph, nodes), one_hot(task.labels[nodes], classes))
-
-
-def _powered(rows: Rows, exponent: float) -> Rows:
-    if isinstance(rows, Csr):
-        return rows.signed_power(exponent)
-    return rows.sign() * rows.abs().pow(exponent)
 
 
 STRUCTURE = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -74,24 +75,38 @@ class Propagated:
 
     def hop_weights(self, graph: Graph) -> list[Tensor]:
         """The diagonals D_0, D_1, ... in float64; trailing hops that no node takes are left out."""
-        n, device = graph.num_nodes, graph.device
-        ones = torch.ones(n, dtype=torch.float64, device=device)
-        if self.mix == "separate":
-            return [ones, *([_NEIGHBOUR_SCALE * ones] * self.hops)]
-        if self.mix != "adaptive":
-            taken = [self.mix != "hop" or k == self.hops for k in range(self.hops + 1)]
-            return [ones * self.homophily**k * there for k, there in enumerate(taken)]
+        same = self.same_for_all()
+        if same is not None:
+            ones = torch.ones(graph.num_nodes, dtype=torch.float64, device=graph.device)
+            return [weight * ones for weight in same]
         links = _links(graph)
-        reached = effective_feature_count(graph.features)
-        weights = [ones]
+        counts = effective_feature_count(graph.features)
+        return list(self.by_evidence(counts, lambda x: (links @ x.unsqueeze(1)).squeeze(1)))
+
+    def same_for_all(self) -> list[float] | None:
+        """The weight of each hop, where it is the same at every node; else None (`by_evidence`)."""
+        if self.mix == "separate":
+            return [1.0, *([_NEIGHBOUR_SCALE] * self.hops)]
+        if self.mix == "adaptive":
+            return None
+        taken = [self.mix != "hop" or k == self.hops for k in range(self.hops + 1)]
+        return [self.homophily**k * there for k, there in enumerate(taken)]
+
+    def by_evidence(self, counts: Tensor, spread: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
+        """The adaptive weights D_0, D_1, ..., one after the other.
+
+        `counts` are the effective feature counts, `spread` is the product with B.
+        """
+        yield torch.ones_like(counts)
+        reached = counts
         for k in range(1, self.hops + 1):
             weight = (1 - reached / self.evidence_threshold).clamp(min=0) * self.homophily**k
             weight = torch.where(weight < _LEAST, 0.0, weight)
             if not bool(weight.any()):
-                break
-            weights.append(weight)
-            reached = reached + (links @ reached.unsqueeze(1)).squeeze(1)
-        return weights
+                return
+            yield weight
+            if k < self.hops:
+                reached = reached + spread(reached)
 
     def reach(self, graph: Graph) -> Tensor:
         """For every node, the hops that its row looks away."""

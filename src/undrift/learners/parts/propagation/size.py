@@ -6,12 +6,9 @@ import math
 import re
 from dataclasses import dataclass
 
-import torch
-
 from undrift.errors import InputError
 from undrift.sparse import Csr
 from undrift.streams.task import Task
-from undrift.typing import Rows
 
 # what these numbers rest on: docs/methods/propagation.md
 _MOST_COLUMNS = 3072
@@ -52,10 +49,10 @@ class First:
 
     @classmethod
     def of(cls, task: Task) -> First:
-        """The training rows, and the bytes of the features and edges."""
-        graph = task.graph
-        dense = graph.features.layout == torch.strided
-        return cls(int(task.train.sum()), _nbytes(graph.features) + _nbytes(graph.adjacency), dense)
+        """The training rows, and the bytes of the features and edges: 4 a number, 4 a place."""
+        features, edges = task.graph.features, task.graph.adjacency.nnz
+        entries = 2 * features.nnz if isinstance(features, Csr) else features.numel()
+        return cls(int(task.train.sum()), 4 * entries + 8 * edges, not isinstance(features, Csr))
 
 
 @dataclass(frozen=True)
@@ -128,9 +125,3 @@ def bytes_of(budget: float | str | None) -> float | None:
             f"budget must be a number of bytes above 0 or a text such as '4MB', not {budget!r}"
         )
     return value
-
-
-def _nbytes(rows: Rows) -> int:
-    if isinstance(rows, Csr):
-        return rows.values.nbytes + rows.indices.nbytes + rows.indptr.nbytes
-    return rows.nbytes

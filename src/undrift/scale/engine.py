@@ -1,0 +1,193 @@
+"""Where tasks run: in this process, in a pool of processes, or on a Dask cluster.
+
+Scheduling is theirs. What they need to know of failure is little, as truth is in the files: a
+task whose worker died is given out again, and its file is there or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_all_start_methods, get_context
+from typing import Any
+
+from undrift.errors import InputError
+from undrift.scale.plan import Call, Engine, Plan, installed, perform
+
+_PATIENCE = 10.0  # seconds until a cluster must have answered
+_TRIES = 3  # pools that may break, one after the other, without any task done
+
+
+@contextmanager
+def engine_of(workers: int | None = None, dask: str | None = None) -> Iterator[Engine]:
+    """A Dask cluster at this address, a pool of so many processes, or this process."""
+    if workers is not None and dask is not None:
+        raise InputError("give a number of workers or the address of a Dask cluster, not both")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers must be 1 or more, not {workers}")
+    if dask is not None:
+        with _client(dask) as client:
+            yield Dask(client)
+    elif workers is None or workers == 1:
+        yield Local()
+    else:
+        pool = Pool(workers)
+        try:
+            yield pool
+        finally:
+            pool.close()
+
+
+class Local:
+    """The process that asks, one task after the other."""
+
+    workers = 1
+
+    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+        """Have all of them done."""
+        for call in calls:
+            perform(plan, call)
+            done()
+
+
+class Pool:
+    """So many processes on this machine; one that lost a process is replaced."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+        """Have all of them done."""
+        left, tries = list(calls), 0
+        while left:
+            before = len(left)
+            self._once(plan, left, done)
+            tries = 0 if len(left) < before else tries + 1
+            if tries == _TRIES:
+                raise InputError(
+                    f"{_TRIES} pools of {self.workers} processes were killed in the midst of "
+                    f"{left[0].name}, most likely for want of memory; give the same command with "
+                    "fewer workers, which goes on where it was"
+                )
+
+    def _once(self, plan: Plan, left: list[Call], done: Callable[[], None]) -> None:
+        """Take what is done off the list; the rest when the pool has broken."""
+        pool = self._opened()
+        futures = {pool.submit(perform, plan, call): call for call in left}
+        try:
+            for future in as_completed(futures):
+                future.result()
+                left.remove(futures[future])
+                done()
+        except BrokenProcessPool:
+            self.close()
+        except BaseException:
+            self.close()  # the others' tasks with it
+            raise
+
+    def _opened(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # not forked from this process, whose threads may hold locks
+            server = "forkserver" in get_all_start_methods()
+            context = get_context("forkserver" if server else "spawn")
+            if server:
+                context.set_forkserver_preload([__name__])
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=context)
+        return self._pool
+
+    def close(self) -> None:
+        """End its processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._pool = None
+
+
+class Dask:
+    """A cluster whose workers see the graph's folder under the same path."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.workers = _check_workers(client)
+
+    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+        """Have all of them done; Dask gives the tasks of a dead worker to others."""
+        from distributed import KilledWorker
+        from distributed import as_completed as completed
+
+        futures = {
+            self._client.submit(perform, plan, call, key=f"{plan.work.name}-{call.name}"): call
+            for call in calls
+        }
+        try:
+            with self._client.as_current():
+                finished = completed(futures)
+            for future in finished:
+                future.result()
+                _check_seen(plan, futures[future])
+                done()
+        except KilledWorker as error:
+            raise InputError(
+                f"a task of {plan.graph} killed the workers that tried it, most likely for want of "
+                "memory; give them more, and the same command goes on where it was"
+            ) from error
+        finally:
+            self._client.cancel(list(futures))
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    """A connection to a scheduler."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise InputError(
+            "a Dask cluster needs dask.distributed; install it with: pip install 'undrift[dask]'"
+        ) from error
+    try:
+        client = Client(address, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {address!r} within {_PATIENCE:g} s; check the address, "
+            "such as tcp://host:8786, or leave out --dask"
+        ) from error
+    with client:
+        yield client
+
+
+def _check_workers(client: Any) -> int:
+    """How many there are; refuse those that would compute another thing, before they begin."""
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except (OSError, TimeoutError) as error:
+        raise InputError(
+            "the Dask cluster has no workers; start some with: dask worker ADDRESS"
+        ) from error
+
+    def version() -> str | None:  # travels as it stands: a worker may not have the package
+        from importlib import import_module
+
+        try:
+            return str(import_module("undrift").__version__)
+        except ImportError:
+            return None
+
+    found = client.run(version)
+    for worker, theirs in found.items():
+        if theirs != installed():
+            has = "no undrift" if theirs is None else f"undrift {theirs}"
+            raise InputError(
+                f"the worker {worker} has {has} and this process {installed()}; install the same "
+                "version everywhere and give the command again, which goes on where it was"
+            )
+    return len(found)
+
+
+def _check_seen(plan: Plan, call: Call) -> None:
+    if plan.find(call.name) is None:
+        raise InputError(
+            f"a worker has written {call.name}, but {plan.work} does not show it: workers must see "
+            "the graph's folder under the same path; use a disk that all of them share"
+        )

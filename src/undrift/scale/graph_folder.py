@@ -1,0 +1,302 @@
+"""`GraphFolder`: a graph on disk, in pieces that are read one at a time.
+
+    graph.json                     what there is, with the SHA-256 of every other file; written last
+    ids.parquet                    the id of every node, in the order of the table of nodes
+    labels.npy                     int32 [nodes]: the place of its class in graph.json, or -1
+    degrees.npy                    int32 [2, nodes]: edges into and out of every node
+    features-00000.npy             float32 [blocks, rows, width]: some rows, in blocks of columns
+    edges-00000-indptr.npy         a shard: the edges into some nodes, in compressed sparse rows
+    edges-00000-indices.npy        int32: the senders
+    edges-00000-weights.npy        float32: the symmetric-normalised weights (`graphs.normalise`)
+    work/                          blocks of a step that is not finished; may be deleted
+
+A block of columns of one chunk of rows lies in one piece, so that a task reads only its columns.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor
+
+from undrift.datasets.tables import Repairs
+from undrift.errors import InputError
+from undrift.sparse import Csr
+from undrift.storage.files import make_folder
+from undrift.typing import Progress, silent
+
+Array = np.ndarray[Any, np.dtype[Any]]
+FORMAT, MANIFEST, WORK = 1, "graph.json", "work"
+GB = 1e9
+
+
+class Shard(NamedTuple):
+    """The edges into the nodes `start` to `stop`, without `stop`."""
+
+    start: int
+    stop: int
+    entries: int
+
+
+class Manifest(BaseModel):
+    """What `graph.json` says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = FORMAT
+    nodes: int
+    edges: int  # directed: an undirected edge counts twice
+    features: int
+    columns: tuple[str, ...]
+    classes: dict[str, int]  # labelled nodes by class, in the order of `labels.npy`
+    directed: bool
+    sources: tuple[str, ...]
+    left_out: tuple[int, int, int]  # repeated edges, self-loops, edges to unknown nodes
+    isolated: int
+    largest_degree: int
+    memory: float  # GB that a task may use: it decided the sizes below
+    width: int  # columns of a block
+    rows: int  # rows of a chunk of features
+    shards: tuple[Shard, ...]
+    files: dict[str, str]  # the SHA-256 of every file
+    content: str  # a SHA-256 of the graph, whatever the sizes of its pieces
+
+    @property
+    def repairs(self) -> Repairs:
+        """What was left out of the edges."""
+        return Repairs(*self.left_out)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of columns."""
+        return -(-self.features // self.width)
+
+    @property
+    def labelled(self) -> int:
+        """How many nodes have a class."""
+        return sum(self.classes.values())
+
+
+class GraphFolder:
+    """A graph that `import_graph` has written, opened for reading."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        file = self.path / MANIFEST
+        if not file.is_file():
+            raise InputError(
+                f"there is no graph in {self.path}; make one with: undrift graph import NODES "
+                f"EDGES --out {self.path} (which also finishes one that was interrupted)"
+            )
+        try:
+            self.manifest = Manifest.model_validate_json(file.read_bytes())
+        except ValidationError as error:
+            raise InputError(
+                f"{file} is damaged or of another version of undrift; import the tables again"
+            ) from error
+
+    def verify(self, progress: Progress = silent) -> None:
+        """Compare every byte with the checksums of the import."""
+        files = self.manifest.files
+        for done, (name, told) in enumerate(files.items()):
+            progress("check", done, len(files))
+            path = self.path / name
+            if not path.is_file():
+                raise InputError(
+                    f"{path} is missing; restore it from a copy, or import the tables again into "
+                    "another folder"
+                )
+            if checksum(path) != told:
+                raise InputError(
+                    f"{path} is damaged or of another import; restore it from a copy, or import "
+                    "the tables again into another folder"
+                )
+        progress("check", len(files), len(files))
+
+    # what there is -----------------------------------------------------------------------
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes."""
+        return self.manifest.nodes
+
+    @property
+    def num_features(self) -> int:
+        """The width of a node's features."""
+        return self.manifest.features
+
+    @property
+    def num_edges(self) -> int:
+        """Directed edges: an undirected edge counts twice."""
+        return self.manifest.edges
+
+    @property
+    def work(self) -> Path:
+        """Where unfinished steps keep their files."""
+        return self.path / WORK
+
+    def nbytes(self) -> int:
+        """Bytes of all its files, without those of unfinished steps."""
+        return sum(
+            (self.path / name).stat().st_size
+            for name in self.manifest.files
+            if (self.path / name).is_file()
+        )
+
+    def left_over(self) -> int:
+        """Bytes of unfinished steps."""
+        there = self.work.rglob("*") if self.work.is_dir() else ()
+        return sum(path.stat().st_size for path in there if path.is_file())
+
+    def ids(self) -> Array:
+        """The id of every node: the only thing here that is read as a whole."""
+        import duckdb
+
+        path = str(self.path / "ids.parquet")
+        with duckdb.connect() as connection:
+            found = connection.execute("SELECT id FROM read_parquet(?)", [path]).fetchnumpy()
+        return np.asarray(found["id"])
+
+    @cached_property
+    def labels(self) -> Array:
+        """The place of every node's class among `manifest.classes`, -1 where it is unknown."""
+        return self._load("labels.npy")
+
+    @cached_property
+    def degrees(self) -> Array:
+        """Edges into and out of every node, `[2, nodes]`."""
+        return self._load("degrees.npy")
+
+    def rows(self, chunk: int) -> Array:
+        """All features of some rows, `[rows, features]` in float64."""
+        blocks = self._load(feature_file(chunk))
+        flat = blocks.transpose(1, 0, 2).reshape(blocks.shape[1], -1)
+        return flat[:, : self.manifest.features].astype(np.float64)
+
+    def columns(self, chunk: int, block: int) -> Array:
+        """One block of columns of some rows, `[rows, width]` in float32."""
+        found: Array = self._load(feature_file(chunk))[block]
+        return found
+
+    def shards(self) -> Iterator[tuple[Shard, Array, Array, Array]]:
+        """Every shard with its row pointers, senders and weights."""
+        for i, shard in enumerate(self.manifest.shards):
+            indptr, indices, weights = (self._load(name) for name in shard_files(i))
+            yield shard, indptr, indices, weights
+
+    def operator(self, kind: str) -> Iterator[tuple[Shard, Csr]]:
+        """The rows of a normalised adjacency, a shard at a time, without self-loops.
+
+        `symmetric` weighs as `graphs.normalise` does with self-loops, `row` and `sum` without. In
+        float64, with the same float32 rounding.
+        """
+        n, into = self.manifest.nodes, self.degrees[0]
+        for shard, indptr, indices, weights in self.shards():
+            if kind == "symmetric":
+                values = torch.from_numpy(weights).double()
+            else:
+                values = torch.ones(len(indices), dtype=torch.float64)
+            matrix = Csr.trusted(
+                torch.from_numpy(indptr), torch.from_numpy(indices), values, (len(indptr) - 1, n)
+            )
+            if kind == "row":
+                degree = torch.from_numpy(into[shard.start : shard.stop]).double().clamp(min=1)
+                matrix = matrix * (1 / degree).float().double().unsqueeze(1)
+            yield shard, matrix
+
+    def self_loops(self) -> Tensor:
+        """The weight of every node's self-loop in the symmetric operator."""
+        return torch.from_numpy(np.prod(inverse_roots(self.degrees), axis=0).astype(np.float32))
+
+    def _load(self, name: str) -> Array:
+        # copy on write: torch warns of arrays that it must not write to, and nobody does
+        try:
+            found: Array = np.load(self.path / name, mmap_mode="c")
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{self.path / name} is missing or damaged; restore it from a copy, or import the "
+                "tables again into another folder"
+            ) from error
+        return found
+
+
+def inverse_roots(degrees: Array) -> Array:
+    """`1 / sqrt(degree + 1)`, the two factors of a symmetric weight."""
+    roots: Array = (degrees + 1.0) ** -0.5
+    return roots
+
+
+def shard_files(i: int) -> tuple[str, str, str]:
+    """The names of the files of a shard."""
+    return (f"edges-{i:05}-indptr.npy", f"edges-{i:05}-indices.npy", f"edges-{i:05}-weights.npy")
+
+
+def feature_file(i: int) -> str:
+    """The name of the file of a chunk of rows."""
+    return f"features-{i:05}.npy"
+
+
+# files -----------------------------------------------------------------------------------
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
+    """The first bytes of a `.npy` file of rows in order, so that it can be written in pieces."""
+    from io import BytesIO
+
+    told = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False}
+    file = BytesIO()
+    np.lib.format.write_array_header_1_0(file, {**told, "shape": shape})
+    return file.getvalue()
+
+
+def put(path: Path, pieces: Iterable[bytes | Array], *, hashed: bool = False) -> tuple[Path, str]:
+    """Write a file whole or not at all; its path and the SHA-256 of its content.
+
+    `hashed`: the first digits of the hash become part of the name, before the suffix. No piece is
+    written through a memory map: a full disk is then an error, not the end of the process.
+    """
+    make_folder(path.parent)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    digest = sha256()
+    try:
+        with part.open("xb") as file:
+            for piece in pieces:
+                data = piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).data
+                digest.update(data)
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        sha = digest.hexdigest()
+        target = path.with_name(f"{path.stem}-{sha[:16]}{path.suffix}") if hashed else path
+        os.replace(part, target)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path} ({error.strerror or error}); free some space and give the same "
+            "command again, which goes on from here"
+        ) from error
+    finally:
+        with suppress(OSError):  # gone already once it has taken the name
+            part.unlink()
+    return target, sha
+
+
+def put_array(path: Path, array: Array, *, hashed: bool = False) -> tuple[Path, str]:
+    """Write an array as `.npy`, whole or not at all."""
+    header = npy_header(array.shape, array.dtype)
+    return put(path, [header, array], hashed=hashed)

@@ -1,0 +1,127 @@
+"""`observe` and `predict` for a graph in a folder: which tasks, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from undrift.errors import InputError
+from undrift.learners.base import Learner
+from undrift.learners.parts.propagation.size import First
+from undrift.learners.propagation import Propagation, PropagationSums
+from undrift.scale.blocks import block_calls, first_calls
+from undrift.scale.estimate import Estimate
+from undrift.scale.graph_folder import GraphFolder, put_array
+from undrift.scale.plan import Call, Engine, Plan, complete
+from undrift.scale.scores import WEIGHTS, Answer, joined_parts, score_calls
+from undrift.scale.sums import EDGES, added, class_edges, count_edges, sum_calls
+from undrift.typing import Progress, silent
+
+Tell = Callable[[Estimate], None]
+"""What is done with an estimate before the work begins."""
+
+
+def observe(
+    learner: Learner,
+    graph: GraphFolder,
+    classes: Mapping[str, int],
+    engine: Engine,
+    *,
+    tell: Tell | None = None,
+    progress: Progress = silent,
+) -> list[Plan]:
+    """Learn a graph in a folder, as `Learner.observe` learns one in memory.
+
+    `classes` gives the id of each of the graph's classes; nodes of one that it lacks count as
+    unlabelled. The plans' files are to be cleared once what was learned is safe.
+    """
+    propagation = _propagation(learner, graph)
+    ids = tuple(sorted({classes[c] for c in graph.manifest.classes if c in classes}))
+    if not ids:
+        raise InputError(
+            f"no node of {graph.path} has a label, so there is nothing to learn from it; predict "
+            "it, or import its tables with the column of classes as --label"
+        )
+    columns = [ids.index(classes[c]) if c in classes else -1 for c in graph.manifest.classes]
+    graph.verify(progress)
+    known = propagation.learned_
+    counted = Plan.of(graph, {}, columns)
+    if known is None or "separate" in known.fixed.banks:
+        complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
+    if known is None:
+        m = graph.manifest
+        first = First(counted.rows, 4 * m.nodes * m.features + 8 * m.edges, dense=True)
+        fixed = propagation.fixed_by(m.features, class_edges(counted), first)
+    else:
+        fixed = known.fixed
+    maps = {bank: propagation.feature_map(bank, fixed) for bank in fixed.banks}
+    plan = Plan.of(graph, maps, columns)
+    if tell is not None:
+        tell(Estimate.of(plan, engine.workers))
+    for phase, calls in (
+        ("measure", first_calls),
+        ("propagate", block_calls),
+        ("accumulate", sum_calls),
+    ):
+        complete(plan, calls(plan), engine, phase, progress)
+    edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
+    if "separate" in fixed.banks:
+        edges = class_edges(counted)
+    sums = PropagationSums({bank: added(plan, bank) for bank in fixed.banks}, edges)
+    propagation.take(fixed, ids, sums, progress=progress)
+    return [counted, plan]
+
+
+def predict(
+    learner: Learner,
+    graph: GraphFolder,
+    names: Sequence[str],
+    out: str | Path,
+    engine: Engine,
+    *,
+    tell: Tell | None = None,
+    progress: Progress = silent,
+) -> int:
+    """Write a table of every node's id, class, probability and runner-up; how many nodes.
+
+    `names` are those of `learner.classes_`; `out` ends in `.parquet` or `.csv`.
+    """
+    propagation = _propagation(learner, graph)
+    if not propagation.classes_:
+        raise InputError("nothing was observed yet; observe a batch before predicting")
+    graph.verify(progress)
+    learned = propagation.settle(progress=progress).learned_
+    answer = learned.answer
+    maps = {learned.selected: propagation.feature_map(learned.selected, learned.fixed)}
+    weights = answer.weights.cpu().numpy()
+    told = repr((sha256(weights.tobytes()).hexdigest(), answer.temperature, list(names)))
+    plan = Plan.of(graph, maps, None, told)
+    if tell is not None:
+        tell(Estimate.of(plan, engine.workers))
+    complete(plan, first_calls(plan), engine, "measure", progress)
+    complete(plan, block_calls(plan), engine, "propagate", progress)
+    put_array(plan.work / WEIGHTS, weights)
+    parts = score_calls(plan, Answer(learned.selected, answer.temperature, tuple(names)))
+    complete(plan, parts, engine, "predict", progress)
+    joined_parts(plan, parts, Path(out))
+    rows = plan.rows
+    plan.clear()
+    return rows
+
+
+def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
+    if not isinstance(learner, Propagation):
+        raise InputError(
+            f"{learner.display} learns from graphs in memory only; for a graph folder make a "
+            "learner with the method propagation"
+        )
+    known = learner.learned_
+    if known is not None and known.num_features != graph.manifest.features:
+        raise InputError(
+            f"{graph.path} has {graph.manifest.features} features per node, but "
+            f"{known.num_features} were learned; import the same columns"
+        )
+    return learner

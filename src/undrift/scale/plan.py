@@ -1,0 +1,217 @@
+"""`Plan`: what all tasks of one step have in common, and the files that they leave.
+
+A task reads files and writes one. Its file is named by the task and by the hash of its content and
+lies in a folder that is named by all that it depends on. So a file that is there and whole is the
+answer, whoever made it: a step that was killed goes on where it was, and a task that runs twice
+does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from undrift.analytic.random_maps import Sketch
+from undrift.errors import InputError
+from undrift.learners.parts.propagation.feature_map import FeatureMap
+from undrift.scale.graph_folder import WORK, Array, GraphFolder, checksum, put
+from undrift.typing import Progress
+
+
+def installed() -> str:
+    """The version of the package in this process."""
+    return str(import_module("undrift").__version__)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Banks whose rows are hops of the same columns: they are propagated together."""
+
+    kind: Literal["symmetric", "row"]
+    sketch: Sketch | None
+    columns: int
+    banks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows of some nodes of a graph in some banks.
+
+    `columns`: for each class of the graph its column in the sums, -1 where its nodes count as
+    unlabelled; None: the rows of all nodes, labelled or not. `told`: whatever else the results
+    depend on.
+    """
+
+    graph: str
+    content: str
+    maps: dict[str, FeatureMap]
+    columns: tuple[int, ...] | None
+    told: str = ""
+    version: str = field(default_factory=installed)
+
+    @classmethod
+    def of(
+        cls,
+        graph: GraphFolder,
+        maps: dict[str, FeatureMap],
+        columns: Sequence[int] | None,
+        told: str = "",
+    ) -> Plan:
+        """A plan for this graph."""
+        if any(each.structure for each in maps.values()):
+            raise InputError("structure=True does not work on a graph folder; learn without it")
+        m = graph.manifest
+        sizes = f"{m.content} {m.width} {m.rows} {m.memory}"
+        places = None if columns is None else tuple(columns)
+        return cls(str(graph.path.resolve()), sizes, maps, places, told)
+
+    @cached_property
+    def work(self) -> Path:
+        """Where the files of its tasks are."""
+        told = repr(
+            (self.content, sorted(self.maps.items()), self.columns, self.told, self.version)
+        )
+        return Path(self.graph) / WORK / sha256(told.encode()).hexdigest()[:16]
+
+    @cached_property
+    def folder(self) -> GraphFolder:
+        """The graph."""
+        return GraphFolder(self.graph)
+
+    @cached_property
+    def nodes(self) -> Array | None:
+        """The nodes whose rows are wanted; None: all."""
+        if self.columns is None:
+            return None
+        return np.flatnonzero(self.places_of(self.folder.labels) >= 0)
+
+    def places_of(self, labels: Array) -> Array:
+        """The column of every label, -1 where it has none."""
+        found: Array = np.array([*(self.columns or ()), -1])[labels]
+        return found
+
+    @property
+    def rows(self) -> int:
+        """How many rows are wanted."""
+        return self.folder.manifest.nodes if self.nodes is None else len(self.nodes)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The banks, by what can be propagated together."""
+        features = self.folder.manifest.features
+        found: dict[tuple[Literal["symmetric", "row"], Sketch | None], list[str]] = {}
+        for name, each in self.maps.items():
+            kind: Literal["symmetric", "row"] = (
+                "row" if each.propagated.mix == "separate" else "symmetric"
+            )
+            found.setdefault((kind, each.sketch_of(features)), []).append(name)
+        return tuple(
+            Group(kind, sketch, features if sketch is None else sketch.size, tuple(banks))
+            for (kind, sketch), banks in found.items()
+        )
+
+    def blocks(self, group: Group) -> int:
+        """How many blocks of columns a group has."""
+        return -(-group.columns // self.folder.manifest.width)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to a worker: not the arrays that were opened here."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    # files -------------------------------------------------------------------------------
+
+    def put(self, name: str, pieces: Iterable[bytes | Array]) -> None:
+        """Write what a task came to."""
+        put(self.work / name, pieces, hashed=True)
+
+    def find(self, name: str, *, check: bool = False) -> Path | None:
+        """The file of a task that is done; `check`: one whose content changed is deleted."""
+        stem, _, suffix = name.rpartition(".")
+        for path in self.work.glob(f"{stem}-{'[0-9a-f]' * 16}.{suffix}"):
+            if not check or path.stem.endswith(checksum(path)[:16]):
+                return path
+            path.unlink()
+        return None
+
+    def load(self, name: str) -> Array:
+        """An array that a task has left, not read before it is needed."""
+        path = self.find(name)
+        if path is None:
+            raise InputError(
+                f"{self.work / name} is gone; give the same command again, which makes it anew"
+            )
+        found: Array = np.load(path, mmap_mode="c")
+        return found
+
+    def clear(self) -> None:
+        """Delete the files of all its tasks, once the step is taken."""
+        rmtree(self.work, ignore_errors=True)
+        with suppress(OSError):  # another step may be under way
+            self.work.parent.rmdir()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A task: a function of a plan that leaves a file of this name."""
+
+    name: str
+    function: Callable[..., None]
+    args: tuple[Any, ...] = ()
+
+
+class Engine(Protocol):
+    """Where tasks run."""
+
+    workers: int
+
+    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+        """Have all of them done; `done` is called after each."""
+        ...
+
+
+def complete(
+    plan: Plan, calls: Sequence[Call], engine: Engine, phase: str, progress: Progress
+) -> None:
+    """Have all tasks done that are not."""
+    finished = [call for call in calls if plan.find(call.name, check=True)]
+    count = len(finished)
+    progress(phase, count, len(calls))
+
+    def done() -> None:
+        nonlocal count
+        count += 1
+        progress(phase, count, len(calls))
+
+    engine.run(plan, [call for call in calls if call not in finished], done)
+
+
+def perform(plan: Plan, call: Call) -> None:
+    """Do a task, with one thread, so that the result has the same bits wherever it runs."""
+    if plan.version != installed():
+        raise InputError(
+            f"a worker has undrift {installed()} and this process {plan.version}; install "
+            "the same version everywhere and give the command again, which goes on where it was"
+        )
+    if plan.find(call.name) is None:
+        with _one_thread():
+            call.function(plan, call.name, *call.args)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,105 @@
+"""Predictions for every node, a chunk of rows at a time, as parts of one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from undrift.errors import InputError
+from undrift.scale.blocks import rows_of
+from undrift.scale.plan import Call, Plan
+from undrift.scale.sums import at_once, slices
+from undrift.scale.tables import literal
+from undrift.storage.files import make_folder
+
+WEIGHTS = "weights.npy"
+
+
+class Answer(NamedTuple):
+    """What scores become classes by, beside the weights."""
+
+    bank: str
+    temperature: float | None  # None: there are no probabilities
+    names: tuple[str, ...]
+
+
+def score_calls(plan: Plan, answer: Answer) -> list[Call]:
+    """A task per chunk of rows."""
+    size = at_once(plan, sum(group.columns for group in plan.groups))
+    return [
+        Call(f"scores-{i:05}.parquet", write_scores, (answer, where.start, where.stop))
+        for i, where in enumerate(slices(0, plan.rows, size))
+    ]
+
+
+def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -> None:
+    """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
+    bank, temperature, names = answer
+    weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
+    scores = plan.maps[bank].scored(rows_of(plan, bank, slice(start, stop)), weights)
+    ranking = scores if temperature is None else torch.softmax(scores / temperature, dim=1)
+    best = ranking.topk(min(2, len(names)), dim=1)
+    first, second = best.indices[:, 0].numpy(), best.indices[:, -1].numpy()
+    rows = {
+        "n": np.arange(start, stop),
+        "a": first.astype(np.int32),
+        "b": second.astype(np.int32) if len(names) > 1 else np.full(stop - start, -1, np.int32),
+        "p": np.full(stop - start, np.nan) if temperature is None else best.values[:, 0].numpy(),
+    }
+    classes = {"place": np.arange(len(names)), "name": np.array(names, dtype=object)}
+    part = plan.work / f".{name}.{os.getpid()}.part"
+    ids = f"read_parquet({literal(str(plan.folder.path / 'ids.parquet'))}, file_row_number = true)"
+    with _duckdb(f"cannot write {part}") as connection:
+        connection.register("rows", rows)
+        connection.register("classes", classes)
+        query = (
+            "SELECT ids.id AS id, x.name AS class, CASE WHEN isnan(p) THEN NULL ELSE p END AS "
+            "probability, coalesce(y.name, '') AS runner_up FROM rows "
+            f"JOIN (SELECT id, file_row_number FROM {ids} WHERE file_row_number >= {start} AND "
+            f"file_row_number < {stop}) AS ids ON ids.file_row_number = n "
+            "JOIN classes AS x ON a = x.place LEFT JOIN classes AS y ON b = y.place ORDER BY n"
+        )
+        connection.execute(f"COPY ({query}) TO {literal(str(part))} (FORMAT parquet)")
+    try:
+        plan.put(name, [part.read_bytes()])
+    finally:
+        part.unlink()
+
+
+def joined_parts(plan: Plan, parts: Sequence[Call], out: Path) -> None:
+    """All parts in one table, in the order of the nodes, whole or not at all."""
+    make_folder(out.parent)
+    files = [plan.find(call.name) for call in parts]
+    listed = ", ".join(literal(str(file)) for file in files)
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    kind = "csv, HEADER" if out.suffix.lower() == ".csv" else "parquet"
+    try:
+        with _duckdb(f"cannot write {out}") as connection:
+            query = f"SELECT * FROM read_parquet([{listed}])"
+            connection.execute(f"COPY ({query}) TO {literal(str(part))} (FORMAT {kind})")
+        os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _duckdb(what: str) -> Iterator[Any]:
+    """A connection with one thread, so that the same rows are the same bytes."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            connection.execute("SET threads = 1")
+            connection.execute("SET enable_progress_bar = false")
+            yield connection
+    except duckdb.Error as error:
+        raise InputError(
+            f"{what} ({' '.join(str(error).split())[:200]}); free some space and give the same "
+            "command again, which goes on from here"
+        ) from error

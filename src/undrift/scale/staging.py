@@ -1,0 +1,317 @@
+"""The stages of an import: tables into DuckDB, and from there, sorted, into files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from undrift.datasets.cells import LARGEST
+from undrift.errors import InputError
+from undrift.scale.graph_folder import (
+    FORMAT,
+    GB,
+    Array,
+    Shard,
+    feature_file,
+    inverse_roots,
+    put_array,
+    shard_files,
+)
+from undrift.scale.tables import (
+    Table,
+    kinds_of,
+    literal,
+    number,
+    text,
+    whole,
+    widths,
+)
+from undrift.typing import Progress
+
+_MOST_NODES = 2**30  # two node numbers and a bit are sorted as one 64-bit number
+_WIDEST = 32  # columns of a block
+_SENDER = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Two tables, the names of their columns, and how to read them."""
+
+    nodes: Table
+    edges: Table
+    id: str
+    label: str | None
+    source: str
+    target: str
+    features: tuple[str, ...]
+    undirected: bool
+    unknown_edges: str
+    memory: float
+
+    def fingerprint(self) -> str:
+        """What tells that an import is the same as one before."""
+        named = {k: v for k, v in vars(self).items() if k not in ("nodes", "edges")}
+        told = [FORMAT, self.nodes.fingerprint(), self.edges.fingerprint(), named]
+        return json.dumps(told, indent=1)
+
+
+@dataclass
+class Staging:
+    """A database in which tables are staged; each is there whole or not at all."""
+
+    asked: Asked
+    out: Path
+    connection: Any
+    progress: Progress
+
+    # nodes -------------------------------------------------------------------------------
+
+    def nodes(self) -> int:
+        """Stage the table of nodes, in its order; how many there are."""
+        asked, table = self.asked, self.asked.nodes
+        self.progress("nodes", 0, 1)
+        kinds = kinds_of(self.connection, table)
+        cells = [f"{text(asked.id, kinds[asked.id])} AS id"]
+        if asked.label:
+            cells.append(f"{text(asked.label, kinds[asked.label])} AS label")
+        wide = widths(self.connection, table, asked.features)
+        numbers = [c for f in asked.features for c in number(f, kinds[f], wide[f])]
+        cells += [f"{cell} AS f{i}" for i, cell in enumerate(numbers)]
+        self._make("nodes", f"SELECT {', '.join(cells)} FROM {table.sql}")
+        n = self.count("nodes")
+        if not 0 < n < _MOST_NODES:
+            raise InputError(f"{table.path} has {n:,} rows; a graph needs 1 to {_MOST_NODES:,}")
+        self._check_ids()
+        as_number = whole("id", "VARCHAR")
+        strange = self._one(f"SELECT count(*) FROM nodes WHERE ({as_number}) IS NULL")
+        kind = "VARCHAR" if strange else "BIGINT"
+        self._make("ids", f"SELECT CAST(id AS {kind}) AS id, rowid AS n FROM nodes ORDER BY n")
+        self.progress("nodes", 1, 1)
+        return n
+
+    def _check_ids(self) -> None:
+        where = f"column {self.asked.id!r} of {self.asked.nodes.path}"
+        empty = self._one("SELECT min(rowid) FROM nodes WHERE id IS NULL")
+        if empty is not None:
+            raise InputError(f"{where} is empty in row {empty + 1}; give every node an id")
+        twice = self._one("SELECT id FROM nodes GROUP BY id HAVING count(*) > 1 LIMIT 1")
+        if twice is not None:
+            raise InputError(f"the id {twice!r} stands twice in {where}; give every node one row")
+
+    def write_ids(self, path: Path) -> None:
+        """The ids in their order, as Parquet."""
+        part = path.with_name(f".{path.name}.part")
+        self.connection.execute(
+            f"COPY (SELECT id FROM ids ORDER BY n) TO {literal(str(part))} (FORMAT parquet)"
+        )
+        part.rename(path)
+
+    def classes(self) -> tuple[dict[str, int], Array]:
+        """Labelled nodes by class, and the place of every node's class, -1 where it is unknown.
+
+        Among labels that are all numbers, -1 is unknown too.
+        """
+        n = self.count("nodes")
+        if not self.asked.label:
+            return {}, np.full(n, -1, dtype=np.int32)
+        found = self.connection.execute(
+            "SELECT label, count(*) FROM nodes WHERE label IS NOT NULL GROUP BY label"
+        ).fetchall()
+        counts = dict(sorted(found))
+        if all(map(_is_number, counts)):
+            wrong = [c for c in counts if not _is_class(c)]
+            if wrong:
+                raise InputError(
+                    f"column {self.asked.label!r} of {self.asked.nodes.path} holds {wrong[0]!r}; "
+                    "write classes as whole numbers from 0 or as names, and leave the cell of an "
+                    "unlabelled node empty"
+                )
+            counts = {c: count for c, count in counts.items() if float(c) >= 0}
+        self._make("classes", "SELECT NULL::VARCHAR AS name, NULL::INTEGER AS place LIMIT 0")
+        self.connection.execute("DELETE FROM classes")
+        if counts:
+            rows = [[name, place] for place, name in enumerate(counts)]
+            self.connection.executemany("INSERT INTO classes VALUES (?, ?)", rows)
+        query = (
+            "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN classes ON label = name "
+            "ORDER BY nodes.rowid"
+        )
+        places = self.connection.execute(query).fetchnumpy()["place"]
+        return counts, np.asarray(places, dtype=np.int32)
+
+    def features(self, n: int, features: int, width: int, rows: int) -> str:
+        """Write all features, a chunk of rows at a time; a SHA-256 of ids and numbers."""
+        digest = sha256()
+        names = ", ".join(f"f{i}" for i in range(features))
+        blocks = -(-features // width)
+        for i, start in enumerate(range(0, n, rows)):
+            self.progress("features", start, n)
+            bounds = [start, min(start + rows, n)]
+            query = f"SELECT id, {names} FROM nodes WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
+            found = self.connection.execute(query, bounds).fetchnumpy()
+            matrix = np.zeros((bounds[1] - start, blocks * width), dtype=np.float32)
+            with np.errstate(over="ignore"):  # too large for float32: reported as not finite
+                for j in range(features):
+                    matrix[:, j] = np.ma.filled(found[f"f{j}"].astype(np.float64), np.nan)
+            self._check_finite(matrix, start)
+            digest.update("\n".join(found["id"].tolist()).encode())
+            digest.update(matrix[:, :features].tobytes())
+            shaped = matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2)
+            path = self.out / feature_file(i)
+            if not path.is_file():  # else of a process before, and the same
+                put_array(path, np.ascontiguousarray(shaped))
+        self.progress("features", n, n)
+        return digest.hexdigest()
+
+    def _check_finite(self, matrix: Array, start: int) -> None:
+        if np.isfinite(matrix).all():
+            return
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
+        wide = widths(self.connection, self.asked.nodes, self.asked.features)
+        names = [name for name in self.asked.features for _ in range(wide[name] or 1)]
+        raise InputError(
+            f"column {names[column]!r} of {self.asked.nodes.path} must hold numbers, but row "
+            f"{start + row + 1} has another thing, or nothing; correct the cell, or leave the "
+            "column out with --ignore"
+        )
+
+    # edges -------------------------------------------------------------------------------
+
+    def edges(self) -> tuple[int, int]:
+        """Stage every edge as one number, sorted; how many are self-loops, and to unknown nodes."""
+        asked, table = self.asked, self.asked.edges
+        self.progress("edges", 0, 3)
+        kinds = kinds_of(self.connection, table)
+        numeric = self._one("SELECT typeof(id) FROM ids LIMIT 1") == "BIGINT"
+        as_id = whole if numeric else text
+        ends = [
+            f"{as_id(e, kinds[e])} AS {s}" for e, s in ((asked.source, "s"), (asked.target, "t"))
+        ]
+        named = f"SELECT {', '.join(ends)} FROM {table.sql}"
+        self._make(
+            "pairs",
+            f"SELECT a.n AS s, b.n AS t FROM ({named}) AS e LEFT JOIN ids AS a ON e.s = a.id "
+            "LEFT JOIN ids AS b ON e.t = b.id",
+        )
+        self.progress("edges", 1, 3)
+        unknown = self._one("SELECT count(*) FROM pairs WHERE s IS NULL OR t IS NULL")
+        if unknown and asked.unknown_edges == "error":
+            first = self._one(
+                f"SELECT coalesce(n, '') FROM (SELECT {text(asked.source, kinds[asked.source])} "
+                f"AS n FROM {table.sql} UNION ALL SELECT {text(asked.target, kinds[asked.target])} "
+                f"FROM {table.sql}) ANTI JOIN nodes ON n = nodes.id LIMIT 1"
+            )
+            raise InputError(
+                f"{unknown:,} of the {self.count('pairs'):,} edges in {table.path} name a node "
+                f"that is not in {asked.nodes.path}, such as {first!r}; add the nodes, or leave "
+                "such edges out (unknown-edges drop)"
+            )
+        loops = self._one("SELECT count(*) FROM pairs WHERE s = t")
+        # target, sender, and a bit that tells a given edge from one that was turned around
+        keys = "SELECT (t << 33) | (s << 1) | 1 AS key FROM pairs WHERE s <> t"
+        if asked.undirected:
+            keys += " UNION ALL SELECT (s << 33) | (t << 1) FROM pairs WHERE s <> t"
+        self._make("keys", f"SELECT key FROM ({keys}) ORDER BY key")
+        self.progress("edges", 3, 3)
+        return int(loops), int(unknown)
+
+    def shards(self, n: int) -> tuple[list[Shard], Array, int, str]:
+        """Write the shards; their bounds, all degrees, repeated edges, a SHA-256 of the senders."""
+        degrees = np.zeros((2, n), dtype=np.int32)
+        shards: list[Shard] = []
+        repeated, start, digest = 0, 0, sha256()
+        for keys, last in self._rows_of_keys():
+            pairs = keys >> 1
+            ends = np.append(pairs[1:] != pairs[:-1], True) if len(pairs) else np.zeros(0, bool)
+            given = keys & 1
+            repeated += int(given.sum() - given[ends].sum())
+            targets, senders = pairs[ends] >> 32, (pairs[ends] & _SENDER).astype(np.int32)
+            stop = n if last else int(targets[-1]) + 1
+            counts = np.bincount(targets - start, minlength=stop - start)
+            degrees[0, start:stop] = counts
+            if not self.asked.undirected:
+                degrees[1] += np.bincount(senders, minlength=n).astype(np.int32)
+            indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            names = shard_files(len(shards))
+            put_array(self.out / names[0], indptr)
+            put_array(self.out / names[1], senders)
+            digest.update(senders.data)
+            shards.append(Shard(start, stop, len(senders)))
+            start = stop
+        if self.asked.undirected:
+            degrees[1] = degrees[0]
+        return shards, degrees, repeated, digest.hexdigest()
+
+    def _rows_of_keys(self) -> Iterator[tuple[Array, bool]]:
+        """Sorted keys, a shard's at a time: the edges into a node are never divided."""
+        total = self.count("keys")
+        size = max(int(self.asked.memory * GB / 64 / 16), 100)
+        left = np.zeros(0, dtype=np.int64)
+        for begin in range(0, total, size):
+            self.progress("shards", begin, total)
+            query = "SELECT key FROM keys WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
+            found = self.connection.execute(query, [begin, begin + size]).fetchnumpy()["key"]
+            keys = np.concatenate([left, found])
+            whole_rows = int(np.searchsorted(keys >> 33, keys[-1] >> 33))
+            if begin + size < total:
+                left = keys[whole_rows:]
+                if whole_rows:
+                    yield keys[:whole_rows], False
+            else:
+                yield keys, True
+        if total == 0:
+            yield left, True
+        self.progress("shards", total, total)
+
+    def weights(self, shards: list[Shard], degrees: Array) -> None:
+        """Write the weights of all edges: those of `graphs.normalise`, to the last bit."""
+        into, out = inverse_roots(degrees)
+        for i, shard in enumerate(shards):
+            names = shard_files(i)
+            indices = np.load(self.out / names[1], mmap_mode="r")
+            rows = np.repeat(into[shard.start : shard.stop], degrees[0, shard.start : shard.stop])
+            put_array(self.out / names[2], (rows * out[indices]).astype(np.float32))
+
+    # SQL ---------------------------------------------------------------------------------
+
+    def count(self, table: str) -> int:
+        """How many rows a table has."""
+        return int(self._one(f"SELECT count(*) FROM {table}"))
+
+    def _make(self, name: str, query: str) -> None:
+        """A table of this name, in one transaction; one that is there already is whole."""
+        self.connection.execute(f"CREATE TABLE IF NOT EXISTS {name} AS {query}")
+
+    def _one(self, query: str) -> Any:
+        found = self.connection.execute(query).fetchone()
+        return None if found is None else found[0]
+
+
+def sizes(n: int, features: int, memory: float) -> tuple[int, int]:
+    """Columns of a block and rows of a chunk that suit so many GB.
+
+    A block is held three times in float64 while it is propagated: half the memory.
+    """
+    width = 1
+    while width < _WIDEST and 24 * n * 2 * width <= memory * GB / 2:
+        width *= 2
+    rows = max(int(memory * GB / 32 / (8 * features)), 32)
+    return min(width, features), min(rows, n)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_class(name: str) -> bool:
+    return float(name).is_integer() and -1 <= float(name) < LARGEST

@@ -1,0 +1,134 @@
+"""Tables of any size, as DuckDB reads them: files, columns, and ids that mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from undrift.datasets.columns import column_names
+from undrift.errors import InputError
+
+_KINDS = (".parquet", ".pq", ".csv", ".tsv")
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A `.parquet`, `.csv` or `.tsv` file, or a folder of files of one of these kinds."""
+
+    path: Path
+    files: tuple[Path, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: str | Path) -> Table:
+        """The table at a path; its columns are those of its first file."""
+        path = Path(path)
+        files: tuple[Path, ...] = (path,)
+        if path.is_dir():
+            files = tuple(f for f in sorted(path.iterdir()) if f.suffix.lower() in _KINDS)
+            if not files:
+                raise InputError(f"{path} has no file that ends in {', '.join(_KINDS)}")
+        if len({f.suffix.lower() for f in files}) > 1:
+            raise InputError(f"{path} has files of several kinds; keep one kind in it")
+        return cls(path, files, tuple(column_names(files[0])))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells are text: CSV."""
+        return self.files[0].suffix.lower() in (".csv", ".tsv")
+
+    @property
+    def sql(self) -> str:
+        """What stands behind FROM."""
+        names = ", ".join(literal(str(f)) for f in self.files)
+        if not self.is_text:
+            return f"read_parquet([{names}])"
+        delimiter = "\\t" if self.files[0].suffix.lower() == ".tsv" else ","
+        named = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self.columns)
+        how = f"header = true, delim = E'{delimiter}', quote = '\"', escape = '\"'"
+        return f"read_csv([{names}], {how}, auto_detect = false, columns = {{{named}}})"
+
+    def need(self, *names: str) -> None:
+        """Refuse a table that lacks one of these columns."""
+        for name in names:
+            if name not in self.columns:
+                near = get_close_matches(name, self.columns, n=1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                shown = ", ".join(self.columns[:20]) + " and more" * (len(self.columns) > 20)
+                raise InputError(
+                    f"{self.path} has no column {name!r}{hint}; name one of its columns: {shown}"
+                )
+
+    def fingerprint(self) -> list[Any]:
+        """What tells that the files are those of an earlier call."""
+        told = [(str(f.resolve()), f.stat()) for f in self.files]
+        return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in told]
+
+
+def kinds_of(connection: Any, table: Table) -> dict[str, str]:
+    """The type of every column."""
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {table.sql}").fetchall()
+    return {name: str(kind) for name, kind, *_ in rows}
+
+
+def is_whole(kind: str) -> bool:
+    """Whether a type holds whole numbers of at most 64 bits."""
+    return kind in _WHOLE
+
+
+def text(name: str, kind: str) -> str:
+    """A column as text without blanks around it: whole floats as integers, nothing as NULL."""
+    column = quoted(name)
+    if kind in ("DOUBLE", "FLOAT"):
+        whole = f"CAST(CAST({column} AS BIGINT) AS VARCHAR)"
+        fits = f"{column} = floor({column}) AND abs({column}) < 9007199254740992"
+        return f"CASE WHEN {fits} THEN {whole} WHEN isnan({column}) THEN NULL ELSE {column} END"
+    return f"nullif(trim(CAST({column} AS VARCHAR)), '')"
+
+
+def whole(name: str, kind: str) -> str:
+    """A column as a whole number; NULL where its text is not how that number is written."""
+    if is_whole(kind):
+        return f"CAST({quoted(name)} AS BIGINT)"
+    as_text = text(name, kind)
+    number = f"TRY_CAST({as_text} AS BIGINT)"
+    return f"CASE WHEN CAST({number} AS VARCHAR) = {as_text} THEN {number} END"
+
+
+def number(name: str, kind: str, width: int | None) -> list[str]:
+    """A column of features as numbers; a list in each row is a column per place."""
+    column = quoted(name)
+    cells = [column] if width is None else [f"{column}[{i + 1}]" for i in range(width)]
+    return cells if kind.startswith("FLOAT") else [f"TRY_CAST({c} AS DOUBLE)" for c in cells]
+
+
+def widths(connection: Any, table: Table, names: Sequence[str]) -> dict[str, int | None]:
+    """How many numbers the cells of a column hold; None: one, not in a list."""
+    kinds = kinds_of(connection, table)
+    found: dict[str, int | None] = dict.fromkeys(names)
+    for name in names:
+        if not kinds[name].endswith("]"):
+            continue
+        query = f"SELECT min(len({quoted(name)})), max(len({quoted(name)})) FROM {table.sql}"
+        least, most = connection.execute(query).fetchone()
+        if least != most or not most:
+            raise InputError(
+                f"the lists in column {name!r} of {table.path} have {least} to {most} numbers; "
+                "give every node a list of the same length"
+            )
+        found[name] = most
+    return found
+
+
+def quoted(name: str) -> str:
+    """A name of a column in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: str) -> str:
+    """A text in SQL."""
+    return "'" + value.replace("'", "''") + "'"

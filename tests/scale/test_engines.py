@@ -1,0 +1,176 @@
+"""The same bytes from this process, a pool and a cluster, whoever is killed on the way."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from tests.scale.conftest import SMALL, half_labelled, write_tables
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.propagation import Propagation
+from undrift.scale.engine import Local, engine_of
+from undrift.scale.graph_folder import GraphFolder
+from undrift.scale.importing import import_graph
+from undrift.scale.learning import observe, predict
+from undrift.scale.plan import Call, Engine, Plan, perform
+from undrift.scale.sums import EDGES, count_edges
+from undrift.typing import Progress, silent
+
+CLASSES = {f"c{i}": i for i in range(6)}
+KILLS = int(os.environ.get("UNDRIFT_KILLS", "3"))
+"""How often a process is killed; 50 takes a minute."""
+
+
+def everything(folder: GraphFolder, engine: Engine, out: Path, progress: Progress = silent) -> str:
+    """A hash of what is learned and of what is predicted."""
+    learner = Propagation(fourier=8)
+    plans = observe(learner, folder, CLASSES, engine, progress=progress)
+    predict(learner, folder, [f"c{c}" for c in learner.classes_], out, engine, progress=progress)
+    for plan in plans:
+        plan.clear()
+    tensors = sorted(learner.state().tensors.items())
+    told = b"".join(name.encode() + tensor.numpy().tobytes() for name, tensor in tensors)
+    return sha256(told + out.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def folder(imported: Callable[[Graph], GraphFolder]) -> GraphFolder:
+    return imported(half_labelled(nodes=70, features=6))
+
+
+def killing(how: Callable[[], int]) -> Progress:
+    """A progress that kills a process once, when the first block is done."""
+    killed: list[int] = []
+
+    def progress(phase: str, done: int, total: int) -> None:
+        if phase == "propagate" and done and not killed:
+            killed.append(how())
+            os.kill(killed[0], signal.SIGKILL)
+
+    return progress
+
+
+def test_a_pool_gives_the_same_bytes_and_outlives_a_worker(
+    folder: GraphFolder, tmp_path: Path
+) -> None:
+    alone = everything(folder, Local(), tmp_path / "a.parquet")
+    kill = killing(lambda: next(child.pid for child in active_children() if child.pid))
+    with engine_of(workers=2) as pool:
+        assert everything(folder, pool, tmp_path / "b.parquet", kill) == alone
+    assert not folder.left_over()
+
+
+def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
+    folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    alone = everything(folder, Local(), tmp_path / "a.parquet")
+    processes = (
+        "UNDRIFT_KILLS" in os.environ
+    )  # slow to start; else a worker is a thread, and leaves
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=processes
+    )
+    with cluster:
+        address = cluster.scheduler_address
+
+        def worker() -> int:
+            with distributed.Client(address, set_as_default=False) as client:
+                return int(next(iter(client.run(os.getpid).values())))
+
+        def leaving(phase: str, done: int, total: int) -> None:
+            if phase == "propagate" and done == 1:
+                cluster.scale(1)
+
+        with engine_of(dask=address) as dask:
+            how = killing(worker) if processes else leaving
+            assert everything(folder, dask, tmp_path / "b.parquet", how) == alone
+        monkeypatch.setattr("undrift.scale.engine.installed", lambda: "9.9")
+        other = pytest.raises(InputError, match=r"has undrift 0.* and this process 9\.9; install")
+        with other, engine_of(dask=address):
+            pass
+
+
+def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("undrift.scale.engine._PATIENCE", 0.2)
+    for address in ("tcp://127.0.0.1:1", "nonsense://"):
+        silence = pytest.raises(InputError, match="no Dask scheduler answers at")
+        with silence, engine_of(dask=address):
+            pass
+    for wrong, sentence in (
+        ({"workers": 2, "dask": "x"}, "not both"),
+        ({"workers": 0}, "1 or more"),
+    ):
+        with pytest.raises(InputError, match=sentence), engine_of(**wrong):
+            pass
+
+
+def test_a_worker_of_another_version_does_nothing(
+    folder: GraphFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan.of(folder, {}, range(6))
+    monkeypatch.setattr("undrift.__version__", "9.9")
+    with pytest.raises(InputError, match=r"a worker has undrift 9\.9 and this process 0"):
+        perform(plan, Call(EDGES, count_edges))
+
+
+def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_path: Path) -> None:
+    alone = everything(folder, Local(), tmp_path / "a.parquet")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:  # as a disk that is full when a file grows beyond this
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1500, limits[1]))
+        with pytest.raises(InputError, match="free some space and give the same command again"):
+            everything(folder, Local(), tmp_path / "b.parquet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    blocks = sorted(folder.work.rglob("*.npy"))
+    assert blocks
+    blocks[0].write_bytes(b"rotten")
+    assert everything(folder, Local(), tmp_path / "b.parquet") == alone
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
+    nodes, edges = write_tables(half_labelled(nodes=70, features=6), tmp_path)
+
+    def job(place: Path) -> None:
+        if not (place / "g" / "graph.json").exists():
+            import_graph(nodes, edges, place / "g", memory=SMALL)
+        sha = everything(GraphFolder(place / "g"), Local(), place / "out.parquet")
+        (place / "sha").write_text(sha, encoding="ascii")
+
+    start = time.monotonic()
+    (tmp_path / "whole").mkdir()
+    job(tmp_path / "whole")
+    seconds = time.monotonic() - start
+    wanted = (tmp_path / "whole" / "sha").read_text(encoding="ascii")
+    place = tmp_path / "killed"
+    place.mkdir()
+    draw = random.Random(0)
+    for _ in range(KILLS):
+        process = get_context("fork").Process(target=job, args=(place,))
+        process.start()
+        process.join(draw.uniform(0, 0.7 * seconds))
+        process.kill()
+        process.join()
+        if (place / "sha").exists():  # it was done: once more from the beginning
+            assert (place / "sha").read_text(encoding="ascii") == wanted
+            (place / "sha").unlink()
+            rmtree(place / "g")
+    job(place)
+    assert (place / "sha").read_text(encoding="ascii") == wanted
+    killed, whole = (GraphFolder(folder / "g") for folder in (place, tmp_path / "whole"))
+    assert killed.manifest == whole.manifest
+    killed.verify()
+    assert {path.name for path in killed.path.iterdir()} == {"graph.json", *killed.manifest.files}

@@ -1,0 +1,157 @@
+"""Tables of any kind become the graph that they are in memory; bad ones are one sentence."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+import torch
+
+from tests.scale.conftest import SMALL, half_labelled, write_tables
+from undrift.datasets.tables import read_tables
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.scale.graph_folder import GraphFolder
+from undrift.scale.importing import import_graph
+
+
+def features_of(folder: GraphFolder) -> np.ndarray:
+    m = folder.manifest
+    return np.concatenate([folder.rows(i) for i in range(-(-m.nodes // m.rows))])
+
+
+def operator_of(folder: GraphFolder) -> torch.Tensor:
+    rows = torch.cat([matrix.to_dense() for _, matrix in folder.operator("symmetric")])
+    return rows + torch.diag(folder.self_loops().double())
+
+
+def same_as_memory(folder: GraphFolder, nodes: Path, edges: Path, **reading: bool) -> None:
+    """Every number and name is that of the graph that `read_tables` makes of the same tables."""
+    found = read_tables(nodes, edges, unknown_edges="drop", **reading)
+    graph, m = found.graph, folder.manifest
+    assert (m.nodes, m.edges, m.features) == (
+        graph.num_nodes,
+        graph.num_edges,
+        graph.num_features,
+    )
+    assert folder.ids().tolist() == found.node_ids.tolist()
+    assert np.array_equal(features_of(folder), graph.features.double().numpy())
+    names = [*m.classes, ""]
+    told = [found.class_names.get(c, "") for c in graph.labelled().tolist()]
+    assert [names[c] for c in folder.labels] == told
+    assert torch.equal(operator_of(folder).float(), graph.operator().to_dense())
+    assert m.repairs == found.repairs
+
+
+def test_unsorted_doubled_and_strange_edges(tmp_path: Path) -> None:
+    nodes, edges = write_tables(half_labelled(nodes=30, features=3), tmp_path)
+    lines = edges.read_text(encoding="utf-8").splitlines()
+    rest = [*lines[:0:-1], lines[3], lines[3], "n4,n4", "n1, n2 ", "n2,nobody", ",n3"]
+    edges.write_text("\n".join([lines[0], *rest]), encoding="utf-8")
+    folder = import_graph(nodes, edges, tmp_path / "g", memory=SMALL)
+    same_as_memory(folder, nodes, edges)
+    assert folder.manifest.left_out[1:] == (1, 2)
+    folder.verify()
+    again = import_graph(nodes, edges, tmp_path / "h", memory=1)
+    assert again.manifest.content == folder.manifest.content
+    with pytest.raises(InputError, match=r"2 of the .* edges .* such as '(nobody|)'"):
+        import_graph(nodes, edges, tmp_path / "i", unknown_edges="error")
+
+
+def test_directed_parquet_with_64_bit_ids_and_lists(tmp_path: Path) -> None:
+    nodes, edges = tmp_path / "nodes", tmp_path / "edges"
+    nodes.mkdir()
+    edges.mkdir()
+    with duckdb.connect() as connection:
+        for i in range(2):  # a table in two files
+            connection.execute(
+                f"COPY (SELECT 9007199254740993 + 10 * (19 - range) AS id, [range * 0.5, 1 / 3] AS "
+                f"x, CASE WHEN range % 3 = 0 THEN NULL ELSE range % 3 END AS label FROM "
+                f"range({10 * i}, {10 * i + 10})) TO '{nodes}/{i}.parquet' (FORMAT parquet)"
+            )
+        connection.execute(
+            f"COPY (SELECT 9007199254740993 + 10 * (range % 20) AS source, 9007199254740993 + 10 * "
+            f"((range * 7 + 1) % 20) AS target FROM range(50)) TO '{edges}/0.parquet'"
+        )
+        connection.execute(
+            f"COPY (SELECT * FROM read_parquet(['{nodes}/0.parquet', '{nodes}/1.parquet'])) TO "
+            f"'{tmp_path}/nodes.parquet'"
+        )
+    folder = import_graph(nodes, edges, tmp_path / "g", undirected=False, memory=SMALL)
+    same_as_memory(folder, tmp_path / "nodes.parquet", edges / "0.parquet", undirected=False)
+    assert folder.manifest.columns == ("x",)
+    assert folder.manifest.directed
+
+
+BAD = {
+    "twice": ("id,x\na,1\na,2\n", "source,target\na,a\n", "the id 'a' stands twice"),
+    "no id": ("id,x\na,1\n,2\n", "source,target\na,a\n", "is empty in row 2; give every node"),
+    "no number": ("id,x\na,1\nb,red\n", "source,target\na,b\n", "column 'x' .* row 2 has another"),
+    "no column": ("id,x\na,1\n", "from,to\na,a\n", "has no column 'source'"),
+    "no features": ("id,label\na,1\n", "source,target\na,a\n", "no column of features"),
+    "ragged": ("id,x\na,1\nb\n", "source,target\na,b\n", "stopped .*; free some space or correct"),
+    "no rows": ("id,x\n", "source,target\n", "has 0 rows"),
+    "fractions": ("id,label,x\na,1.5,2\n", "source,target\na,a\n", "holds '1.5'; write classes"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_one_sentence(case: str, tmp_path: Path) -> None:
+    nodes, edges, sentence = BAD[case]
+    (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8")
+    (tmp_path / "edges.csv").write_text(edges, encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        import_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", tmp_path / "g")
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    nodes, edges = write_tables(half_labelled(nodes=60, features=4), tmp_path)
+    whole = import_graph(nodes, edges, tmp_path / "whole", memory=SMALL)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    out = tmp_path / "g"
+    for most in (700, 13_000):  # as a disk that is full when a file grows beyond this
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+            with pytest.raises(InputError, match="give the same command again, which goes on"):
+                import_graph(nodes, edges, out, memory=SMALL)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert not (out / "graph.json").exists()
+    assert import_graph(nodes, edges, out, memory=SMALL).manifest == whole.manifest
+    assert sorted(p.name for p in out.iterdir()) == sorted(["graph.json", *whole.manifest.files])
+
+
+def test_an_import_of_other_tables_is_not_gone_on_with(tmp_path: Path) -> None:
+    nodes, edges = write_tables(half_labelled(nodes=30, features=3), tmp_path)
+    out = tmp_path / "g"
+    out.mkdir()
+    (out / "import.json").write_text(json.dumps(["others"]), encoding="utf-8")
+    with pytest.raises(InputError, match="an unfinished import of other tables"):
+        import_graph(nodes, edges, out)
+    (out / "import.json").rename(out / "mine.txt")
+    with pytest.raises(InputError, match="holds other files"):
+        import_graph(nodes, edges, out)
+
+
+def test_a_missing_or_foreign_piece_is_found(imported: Callable[[Graph], GraphFolder]) -> None:
+    folder = imported(half_labelled(nodes=40, features=3))
+    first, second = (folder.path / f"edges-0000{i}-indices.npy" for i in (0, 1))
+    kept = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(
+        InputError, match=r"edges-00000-indices\.npy is damaged or of another import"
+    ):
+        folder.verify()
+    first.unlink()
+    with pytest.raises(InputError, match=r"edges-00000-indices\.npy is missing; restore it"):
+        folder.verify()
+    first.write_bytes(kept)
+    folder.verify()
+    (folder.path / "graph.json").unlink()
+    with pytest.raises(InputError, match="there is no graph in"):
+        GraphFolder(folder.path)
