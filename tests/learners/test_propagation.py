@@ -97,13 +97,14 @@ def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     seed=st.integers(0, 20),
     sparse=st.booleans(),
     fourier=st.sampled_from([0, None]),
+    rank=st.sampled_from([0, 6]),
 )
 def test_any_order_of_tasks_gives_the_same_banks(
-    order: list[int], seed: int, sparse: bool, fourier: int | None
+    order: list[int], seed: int, sparse: bool, fourier: int | None, rank: int
 ) -> None:
     stream = tiny_stream(seed, sparse=sparse)
-    straight = taught(stream, homophily=1.0, fourier=fourier)
-    shuffled = Propagation(homophily=1.0, fourier=fourier)
+    straight = taught(stream, homophily=1.0, fourier=fourier, sketch=0, rank=rank)
+    shuffled = Propagation(homophily=1.0, fourier=fourier, sketch=0, rank=rank)
     for t in order:
         shuffled.observe(stream.task(t))
     shuffled.settle()
@@ -118,8 +119,8 @@ def test_any_order_of_tasks_gives_the_same_banks(
 def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     """Tasks that arrive together, without an edge between them, add up to the same sums."""
     stream = tiny_stream()
-    apart = taught(stream, homophily=1.0, mix="mean")
-    together = Propagation(homophily=1.0, mix="mean").observe(_union(stream)).settle()
+    apart = taught(stream, homophily=1.0, mix="mean", sketch=0)
+    together = Propagation(homophily=1.0, mix="mean", sketch=0).observe(_union(stream)).settle()
     a, b = (learner.learned_.sums.banks["mix"] for learner in (apart, together))
     torch.testing.assert_close(a.gram, b.gram, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(a.moment, b.moment, rtol=1e-9, atol=1e-12)
@@ -142,13 +143,13 @@ def _union(stream: TaskStream) -> Task:
 def test_small_classes_weigh_as_much_as_large_ones() -> None:
     """Twice the rows of two classes change what is kept, and what the classes weigh in nothing."""
     stream = tiny_stream()
-    once = taught(stream, homophily=1.0)
-    more = taught(stream, homophily=1.0).observe(stream.task(1))
+    once = taught(stream, homophily=1.0, sketch=0)
+    more = taught(stream, homophily=1.0, sketch=0).observe(stream.task(1))
     ours, theirs = (learner.learned_.sums.banks["mix"] for learner in (more, once))
     assert ours.counts.tolist() != theirs.counts.tolist()
     assert ours.balanced().energy == theirs.balanced().energy == 6.0
     torch.testing.assert_close(ours.balanced().moment, theirs.balanced().moment)
-    plain = taught(stream, homophily=1.0, balanced=False)
+    plain = taught(stream, homophily=1.0, balanced=False, sketch=0)
     assert not torch.allclose(plain.learned_.solved.weights, once.learned_.solved.weights)
 
 
@@ -309,7 +310,7 @@ def test_a_graph_without_edges_is_plain_ridge() -> None:
     plain = tiny_graph()
     graph = Graph.from_scipy(plain.features, sp.csr_matrix((60, 60)), plain.labels)
     stream = TaskStream.from_graph(graph, base=2, increment=2)
-    ours, own = taught(stream), taught(stream, homophily=0.0)
+    ours, own = taught(stream, sketch=0), taught(stream, sketch=0, homophily=0.0)
     torch.testing.assert_close(
         ours.learned_.solved.weights, own.learned_.solved.weights, rtol=0, atol=1e-6
     )
@@ -424,7 +425,7 @@ def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
 
 def test_only_narrow_dense_features_are_asked() -> None:
     assert "hops" in taught(noisy_stream(0.1)).learned_.fixed.banks
-    assert "hops" not in taught(noisy_stream(0.1, sparse=True)).learned_.fixed.banks
+    assert "hops" in taught(noisy_stream(0.1, sparse=True)).learned_.fixed.banks  # none is zero
     assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.fixed.banks
     assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.fixed.banks
     wide = tiny_stream(features=1025)

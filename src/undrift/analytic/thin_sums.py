@@ -15,6 +15,7 @@ from undrift.errors import InputError
 from undrift.typing import Rows
 
 _PRIOR_ROWS = 20.0  # as in `ClassSums`: rows of pooled variance that a class's own is shrunk by
+_ROUNDING = 1e-12  # of all squares: what is left within classes if nothing is
 _SHIFT = 1e-9  # of the mean diagonal: keeps directions that no row has from being divided by zero
 
 
@@ -174,9 +175,9 @@ class ThinSums:
         y = self.seen - self.moment @ (means.T @ omega)
         core = omega.T @ y
         core = (core + core.T) / 2
-        scale = max(float(core.diagonal().mean()), 0.0) if self.rank else 0.0
+        scale = float(core.diagonal().mean()) if self.rank else 0.0
         diagonal = (self.diagonal - (self.moment * means).sum(dim=1)).clamp(min=0)
-        if scale == 0:
+        if scale <= _ROUNDING * float(self.diagonal.sum()):  # every row is its class's mean
             return Thin(diagonal, y.new_zeros(self.width, 0))
         core.diagonal().add_(_SHIFT * scale)
         lower = torch.linalg.cholesky(core)

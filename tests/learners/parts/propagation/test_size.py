@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from undrift.errors import InputError
+from undrift.graphs import Graph
 from undrift.learners.parts.propagation.size import First, Size, Wanted, bytes_of
 from undrift.learners.propagation import Propagation
+from undrift.sparse import Csr
+from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_stream
 
 WORDS = First(rows=3000, nbytes=2_750_000, dense=False)  # about the first task of CS-CL
@@ -21,15 +24,15 @@ def nbytes(size: Size, width: int, classes: int) -> int:
 
 
 def test_a_state_follows_the_data() -> None:
-    assert Wanted().size(WORDS, 6805) == Size(3072, 0, 302)
-    assert Wanted().size(FEW, 2879) == Size(3072, 0, 140, 0.75)
+    assert Wanted().size(WORDS, 6805) == Size(3072, 0, 256)
+    assert Wanted().size(FEW, 2879) == Size(3072, 0, 128, 0.75)
     assert nbytes(Wanted().size(WORDS, 6805), 6805, 15) <= 3 * WORDS.nbytes
     assert nbytes(Wanted().size(FEW, 2879), 2879, 7) <= 4e6
 
 
 def test_there_are_two_rows_behind_every_direction() -> None:
     few = First(rows=100, nbytes=10**9, dense=False)
-    assert Wanted().size(few, 5000).rank == 50
+    assert Wanted().size(few, 5000).rank == 32
     assert Wanted(budget="1GB").size(few, 5000).rank == 50
     assert Wanted(rank=400).size(few, 5000).rank == 400
 
@@ -93,3 +96,12 @@ def test_the_size_is_a_part_of_what_learners_share() -> None:
     assert other.learned_.fixed.size("mix").rank == 2
     one.merge(other)
     assert Propagation(rank=3).observe(first).map_digest() != one.map_digest()
+
+
+def test_how_features_are_stored_decides_nothing() -> None:
+    sparse = tiny_stream(sparse=True)
+    words = sparse.graph.features
+    assert isinstance(words, Csr)
+    same = Graph(words.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
+    dense = TaskStream.from_graph(same, base=2, increment=2, seed=0)
+    assert First.of(sparse.task(0)) == First.of(dense.task(0))

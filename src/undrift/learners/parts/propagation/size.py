@@ -41,7 +41,10 @@ class Size:
 
 @dataclass(frozen=True)
 class First:
-    """What is known of a stream when sizes are decided: its first batch."""
+    """What is known of a stream when sizes are decided: its first batch.
+
+    `dense`: more than half of the features are not zero, however they are stored.
+    """
 
     rows: int
     nbytes: int
@@ -49,10 +52,12 @@ class First:
 
     @classmethod
     def of(cls, task: Task) -> First:
-        """The training rows, and the bytes of the features and edges: 4 a number, 4 a place."""
+        """The training rows, and the bytes of features and edges: 4 a number, 4 a place."""
         features, edges = task.graph.features, task.graph.adjacency.nnz
-        entries = 2 * features.nnz if isinstance(features, Csr) else features.numel()
-        return cls(int(task.train.sum()), 4 * entries + 8 * edges, not isinstance(features, Csr))
+        entries = features.nnz if isinstance(features, Csr) else int(features.count_nonzero())
+        dense = 2 * entries > features.shape[0] * features.shape[1]
+        numbers = features.shape[0] * features.shape[1] if dense else 2 * entries
+        return cls(int(task.train.sum()), 4 * numbers + 8 * edges, dense)
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,8 @@ class Wanted:
 
         Bytes: those given, else three times the first batch, at least 4 MB. Columns: the square
         root of 2.5 times the bytes, at most 3,072. Directions: what the bytes hold of such
-        columns, at most 512 and one per two rows of the first batch. A number that the user gave
-        stands; with a number for `sketch` nothing else is decided by bytes.
+        columns, at most 512 and one per two rows of the first batch; without a budget a power of
+        two. A number that the user gave stands; with one for `sketch` bytes decide nothing.
         """
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
@@ -106,6 +111,8 @@ class Wanted:
             return self.rank
         fitting = int(allowed / (8 * columns)) - _BESIDE
         rank = max(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION, fitting), _LEAST_RANK)
+        if self.budget is None:  # few steps: batches of about a size decide alike
+            rank = 2 ** int(math.log2(rank))
         return 0 if 2 * rank > columns + _BESIDE else rank  # the half of a Gram is smaller then
 
 
