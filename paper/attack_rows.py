@@ -18,10 +18,10 @@ from undrift.privacy.attacks.small_classes import cosines_beside, nearest, row_o
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 
-__all__ = ["beside_known", "small_classes", "two_states_by", "unknown_words"]
+__all__ = ["batch_of", "beside_known", "small_classes", "two_states_by", "unknown_words"]
 
 
-def _batch(stream: TaskStream, nodes: int, draw: int) -> Task:
+def batch_of(stream: TaskStream, nodes: int, draw: int) -> Task:
     """So many nodes of the stream's last class with the edges between them, all learned from."""
     label = stream.classes[-1][-1]
     there = (stream.graph.labelled() == label).nonzero().flatten()
@@ -46,7 +46,7 @@ def two_states_by(
     for size in sizes:
         read = []
         for draw in range(draws):
-            task = _batch(stream, size, draw)
+            task = batch_of(stream, size, draw)
             kept = kept_sums(_after(learner, task))[0]
             read += [found.figure for found in two_states(kept, older, task)]
         yield {"columns": older.linear or older.width, "nodes": size, "read": fmean(read)}
@@ -60,7 +60,7 @@ def small_classes(
     for size in sizes:
         found = []
         for draw in range(draws):
-            task = _batch(stream, size, draw)
+            task = batch_of(stream, size, draw)
             kept = kept_sums(_after(learner, task))[0]
             if kept.means is None:
                 continue
@@ -79,7 +79,7 @@ def beside_known(
     for count in unknown:
         found: list[float] = []
         for draw in range(draws):
-            task = _batch(stream, size, draw)
+            task = batch_of(stream, size, draw)
             kept = kept_sums(_after(learner, task))[0]
             rows = kept.rows_of(task, task.train)
             gram, total = _difference(kept, older)

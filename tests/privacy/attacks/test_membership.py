@@ -14,6 +14,7 @@ from undrift.privacy.attacks.membership import (
     span,
 )
 from undrift.privacy.attacks.roc import auc, found_at
+from undrift.privacy.attacks.seen import Seen
 
 
 def uneven_rows(count: int, width: int, seed: int = 0) -> torch.Tensor:
@@ -83,3 +84,20 @@ def test_noise_in_the_sum_hides_members(width: int) -> None:
         fitted(spectrum, 200, rows),
     ):
         assert auc(statistic, MEMBERS) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_sum_seen_through_few_directions_tells_as_much_as_its_numbers() -> None:
+    rows = uneven_rows(300, 120)
+    gram = rows[:200].T @ rows[:200]
+    omega = torch.randn(120, 30, generator=torch.Generator().manual_seed(2)).double()
+    seen = Seen(gram @ omega, omega, gram.diagonal())
+    through = rows @ omega
+    torch.testing.assert_close(seen.core, through[:200].T @ through[:200])
+    by_core = auc(normalised_leverage(Spectrum.of(seen.core), through), MEMBERS)
+    found = auc(seen.unexplained(rows), MEMBERS)
+    assert found > by_core + 0.05
+    assert found < auc(normalised_leverage(Spectrum.of(gram), rows), MEMBERS)  # of the whole
+    assert auc(seen.fitted(rows, 200), MEMBERS) > 0.999
+    noise = torch.randn(120, 30, generator=torch.Generator().manual_seed(3)).double()
+    blurred = Seen(seen.seen + 2000 * noise, omega, gram.diagonal())
+    assert auc(blurred.fitted(rows, 200), MEMBERS) == pytest.approx(0.5, abs=0.1)
