@@ -109,7 +109,7 @@ def test_state_is_propagations_and_a_border() -> None:
     borders = 0
     for bank in plain.learned_.sums.banks.values():
         d, k, c = bank.width, 8, len(plain.classes_)
-        borders += 8 * (d * k + k * k + 2 * k * c + c)
+        borders += 8 * (d * k + k * (k + 1) // 2 + 2 * k * c + c)
     assert learner.nbytes() == plain.nbytes() + encoder + borders
 
 
