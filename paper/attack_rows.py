@@ -13,7 +13,7 @@ from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import KeptSum, kept_sums, two_states
 from undrift.privacy.attacks.completions import Blank, completions, named
 from undrift.privacy.attacks.known_rows import rows_beside_known
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 from undrift.privacy.attacks.small_classes import cosines_beside, nearest, row_of_class
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -108,7 +108,7 @@ def unknown_words(
     kept = kept_sums(learner)[0]
     if kept.gram is None:
         raise ValueError("a bank of propagation has a Gram matrix")
-    spectrum = Spectrum.of(kept.gram)
+    metric = Metric(kept.gram)
     generator = torch.Generator().manual_seed(seed)
 
     def share(mask: Tensor) -> tuple[float, int]:
@@ -118,7 +118,7 @@ def unknown_words(
         for node in order:
             blank = Blank.of(task.graph, node, words - 1, generator)
             if blank is not None:
-                hits.append(named(completions(kept, spectrum, blank)))
+                hits.append(named(completions(kept, metric, blank)))
             if len(hits) == nodes:
                 break
         return round(fmean(hits), 4), len(hits)

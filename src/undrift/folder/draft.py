@@ -32,7 +32,7 @@ from undrift.folder.store import (
 )
 from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
-from undrift.learners.small_classes import SmallClasses
+from undrift.learners.small_classes import SmallClasses, bounded
 from undrift.storage.lock import exclusive
 from undrift.storage.state import State
 from undrift.streams.task import Task
@@ -170,12 +170,9 @@ class Draft:
     def learned_as(self, batch: Batch, small: SmallClasses | None = None) -> dict[str, str]:
         """What the small classes of a batch would be learned as; see `instead_of_small`."""
         known = self.record
+        how = "allow" if bounded(self.learner) else small or known.small_classes
         return instead_of_small(
-            self._training_rows(batch),
-            known.counts,
-            small or known.small_classes,
-            known.least_rows,
-            batch.where,
+            self._training_rows(batch), known.counts, how, known.least_rows, batch.where
         )
 
     def _training_rows(self, batch: Batch) -> dict[str, int]:
@@ -226,11 +223,7 @@ class Draft:
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
         self._forget_names()
-        if self.record.small_classes != "allow":
-            self.notes += left_small(self.record.counts, self.record.least_rows)
-        columns = widest(self.learner)
-        for batch in self._added:
-            self.notes += few_rows(sum(batch.counts.values()), columns)
+        self._note_few()
         entry = Entry(
             step=self.record.entry.step + 1,
             verb=verb,
@@ -258,6 +251,16 @@ class Draft:
         except (OSError, InputError) as error:
             self.notes.append(f"the step is taken, but {error}; the next step completes it")
         return Step(Line(**entry.model_dump(), result=version.sha), tuple(self.notes))
+
+    def _note_few(self) -> None:
+        """Note classes and batches with few rows behind what is kept, where no noise hides them."""
+        if bounded(self.learner):
+            return
+        if self.record.small_classes != "allow":
+            self.notes += left_small(self.record.counts, self.record.least_rows)
+        columns = widest(self.learner)
+        for batch in self._added:
+            self.notes += few_rows(sum(batch.counts.values()), columns)
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""

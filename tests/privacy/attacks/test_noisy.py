@@ -9,7 +9,7 @@ import torch
 from undrift.graphs import Graph
 from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks.kept import Candidates, kept_sums
-from undrift.privacy.attacks.membership import Spectrum, leverage
+from undrift.privacy.attacks.membership import Metric, leverage
 from undrift.privacy.attacks.roc import auc
 from undrift.streams.task import Task
 
@@ -29,7 +29,7 @@ def found(**settings: Any) -> float:
     (kept,) = (each for each in kept_sums(learner) if each.name in ("mix", "noisy"))
     candidates = Candidates.of(kept, [task])
     assert kept.gram is not None
-    return auc(leverage(Spectrum.of(kept.gram), candidates.rows), candidates.members)
+    return auc(leverage(Metric(kept.gram), candidates.rows), candidates.members)
 
 
 def test_members_are_read_off_plain_sums_and_not_off_noisy_ones() -> None:

@@ -13,7 +13,7 @@ from undrift.privacy.attacks.fitted import fitted
 from undrift.privacy.attacks.gram_difference import sparse_rows
 from undrift.privacy.attacks.kept import Candidates, KeptSum, kept_sums
 from undrift.privacy.attacks.membership import (
-    Spectrum,
+    Metric,
     in_class_gram,
     leverage,
     likelihood,
@@ -73,12 +73,12 @@ def membership_statistics(
         return _through_directions(kept, kept.seen, candidates, whole=whole)
     if kept.gram is None:
         return {}
-    rows, spectrum = candidates.rows, Spectrum.of(kept.gram)
+    rows, metric = candidates.rows, Metric(kept.gram)
     found = {
-        "span": span(spectrum, rows),
-        "leverage": leverage(spectrum, rows),
-        "normalised leverage": normalised_leverage(spectrum, rows),
-        "likelihood": likelihood(spectrum, rows, kept.count),
+        "span": span(metric, rows),
+        "leverage": leverage(metric, rows),
+        "normalised leverage": normalised_leverage(metric, rows),
+        "likelihood": likelihood(metric, rows, kept.count),
     }
     columns = kept.columns_of(candidates.labels)
     if columns is not None and kept.class_grams is not None:
@@ -86,7 +86,7 @@ def membership_statistics(
     elif columns is not None and kept.counts is not None and kept.means is not None:
         found["own class"] = own_class(kept.gram, kept.means, kept.counts, rows, columns)
     if whole:
-        found["all candidates"] = fitted(spectrum, kept.count, rows)
+        found["all candidates"] = fitted(metric, kept.count, rows)
     return found
 
 
@@ -95,12 +95,12 @@ def _through_directions(
 ) -> dict[str, Tensor]:
     """The same of a Gram matrix that was seen through a few directions."""
     rows = candidates.rows
-    through, spectrum = rows @ seen.directions, Spectrum.of(seen.core)
+    through, metric = rows @ seen.directions, Metric(seen.core)
     found = {
-        "span": span(spectrum, through),
-        "leverage": leverage(spectrum, through),
-        "normalised leverage": normalised_leverage(spectrum, through),
-        "likelihood": likelihood(spectrum, through, kept.count),
+        "span": span(metric, through),
+        "leverage": leverage(metric, through),
+        "normalised leverage": normalised_leverage(metric, through),
+        "likelihood": likelihood(metric, through, kept.count),
         "unexplained": seen.unexplained(rows),
     }
     return {**found, "all candidates": seen.fitted(rows, kept.count)} if whole else found

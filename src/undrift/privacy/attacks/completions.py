@@ -10,7 +10,7 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.privacy.attacks.kept import KeptSum
-from undrift.privacy.attacks.membership import Spectrum, normalised_leverage
+from undrift.privacy.attacks.membership import Metric, normalised_leverage
 from undrift.privacy.attacks.seen import Seen
 from undrift.sparse import Csr, stacked
 
@@ -61,7 +61,7 @@ class Blank:
         return Graph(features, edges.to(features.device)), self.node + n * torch.arange(k)
 
 
-def completions(kept: KeptSum, spectrum: Spectrum | Seen, blank: Blank) -> Tensor:
+def completions(kept: KeptSum, metric: Metric | Seen, blank: Blank) -> Tensor:
     """A score per word of a blank: how much the row that it makes looks like a member.
 
     A row that was summed lies in the span of R, or has a lower leverage than one that differs in a
@@ -69,9 +69,9 @@ def completions(kept: KeptSum, spectrum: Spectrum | Seen, blank: Blank) -> Tenso
     word is beside the others: what any model of the data tells. Cost: a row per word.
     """
     rows = kept.rows(*blank.all_completed()).double().cpu()
-    if isinstance(spectrum, Seen):
-        return spectrum.unexplained(rows)
-    return normalised_leverage(spectrum, rows)
+    if isinstance(metric, Seen):
+        return metric.unexplained(rows)
+    return normalised_leverage(metric, rows)
 
 
 def named(scores: Tensor) -> float:

@@ -8,16 +8,16 @@ from math import ceil, sqrt
 import torch
 from torch import Tensor
 
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 
 _EXPLICIT = 5000  # candidates up to which the kernel is formed, 8 N^2 bytes
 _STEPS = 100  # of conjugate gradients, at most
 _ENOUGH = 1e-4  # of the right side, that they may leave
-_SMOOTH = 1e-3  # of the mean eigenvalue, in the whitening
+_SMOOTH = 1e-3  # of the mean diagonal, the ridge of the metric
 
 
 def fitted(
-    spectrum: Spectrum,
+    metric: Metric,
     count: int,
     rows: Tensor,
     *,
@@ -33,13 +33,12 @@ def fitted(
     of use is safe. Rows that the attacker does not hold count as noise of the same kind.
 
     >>> rows = torch.randn(30, 8, generator=torch.Generator().manual_seed(0))
-    >>> found = fitted(Spectrum.of(rows[:20].T @ rows[:20]), 20, rows)
+    >>> found = fitted(Metric(rows[:20].T @ rows[:20]), 20, rows)
     >>> bool(found[:20].min() > found[20:].max())
     True
     """
-    root = _whitening(spectrum)
-    z = rows.double() @ root
-    whitened = root.T @ (spectrum.vectors * spectrum.values) @ spectrum.vectors.T @ root
+    z = metric.whitened(rows, _SMOOTH)
+    whitened = metric.whitened(metric.whitened(metric.gram.cpu(), _SMOOTH).T, _SMOOTH)
     return fitted_products(z, z, whitened, count, ridge=ridge, explicit=explicit)
 
 
@@ -79,12 +78,6 @@ def fitted_products(
         return product + ridge * diagonal.mean() * m
 
     return _conjugate_gradients(times, against(rest))
-
-
-def _whitening(spectrum: Spectrum) -> Tensor:
-    values = spectrum.values
-    level = values + _SMOOTH * values.mean().clamp(min=torch.finfo(values.dtype).tiny)
-    return spectrum.vectors / level.sqrt()
 
 
 def _combined(width: int, columns: int) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from undrift.privacy.attacks.fitted import fitted_products
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 
 _RIDGE = 1e-3  # of the mean diagonal
 _FLOOR = 1e-6  # of the mean: what a column that was seen whole still varies
@@ -65,13 +65,11 @@ class Seen:
 
     def fitted(self, rows: Tensor, count: int) -> Tensor:
         """Which of all candidates add up to Y: see `fitted`."""
-        spectrum = Spectrum.of(self.core)
-        level = spectrum.values + _RIDGE * spectrum.values.mean()
-        right = spectrum.vectors / level.sqrt()
+        core, z = Metric(self.core), rows.double()
         scale = self.diagonal.clamp(min=_RIDGE * float(self.diagonal.mean())).rsqrt()
-        z = rows.double()
-        total = scale.unsqueeze(1) * self.seen @ right
-        return fitted_products(z * scale, z @ self.directions @ right, total, count, ridge=0.01)
+        w = core.whitened(z @ self.directions, _RIDGE)
+        total = core.whitened(self.seen * scale.unsqueeze(1), _RIDGE)
+        return fitted_products(z * scale, w, total, count, ridge=0.01)
 
 
 @dataclass(frozen=True, eq=False)
