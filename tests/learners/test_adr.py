@@ -358,7 +358,7 @@ def test_normalisation_reaches_the_encoder(normalisation: str) -> None:
 
 
 def test_memory_follows_the_papers_formula() -> None:
-    """8 sum_k (d_in^2 + d_in d_out) for HAM; 8 (alpha^2 d^2 + alpha d C) for ACR; half of squares."""
+    """8 sum_k (d_in^2 + d_in d_out) for HAM, 8 (alpha^2 d^2 + alpha d C) for ACR; halved."""
     learner = adr(alpha=3)
     known = observed(learner)[-1][1]
     state = learner.state()
