@@ -15,6 +15,7 @@ _MOST_COLUMNS = 3072
 _MOST_RANK = 512  # beyond it accuracy no longer rises on any stream
 _LEAST_RANK = 8
 _ROWS_PER_DIRECTION = 2  # rows of the first batch that must stand behind each direction
+_ROWS_PER_FREE_DIRECTION = 8  # a direction for every so many needs no asking for
 _GROWTH = 3  # a stream is taken to hold so many times its first batch
 _ALWAYS_ALLOWED = 4e6  # bytes that need no asking for
 _COLUMNS_TO_BYTES = 2.5  # columns squared per byte: about twenty columns to a direction
@@ -82,7 +83,9 @@ class Wanted:
         Bytes: those given, else three times the first batch, at least 4 MB. Columns: the square
         root of 2.5 times the bytes, at most 3,072. Directions: what the bytes hold of such
         columns, at most 512 and one per two rows of the first batch; without a budget a power of
-        two. A number that the user gave stands; with one for `sketch` bytes decide nothing.
+        two, and at least one per eight rows. Fourier features stand beside up to 1,024 columns: of
+        dense rows, and of sparse ones where rows are too few for more directions. A number that the
+        user gave stands; with one for `sketch` bytes decide nothing.
         """
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
@@ -97,6 +100,8 @@ class Wanted:
         plain = min(width, sketch)
         fourier = self._fourier(plain, dense=first.dense)
         if self.fourier is None:
+            if not first.dense and plain <= _NARROW:
+                fourier = self._beside_words(first, plain, allowed)
             fourier = min(fourier, max(most - plain, 0))
         rank = self._rank(first, plain + fourier, allowed)
         return Size(sketch, fourier, rank, 1.0 if first.dense or width > sketch else _POWER)
@@ -106,14 +111,27 @@ class Wanted:
             return self.fourier
         return min(2 * _NARROW, 16 * plain) if dense and plain <= _NARROW else 0
 
+    def _beside_words(self, first: First, plain: int, allowed: float) -> int:
+        """Fourier features of sparse rows: what bytes hold beside them that directions cannot."""
+        rank = self._stepped(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION))
+        if 2 * rank > plain:
+            return 0
+        columns = int(allowed / (8 * (rank + _BESIDE)))
+        return max(min(2 * _NARROW, 16 * plain, columns - plain), 0)
+
     def _rank(self, first: First, columns: int, allowed: float) -> int:
         if self.rank is not None:
             return self.rank
         fitting = int(allowed / (8 * columns)) - _BESIDE
-        rank = max(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION, fitting), _LEAST_RANK)
-        if self.budget is None:  # few steps: batches of about a size decide alike
-            rank = 2 ** int(math.log2(rank))
+        if self.budget is None:
+            fitting = max(fitting, first.rows // _ROWS_PER_FREE_DIRECTION)
+        rank = self._stepped(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION, fitting))
         return 0 if 2 * rank > columns + _BESIDE else rank  # the half of a Gram is smaller then
+
+    def _stepped(self, rank: int) -> int:
+        """Without a budget a power of two: batches of about a size decide alike."""
+        rank = max(rank, _LEAST_RANK)
+        return 2 ** int(math.log2(rank)) if self.budget is None else rank
 
 
 def bytes_of(budget: float | str | None) -> float | None:
