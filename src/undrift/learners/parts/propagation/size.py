@@ -15,7 +15,8 @@ _MOST_COLUMNS = 3072
 _MOST_RANK = 512  # beyond it accuracy no longer rises on any stream
 _LEAST_RANK = 8
 _ROWS_PER_DIRECTION = 2  # rows of the first batch that must stand behind each direction
-_ROWS_PER_FREE_DIRECTION = 8  # a direction for every so many needs no asking for
+_FREE_DIRECTIONS = 256  # that need no asking for, where there are rows for them
+_ROWS_PER_FREE_DIRECTION = 8  # nor does one for every so many rows
 _GROWTH = 3  # a stream is taken to hold so many times its first batch
 _ALWAYS_ALLOWED = 4e6  # bytes that need no asking for
 _COLUMNS_TO_BYTES = 2.5  # columns squared per byte: about twenty columns to a direction
@@ -83,9 +84,10 @@ class Wanted:
         Bytes: those given, else three times the first batch, at least 4 MB. Columns: the square
         root of 2.5 times the bytes, at most 3,072. Directions: what the bytes hold of such
         columns, at most 512 and one per two rows of the first batch; without a budget a power of
-        two, and at least one per eight rows. Fourier features stand beside up to 1,024 columns: of
-        dense rows, and of sparse ones where rows are too few for more directions. A number that the
-        user gave stands; with one for `sketch` bytes decide nothing.
+        two, and at least 256 or one per eight rows, if there are two rows to each. Fourier features
+        stand beside up to 1,024 columns: of dense rows, and of sparse ones where rows are too few
+        for more directions. A number that the user gave stands; with one for `sketch` bytes decide
+        nothing.
         """
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
@@ -124,7 +126,7 @@ class Wanted:
             return self.rank
         fitting = int(allowed / (8 * columns)) - _BESIDE
         if self.budget is None:
-            fitting = max(fitting, first.rows // _ROWS_PER_FREE_DIRECTION)
+            fitting = max(fitting, _FREE_DIRECTIONS, first.rows // _ROWS_PER_FREE_DIRECTION)
         rank = self._stepped(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION, fitting))
         return 0 if 2 * rank > columns + _BESIDE else rank  # the half of a Gram is smaller then
 
