@@ -81,7 +81,7 @@ class _Prepared:
         if learner.private is None:
             raise AssertionError("a learner with epsilon is private")
         self.fixed = learner._fixed(stream.task(0), lambda *_: None)
-        features = learner.feature_map("mix", self.fixed.homophily)
+        features = learner.feature_map("mix", self.fixed)
         self.sums: list[Sums] = [
             learner.private.summed(features, self.fixed.num_features, task) for task in stream
         ]
@@ -95,7 +95,7 @@ class _Prepared:
         learner, fixed = self.learner(epsilon), self.fixed
         learner.learned_ = _taught(learner, fixed, self.sums)
         learner.settle()
-        features = learner.feature_map("mix", fixed.homophily)
+        features = learner.feature_map("mix", fixed)
         scores = features.scored(self.rows, learner.learned_.answer.weights)
         return torch.tensor(learner.classes_)[scores.argmax(dim=1)]
 
