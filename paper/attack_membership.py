@@ -91,7 +91,10 @@ def labels_of(stream: TaskStream, t: int | None = None) -> Tensor:
 
 def _size(kept: KeptSum, candidates: Candidates) -> dict[str, Any]:
     others = int((~candidates.members).sum())
-    return {"rows": kept.count, "columns": kept.width, "others": others}
+    size = {"rows": kept.count, "columns": kept.width, "others": others}
+    if kept.seen is not None:
+        size["directions"] = int(kept.seen.directions.shape[1])
+    return size
 
 
 def _told(statistic: Tensor, members: Tensor) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from paper.attack_figures import ATTACK_FIGURES
 from paper.compact import read_compact
 from undrift.errors import InputError
 from undrift.experiments.leakage_study import load_studies
@@ -58,7 +59,11 @@ def _readme(records: Records) -> Any:
     return curves_figure({"cs-cl": shown}, width=120.0)
 
 
-FIGURES = {"cs-cl": _readme, **{name: _of_the_report(name) for name in OF_THE_REPORT}}
+FIGURES: dict[str, Callable[[Records], Any]] = {
+    "cs-cl": _readme,
+    **{name: _of_the_report(name) for name in OF_THE_REPORT},
+    **ATTACK_FIGURES,
+}
 """The figures that the tables are enough for."""
 
 
