@@ -137,11 +137,13 @@ class Draft:
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
+        rows = self._training_rows(batch)
         instead = self.learned_as(batch, small)
         given, batch = batch, replaced(batch, instead)
         if given.counts and not batch.counts:
             raise nothing_left(instead, batch.where, self.record.least_rows)
         self.notes += told(instead, given.counts, self.record.least_rows)
+        self.notes += look_alikes(instead, self.record.classes)
         held = Held(
             data=data,
             step=self.record.entry.step + 1,
@@ -150,6 +152,7 @@ class Draft:
             edges=batch.graph.num_edges,
             labels=batch.counts,
             instead=instead,
+            rows=sum(n for name, n in rows.items() if instead.get(name, name)),
             before=_before(instead_of, data),
         )
         self.record = self.record.changed(batches=(*self.record.batches, held))
@@ -256,11 +259,12 @@ class Draft:
         """Note classes and batches with few rows behind what is kept, where no noise hides them."""
         if bounded(self.learner):
             return
-        if self.record.small_classes != "allow":
-            self.notes += left_small(self.record.counts, self.record.least_rows)
-        columns = widest(self.learner)
-        for batch in self._added:
-            self.notes += few_rows(sum(batch.counts.values()), columns)
+        self.notes += left_small(self.record)
+        before = {held.data for held in self.version.record.batches}
+        columns = widest(self.learner) if self._added else 0
+        for held in self.record.batches:
+            if self._added and held.data not in before:
+                self.notes += few_rows(held.rows, columns)
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
