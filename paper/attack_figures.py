@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from undrift.errors import InputError
 from undrift.experiments.store import Records
 from undrift.reporting.figures import sheet
@@ -51,6 +53,7 @@ _STREAMS: dict[str, dict[str, Any]] = {
     "photo-cl": {"color": _PINK, "marker": "D"},
 }
 _SMALL: dict[str, Any] = {"markersize": 3.0, "linewidth": 1.0}
+_ACCUSED = np.logspace(-3.3, 0, 120)
 _ACROSS, _HIGH, _LEFT, _GAP, _HEAD = 34.0, 34.0, 10.0, 9.5, 8.0  # in mm
 
 
@@ -87,9 +90,10 @@ def roc_figure(found: Found) -> Figure:
         curves = {form: best_of_one_row(bank)[1]["roc"] for form, bank in banks.items()}
         curves["all"] = banks["now"]["attacks"]["all candidates"]["roc"]
         for form, points in curves.items():
-            axes.plot([max(x, 5e-4) for x, _ in points], [y for _, y in points], **_FORMS[form])
-        chance = [10 ** (k / 10 - 3.3) for k in range(34)]
-        axes.plot(chance, chance, color=_GREY, linewidth=0.8, linestyle=":")
+            # between two thresholds a curve is straight, which on this axis is not a line
+            found_by = np.interp(_ACCUSED, [x for x, _ in points], [y for _, y in points])
+            axes.plot(_ACCUSED, found_by, **_FORMS[form])
+        axes.plot(_ACCUSED, _ACCUSED, color=_GREY, linewidth=0.8, linestyle=":")
         axes.set_xscale("log")
         axes.set_xlim(5e-4, 1)
         axes.set_ylim(-0.02, 1.02)
