@@ -88,7 +88,8 @@ def roc_figure(found: Found) -> Figure:
     for axes, (stream, parts) in zip(panels, found.items(), strict=True):
         banks = {form: parts[form]["membership"][0] for form in ("was", "now")}
         curves = {form: best_of_one_row(bank)[1]["roc"] for form, bank in banks.items()}
-        curves["all"] = banks["now"]["attacks"]["all candidates"]["roc"]
+        if "all candidates" in banks["now"]["attacks"]:
+            curves["all"] = banks["now"]["attacks"]["all candidates"]["roc"]
         for form, points in curves.items():
             # between two thresholds a curve is straight, which on this axis is not a line
             found_by = np.interp(_ACCUSED, [x for x, _ in points], [y for _, y in points])

@@ -114,7 +114,7 @@ def _membership(found: Found) -> str:
         for form, name in names.items():
             bank = parts[form]["membership"][0]
             attack, told = best_of_one_row(bank)
-            everyone = bank["attacks"]["all candidates"]
+            everyone = bank["attacks"].get("all candidates")
             lines.append(
                 [
                     _title(stream),
@@ -125,7 +125,7 @@ def _membership(found: Found) -> str:
                     f"{told['auc']:.3f}",
                     _percent(told["found_at_1_percent"]),
                     _percent(told["found_at_0.1_percent"]),
-                    f"{everyone['auc']:.3f}",
+                    f"{everyone['auc']:.3f}" if everyone else "not tried",
                 ]
             )
     header = ["", "", "rows", "columns", "strongest", "AUC", "at 1 %", "at 0.1 %", "every row: AUC"]
@@ -170,6 +170,7 @@ def _words(found: Found) -> str:
         ]
         for stream, parts in found.items()
         for form, name in names.items()
+        if "words" in parts[form]
     ]
     return grid(["named of 16", "", "nodes learned from", "other nodes"], "llrr", lines)
 
