@@ -138,7 +138,7 @@ def rows_figure(found: Found) -> Figure:
         for form, dash in (("was", "-"), ("now", ":")):
             told = ((e["nodes"], e["read"] / e["nodes"]) for e in parts[form]["two_states"])
             _line(states, told, look | {"linestyle": dash})
-        told = ((e["rows"], e["cosine"]) for e in parts["now"]["small_classes"])
+        told = ((e["rows"], e["cosine"]) for e in parts["small_classes"])
         _line(means, told, look)
     cora = found["coraml-cl"]
     for nodes, marker in ((8, "s"), (32, "o")):

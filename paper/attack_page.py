@@ -79,9 +79,9 @@ def _validation(found: Found) -> str:
 
 
 def _class_means(found: Found) -> str:
-    sizes = [each["rows"] for each in next(iter(found.values()))["now"]["small_classes"]]
+    sizes = [each["rows"] for each in next(iter(found.values()))["small_classes"]]
     lines = [
-        [_title(stream), *(f"{each['cosine']:.2f}" for each in parts["now"]["small_classes"])]
+        [_title(stream), *(f"{each['cosine']:.2f}" for each in parts["small_classes"])]
         for stream, parts in found.items()
     ]
     header = ["class mean of", *(f"{size} row{'s' * (size > 1)}" for size in sizes)]

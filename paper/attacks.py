@@ -34,7 +34,7 @@ __all__ = ["METHODS", "STREAMS", "WIDTHS", "main", "was"]
 STREAMS = ("citeseer-cl", "coraml-cl", "cs-cl", "photo-cl")
 METHODS = ("adr", "acil", "ds-al", "dpcr", "efc", "polo", "bare")
 WIDTHS = (64, 128, 256, 512, 1024)
-SIZES = (1, 2, 3, 5, 8, 16, 32, 64)
+SIZES = (1, 2, 8, 16, 32, 64)
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 DRAWS = 2
 LARGE = 10_000  # nodes of a graph on which less is tried, to be done in minutes
@@ -65,14 +65,14 @@ def _all_on(make: Callable[[], Propagation]) -> Part:
             "membership": list(membership(learner, stream, most=SAMPLE if large else None)),
             **words,
             "two_states": list(two_states_by(stream, make(), SIZES, DRAWS)),
-            "small_classes": list(small_classes(stream, make(), SIZES, DRAWS)),
         }
 
     return attacked
 
 
 def _widths(stream: TaskStream) -> list[Any]:
-    return list(by_width(stream, WIDTHS if stream.graph.num_nodes <= LARGE else WIDTHS[:3]))
+    nodes = stream.graph.num_nodes
+    return list(by_width(stream, WIDTHS[:3:2] if nodes > LARGE else WIDTHS))
 
 
 def _known_shares(stream: TaskStream) -> list[Any]:
@@ -93,6 +93,10 @@ PARTS: dict[str, tuple[tuple[str, ...], Part]] = {
     "validation": (
         STREAMS,
         lambda stream: list(validation_moments(stream, was(), (5, 10, 20, 40), DRAWS)),
+    ),
+    "small_classes": (
+        STREAMS,
+        lambda stream: list(small_classes(stream, Propagation(), SIZES, DRAWS)),
     ),
     "known_shares": (("coraml-cl",), _known_shares),
     "two_states_by_width": (("coraml-cl",), _two_states_by_width),
