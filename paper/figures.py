@@ -17,6 +17,7 @@ from typing import Any
 
 from paper.attack_figures import ATTACK_FIGURES
 from paper.compact import read_compact
+from paper.private_figure import private_figure, read_utility
 from undrift.errors import InputError
 from undrift.experiments.leakage_study import load_studies
 from undrift.experiments.run import execute, prepare
@@ -59,8 +60,14 @@ def _readme(records: Records) -> Any:
     return curves_figure({"cs-cl": shown}, width=120.0)
 
 
+def _private(records: Records) -> Any:
+    """What differential privacy costs."""
+    return private_figure(read_utility(records.folder))
+
+
 FIGURES: dict[str, Callable[[Records], Any]] = {
     "cs-cl": _readme,
+    "private-accuracy": _private,
     **{name: _of_the_report(name) for name in OF_THE_REPORT},
     **ATTACK_FIGURES,
 }

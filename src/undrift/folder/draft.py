@@ -180,13 +180,12 @@ class Draft:
 
     def _training_rows(self, batch: Batch) -> dict[str, int]:
         """The training nodes of each class, as the learner would see the batch."""
-        names = list(batch.counts)
-        if not names:
+        if not batch.counts:
             return {}
-        graph = batch.relabelled({name: i for i, name in enumerate(names)})
-        task = self.learner.as_task(graph, [str(i) for i in batch.ids])
-        found = task.labels[task.train].bincount(minlength=len(names)).tolist()
-        return dict(zip(names, found, strict=True))
+        ids = numbered(batch.counts, self.record.classes, self.record.past_ids)
+        task = self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
+        labels = task.labels[task.train]
+        return {name: int((labels == ids[name]).sum()) for name in batch.counts}
 
     def note_return(self, what: str, data: str) -> None:
         """Note that a batch was taken out once, which its user may have forgotten."""
