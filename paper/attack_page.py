@@ -55,9 +55,7 @@ def attacks_page(found: Found) -> str:
         "## An unknown word",
         prose(WORDS),
         _words(found),
-        "## Other methods",
-        prose(METHODS),
-        _methods(found["coraml-cl"]["methods"]),
+        *_other_methods(found["coraml-cl"]),
         "## Run it",
         END,
     ]
@@ -173,6 +171,12 @@ def _words(found: Found) -> str:
         if "words" in parts[form]
     ]
     return grid(["named of 16", "", "nodes learned from", "other nodes"], "llrr", lines)
+
+
+def _other_methods(parts: dict[str, Any]) -> list[str]:
+    if "methods" not in parts:
+        return []
+    return ["## Other methods", prose(METHODS), _methods(parts["methods"])]
 
 
 def _methods(methods: dict[str, Any]) -> str:

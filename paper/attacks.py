@@ -89,6 +89,7 @@ def _two_states_by_width(stream: TaskStream) -> list[Any]:
 
 PARTS: dict[str, tuple[tuple[str, ...], Part]] = {
     "was": (STREAMS, _all_on(was)),
+    "now": (STREAMS, _all_on(Propagation)),
     "widths": (STREAMS, _widths),
     "validation": (
         STREAMS,
@@ -108,7 +109,6 @@ PARTS: dict[str, tuple[tuple[str, ...], Part]] = {
         ("coraml-cl",),
         lambda stream: {method: _of_method(method, stream) for method in METHODS},
     ),
-    "now": (STREAMS, _all_on(Propagation)),
 }
 """What is measured, and on which streams."""
 
