@@ -64,7 +64,7 @@ def _private(records: Records) -> Any:
     return private_figure(read_utility(records.folder))
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[Records], Any]] = {
     "cs-cl": _readme,
     "private-accuracy": _private,
     **{name: _of_the_report(name) for name in OF_THE_REPORT},
