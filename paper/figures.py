@@ -70,7 +70,7 @@ def _sizes(records: Records) -> Any:
     return size_figure(read_sizes(records.folder))
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[Records], Any]] = {
     "cs-cl": _readme,
     "sizes": _sizes,
     "private-accuracy": _private,
