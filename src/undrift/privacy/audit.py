@@ -131,9 +131,9 @@ def audit(
     Broken is: a class of fewer training nodes than `least_rows`, or fewer effective rows behind a
     column; fewer rows than `ROWS_PER_COLUMN` times the columns, or `ROWS_PER_DIRECTION` times the
     directions; an attack whose figure is one to act on (`attacks.finding.LEAST`); examples that are
-    kept. Without batches, what attacks would find is foretold from counts. Where sums were released with noise, how many rows stand behind
-    them tells nothing, and nothing is foretold: what holds is their epsilon. `names`: of the
-    classes. Cost: d^2, and with batches 9 d^3, for d columns.
+    kept. Without batches, what attacks would find is foretold from counts. Where sums were released
+    with noise, how many rows stand behind them tells nothing, and nothing is foretold: what holds
+    is their epsilon. `names`: of the classes. Cost: d^2, and with batches 9 d^3, for d columns.
 
     >>> from undrift.learners.propagation import Propagation
     >>> from undrift.testing.graphs import tiny_stream
