@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: install demo browser docs test check lint types imports bench results figures clean
+.PHONY: install demo browser docs test check lint types imports bench results figures attacks clean
 
 install: $(READY)
 
@@ -57,6 +57,7 @@ results: $(READY)
 	$(if $(RUNS),$(BIN)/python -m paper compact $(RUNS) results)
 	$(BIN)/python -m paper page results docs/results.md $(if $(RUNS),|| [ $$? = 1 ])
 	$(BIN)/python -m paper returning results/returning docs/returning.md
+	$(BIN)/python -m paper attacks-page results docs/privacy/attacks.md
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/paper/test_claims.py
 
 # every figure of docs/ from the tables in results/. Two need runs that the tables do not hold, 12 and
@@ -64,6 +65,13 @@ results: $(READY)
 RUNS_TOO ?= --runs build/figures
 figures: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m paper figures results docs/figures $(RUNS_TOO)
+
+# what attacks read out of sums: measured again where AGAIN says so, drawn, and its page made
+AGAIN ?= now small_classes
+attacks: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m paper attacks results/privacy/attacks.json --again $(AGAIN)
+	$(MAKE) figures RUNS_TOO=
+	$(BIN)/python -m paper attacks-page results docs/privacy/attacks.md || [ $$? = 1 ]
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -56,3 +56,12 @@ def test_what_is_current_adds_up_over_all_batches(name: str) -> None:
 def test_plain_weights_keep_no_sum() -> None:
     assert kept_sums(learned("bare")[0]) == []
     assert kept_sums(make_learner("propagation")) == []
+
+
+def test_what_was_seen_is_the_gram_of_the_rows_through_the_directions() -> None:
+    learner, tasks = learned("propagation", tasks=3, rank=4)
+    kept = kept_sums(learner)[0]
+    assert kept.seen is not None
+    rows = torch.cat([kept.rows_of(task, kept.members(task)) for task in tasks])
+    torch.testing.assert_close(rows.T @ (rows @ kept.seen.directions), kept.seen.seen)
+    torch.testing.assert_close(rows.square().sum(dim=0), kept.seen.diagonal)

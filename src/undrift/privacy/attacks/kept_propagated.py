@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from undrift.analytic.thin_sums import ThinSums
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.hybrid import Hybrid
@@ -34,9 +35,9 @@ def of_class_sums(name: str, sums: AnySums, rows: RowsOf, classes: tuple[int, ..
     )
 
 
-def _seen(sums: Any) -> Seen | None:
+def _seen(sums: AnySums) -> Seen | None:
     """What sums keep of R that keep it through a few directions only; None where all is kept."""
-    if not hasattr(sums, "seen"):
+    if not isinstance(sums, ThinSums):
         return None
     return Seen(sums.seen.cpu(), sums.directions().cpu(), sums.diagonal.cpu())
 
