@@ -96,7 +96,7 @@ def test_an_unexpected_error_is_1_with_a_hint(
     assert start(["fly"]) == 1
     shown = capsys.readouterr().err
     assert shown == (
-        "undrift: the run failed with ZeroDivisionError: oh; add --traceback to see where\n"
+        "undrift: the run failed: ZeroDivisionError: oh; add --traceback to see where\n"
     )
 
 

@@ -130,7 +130,7 @@ def test_a_run_that_breaks_is_1_and_writes_nothing(
 
     monkeypatch.setattr(Bare, "_scores", explode)
     assert start(["run", *QUICK]) == 1
-    assert "the run failed with RuntimeError: boom; add --traceback" in capsys.readouterr().err
+    assert "the run failed: RuntimeError: boom; add --traceback" in capsys.readouterr().err
     assert list(tmp_path.rglob("result.json")) == []
 
 

@@ -69,7 +69,7 @@ def test_changed_bytes_are_an_error(tiny):
 def test_a_wrong_file_under_the_right_name_is_an_error_and_not_recorded(tiny, official):
     path = tiny()
     path.write_bytes(official.reddit_data())
-    with pytest.raises(InputError, match=r"tiny\.npz has no array 'adj_data'"):
+    with pytest.raises(InputError, match=r"tiny\.npz has no array 'adj_shape'"):
         check_dataset("tiny")
     assert recorded(path) is None
 

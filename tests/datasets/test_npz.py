@@ -181,7 +181,7 @@ def test_a_topology_needs_no_features(path):
     ]
     assert labels.tolist() == [0, 1, 1, 0]
     assert labels.dtype == np.int64
-    with pytest.raises(InputError, match="has no array 'attr_data'"):
+    with pytest.raises(InputError, match="has no array 'attr_shape'"):
         read_npz(path)
 
 
@@ -229,4 +229,39 @@ def test_a_list_of_edges_gives_the_same_graph(path):
 def test_an_edge_that_is_no_pair_of_nodes(path, edges):
     np.savez(path, **listed(edges=np.array(edges)))
     with pytest.raises(InputError, match=r"edges of .* must be pairs of nodes from 0 to 3"):
+        read_npz(path)
+
+
+def test_nothing_is_unpacked_before_sizes_agree(path, monkeypatch):
+    """A few kB may unpack to GB: headers are compared first."""
+    from undrift.datasets import arrays as module
+
+    monkeypatch.setattr(module, "_pieces", None)  # unpacking would fail
+    shapes = {"adj_shape": np.array([4, 4]), "attr_shape": np.array([4, 3])}
+    monkeypatch.setattr(
+        module.Npz, "array", lambda self, name, *_, **__: shapes[name], raising=True
+    )
+    np.savez_compressed(path, **arrays(labels=np.zeros(1_000_000, dtype=np.int64)))
+    with pytest.raises(InputError, match="4 nodes in adj_shape, 4 in attr_shape and 1000000 in"):
+        read_npz(path)
+    np.savez_compressed(path, **arrays(adj_indptr=np.zeros(1_000_000, dtype=np.int64)))
+    with pytest.raises(InputError, match="their lengths do not belong together"):
+        read_npz(path)
+
+
+def test_an_array_that_memory_cannot_hold_is_refused(path, monkeypatch):
+    from undrift import memory
+
+    np.savez_compressed(path, **arrays())
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8)
+    with pytest.raises(InputError, match=r"needs 16 B of memory, but 8 B are free; check where"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_an_edge_whose_weight_is_no_number_is_no_edge(path, weight):
+    data = arrays()["adj_data"].astype(float)
+    data[0] = weight
+    np.savez(path, **arrays(adj_data=data))
+    with pytest.raises(InputError, match="an edge has a weight that is NaN or infinite"):
         read_npz(path)

@@ -158,3 +158,12 @@ def test_the_files_the_wrong_way_round(write):
     data, graph = write()
     with pytest.raises(InputError, match="has no array 'format'"):
         read_reddit(graph, data)
+
+
+def test_an_edge_whose_weight_is_no_number_is_refused(tmp_path, official):
+    (tmp_path / "d.npz").write_bytes(official.reddit_data())
+    weights = np.ones(6)
+    weights[2] = np.nan
+    (tmp_path / "g.npz").write_bytes(official.reddit_graph(data=weights))
+    with pytest.raises(InputError, match=r"array 'data' of .* holds NaN or infinity"):
+        read_reddit(tmp_path / "d.npz", tmp_path / "g.npz")

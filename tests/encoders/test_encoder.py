@@ -7,6 +7,7 @@ import torch
 
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of, relu_dropout, whole_graph
+from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
@@ -164,3 +165,10 @@ def test_growing_a_head_keeps_the_old_columns() -> None:
 def test_logits_of_a_head_are_affine() -> None:
     head = Head(torch.eye(2), torch.tensor([1.0, -1.0]))
     assert head(torch.tensor([[2.0, 3.0]])).tolist() == [[3.0, 2.0]]
+
+
+def test_an_encoder_that_memory_cannot_hold_is_refused_before_it_is_drawn() -> None:
+    generator = torch.Generator()
+    wide = r"an encoder of 1,000,000,000,000 features by 128 columns needs 3,072.0 TB of memory"
+    with pytest.raises(InputError, match=wide):
+        Encoder.create(Architecture(), 10**12, generator)

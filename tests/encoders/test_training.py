@@ -165,3 +165,34 @@ def test_a_class_that_the_head_never_saw_is_named() -> None:
 def test_bad_settings(bad: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(bad))):
         Training(**bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_training_that_diverges_says_so(batch_size: int | None) -> None:
+    """Where it went wrong and what to lower, in place of blaming the data later."""
+    wrong = r"diverged in epoch [12]: its loss was (nan|inf), after .* in epoch 1; lower the"
+    with pytest.raises(InputError, match=wrong) as caught:
+        trained(tiny_graph(), epochs=30, lr=1e30, batch_size=batch_size)
+    assert "it was 1e+30" in str(caught.value)
+
+
+def test_the_last_step_is_looked_at_too() -> None:
+    with pytest.raises(InputError, match=r"diverged in its last step: .* in epoch 1; lower"):
+        trained(tiny_graph(), epochs=1, lr=1e30)
+
+
+def test_a_first_loss_that_is_no_number_blames_no_step() -> None:
+    with pytest.raises(InputError, match="training cannot start: its first loss is inf, before"):
+        trained(tiny_graph(), epochs=3, loss=lambda step: cross_entropy(step) * float("inf"))
+
+
+def test_early_stopping_keeps_what_was_good_before() -> None:
+    steps: list[int] = []
+
+    def breaks(step: Step) -> torch.Tensor:
+        steps.append(1)
+        return cross_entropy(step) * (float("nan") if len(steps) > 5 else 1.0)
+
+    encoder, _ = trained(tiny_graph(), epochs=30, patience=3, loss=breaks)
+    assert all(torch.isfinite(weight).all() for weight in encoder.weights)
+    assert len(steps) == 8

@@ -11,10 +11,11 @@ from cyclopts import App, CycloptsError
 
 import undrift
 from undrift.errors import InputError
+from undrift.failures import told
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
-_HELP = "Continual learning on graphs that keeps what it learned and none of the data."
+_HELP = "Continual learning on graphs that keeps sums in place of the data."
 
 _EXAMPLES = """\
 For example:
@@ -181,9 +182,7 @@ def _failed(error: Exception, bound: BoundArguments) -> int:
     if bound.arguments.get("traceback"):
         traceback.print_exception(error)
     hint = "" if bound.arguments.get("traceback") else "; add --traceback to see where"
-    return _complain(
-        f"the run failed with {type(error).__name__}: {_one_line(error)}{hint}", FAILED
-    )
+    return _complain(f"the run failed: {told(error)}{hint}", FAILED)
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from undrift.errors import InputError
+from undrift.memory import need
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -33,6 +34,7 @@ DAMAGE = (
 
 _PIECE = 1 << 22  # bytes: large enough to be fast, small beside any array worth it
 _DEFLATE_LIMIT = 1100  # no deflated byte stands for more bytes than this
+_WAY = "check where the file is from, or use a machine with more"
 _WORDS = {"iu": "whole numbers", "iufb": "numbers", "f": "floats", "iuf": "numbers"}
 
 
@@ -69,7 +71,9 @@ class Npz:
             if found.kind not in kinds or len(shape) != ndim:
                 wanted = ("", "a list", "a matrix")[ndim] + f" of {_WORDS[kinds]}"
                 raise self._wrong(name, wanted, found, shape)
-            flat: Array = np.empty(int(np.prod(shape, dtype=np.int64)), dtype or found)
+            count = int(np.prod(shape, dtype=object))
+            need(count * np.dtype(dtype or found).itemsize, f"array {name!r} of {self.path}", _WAY)
+            flat: Array = np.empty(count, dtype or found)
             place = 0
             for piece in _pieces(file, found, flat.size):
                 self._check_fit(piece, flat.dtype, name)
@@ -77,6 +81,11 @@ class Npz:
                     flat[place : place + piece.size] = piece
                 place += piece.size
         return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an array by its header alone."""
+        with self._open(name) as (_, shape, _, _):
+            return shape
 
     @contextmanager
     def _open(self, name: str) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any], bool]]:
@@ -103,6 +112,11 @@ class Npz:
         )
 
     def _check_fit(self, piece: Array, dtype: np.dtype[Any], name: str) -> None:
+        if dtype.kind == "b" and piece.dtype.kind == "f" and not np.isfinite(piece).all():
+            raise InputError(
+                f"array {name!r} of {self.path} holds NaN or infinity; fetch the file again from "
+                "its source"
+            )
         if dtype.kind not in "iu" or np.can_cast(piece.dtype, dtype) or not piece.size:
             return
         limits = np.iinfo(dtype)

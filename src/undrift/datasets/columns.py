@@ -12,6 +12,7 @@ import numpy as np
 
 from undrift.datasets.cells import as_text
 from undrift.errors import InputError
+from undrift.memory import need
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CELLS = 1_000_000
@@ -200,6 +201,9 @@ def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
             kinds[name] == "TIMESTAMP WITH TIME ZONE"
         )  # which Python could not have without pytz
         asked.append(f"make_timestamp(epoch_us({quoted}))" if zoned else quoted)
+    rows = _parquet(path, "sum(num_rows)", "parquet_file_metadata").fetchone()[0] or 0
+    way = "check where the file is from, or use a machine with more"
+    need(4 * int(rows) * len(names), f"{path}, of {int(rows):,} rows,", way)
     found, first = _parquet(path, ", ".join(asked)), 1
     # a cell may be a list: fewer rows than of CSV
     size = max(1, min(CELLS // len(names), 16_384))

@@ -27,16 +27,21 @@ def read_npz(path: str | Path) -> Graph:
     path = Path(path)
     with open_npz(path, _HOLDS) as archive:
         if "node_features" in archive:
+            if archive.shape("node_labels")[:1] != archive.shape("node_features")[:1]:
+                raise InputError(
+                    f"{path} has {archive.shape('node_labels')} labels and features of shape "
+                    f"{archive.shape('node_features')}; they must agree"
+                )
             labels = archive.array("node_labels", "iu")
             features = sp.csr_matrix(
                 archive.array("node_features", "iuf", ndim=2, dtype=np.float32)
             )
             adjacency = _links(archive, labels.size)
         else:
+            _check_sizes(archive)
             adjacency = _matrix(archive, "adj")
             features = _matrix(archive, "attr")
             labels = archive.array("labels", "iu")
-    _check_sizes(adjacency, features, labels, path)
     try:
         return Graph.from_scipy(features, _undirected(adjacency), labels)
     except InputError as error:
@@ -50,27 +55,46 @@ def read_topology(path: str | Path) -> tuple[sp.csr_matrix, Array]:
     int64.
     """
     with open_npz(path, _HOLDS) as archive:
+        _check_sizes(archive, features=False)
         adjacency = _matrix(archive, "adj")
         labels = archive.array("labels", "iu", dtype=np.int64)
-    _check_sizes(adjacency, None, labels, archive.path)
     return _undirected(adjacency), labels
 
 
 def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
-    data = archive.array(f"{prefix}_data", "iufb")
-    indices = archive.array(f"{prefix}_indices", "iu")
-    indptr = archive.array(f"{prefix}_indptr", "iu")
-    shape = archive.array(f"{prefix}_shape", "iu")
+    rows, columns = _shape(archive, prefix)
+    # by their headers, before any of them is unpacked
+    lengths = [archive.shape(f"{prefix}_{part}")[:1] for part in ("indptr", "indices", "data")]
     try:
-        rows, columns = shape.tolist()
+        if lengths[0] != (rows + 1,) or lengths[1] != lengths[2]:
+            raise ValueError("their lengths do not belong together")
+        data = archive.array(f"{prefix}_data", "iufb")
+        indices = archive.array(f"{prefix}_indices", "iu")
+        indptr = archive.array(f"{prefix}_indptr", "iu")
+        if prefix == "adj" and data.dtype.kind == "f" and not np.isfinite(data).all():
+            raise ValueError("an edge has a weight that is NaN or infinite")
         matrix = sp.csr_matrix((data, indices, indptr), shape=(rows, columns))
         matrix.check_format(full_check=True)
+    except InputError:
+        raise
     except ValueError as error:
-        raise InputError(
-            f"the arrays {prefix}_data, {prefix}_indices, {prefix}_indptr and {prefix}_shape of "
-            f"{archive.path} are not a CSR matrix ({error}); fetch the file again from its source"
-        ) from error
+        raise _no_matrix(archive, prefix, error) from error
     return matrix
+
+
+def _shape(archive: Npz, prefix: str) -> tuple[int, int]:
+    """Rows and columns of a matrix."""
+    shape = archive.array(f"{prefix}_shape", "iu").tolist()
+    if len(shape) != 2 or min(shape) < 0:
+        raise _no_matrix(archive, prefix, f"the shape is {shape}")
+    return shape[0], shape[1]
+
+
+def _no_matrix(archive: Npz, prefix: str, why: object) -> InputError:
+    return InputError(
+        f"the arrays {prefix}_data, {prefix}_indices, {prefix}_indptr and {prefix}_shape of "
+        f"{archive.path} are not a CSR matrix ({why}); fetch the file again from its source"
+    )
 
 
 def _links(archive: Npz, nodes: int) -> sp.csr_matrix:
@@ -84,18 +108,18 @@ def _links(archive: Npz, nodes: int) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(len(edges)), edges.T), shape=(nodes, nodes))
 
 
-def _check_sizes(
-    adjacency: sp.csr_matrix, features: sp.csr_matrix | None, labels: Array, path: Path
-) -> None:
-    n = adjacency.shape[0]
-    if adjacency.shape[1] != n:
-        raise InputError(f"adj_shape of {path} is {n} x {adjacency.shape[1]}; it must be square")
-    rows = n if features is None else features.shape[0]
-    if rows != n or labels.size != n:
-        middle = "" if features is None else f", {rows} in attr_shape"
+def _check_sizes(archive: Npz, *, features: bool = True) -> None:
+    """What the shapes and the header of the labels say, before anything is unpacked."""
+    n, columns = _shape(archive, "adj")
+    if columns != n:
+        raise InputError(f"adj_shape of {archive.path} is {n} x {columns}; it must be square")
+    rows = _shape(archive, "attr")[0] if features else n
+    labels = archive.shape("labels")
+    if rows != n or (len(labels) == 1 and labels[0] != n):
+        middle = f", {rows} in attr_shape" if features else ""
         raise InputError(
-            f"{path} has {n} nodes in adj_shape{middle} and {labels.size} in labels; they must "
-            "agree"
+            f"{archive.path} has {n} nodes in adj_shape{middle} and {labels[0]} in labels; they "
+            "must agree"
         )
 
 

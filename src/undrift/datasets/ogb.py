@@ -15,8 +15,10 @@ from undrift.datasets.cache import through_cache
 from undrift.datasets.folder import cache_folder
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.memory import available_bytes
 
 _LONGEST = 1 << 22
+_MOST = 1 << 40
 _FILES = ("num-node-list", "edge", "node-feat", "node-label")
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
@@ -113,9 +115,13 @@ def _table(
 
 def _lines(text: gzip.GzipFile) -> Iterator[str]:
     """One line after the other: memory stays bounded whatever the file unpacks to."""
+    left = available_bytes() or _MOST  # two characters of a table become four bytes or more
     while line := text.readline(_LONGEST):
         if len(line) == _LONGEST:
             raise ValueError("a line of several MB")
+        left -= len(line)
+        if left < 0:
+            raise ValueError("more text than there is memory for")
         if not line.strip():
             raise ValueError("a blank line")
         yield line.decode("ascii")

@@ -26,15 +26,17 @@ def read_reddit(data_path: str | Path, graph_path: str | Path) -> Graph:
     """
     data_path, graph_path = Path(data_path), Path(graph_path)
     adjacency = _adjacency(graph_path)
+    n = adjacency.shape[0]
     with open_npz(data_path, _DATA_HOLDS) as archive:
+        for name in ("feature", "label"):  # by their headers, before either is unpacked
+            if archive.shape(name)[:1] != (n,):
+                counts = [(*archive.shape(name), 0)[0] for name in ("feature", "label")]
+                raise InputError(
+                    f"{data_path} has {counts[0]} nodes in feature and {counts[1]} in label, but "
+                    f"{graph_path} has {n}; take both files from one reddit.zip"
+                )
         features = archive.array("feature", "iuf", ndim=2, dtype=np.float32)
         labels = archive.array("label", "iu", dtype=np.int64)
-    n = adjacency.shape[0]
-    if len(features) != n or len(labels) != n:
-        raise InputError(
-            f"{data_path} has {len(features)} nodes in feature and {len(labels)} in label, but "
-            f"{graph_path} has {n}; take both files from one reddit.zip"
-        )
     try:
         return Graph(
             torch.from_numpy(np.ascontiguousarray(features)), adjacency, torch.from_numpy(labels)
@@ -49,13 +51,14 @@ def _adjacency(path: Path) -> Csr:
         if kind != "coo":
             raise InputError(f"{path} is a scipy matrix in {kind!r} format; the COO one is needed")
         nodes = _square(archive)
+        sizes = [(*archive.shape(name), 0)[0] for name in ("row", "col", "data")]
+        if len(set(sizes)) > 1:
+            raise InputError(
+                f"row, col and data of {path} have {sizes[0]}, {sizes[1]} and {sizes[2]} entries; "
+                "fetch the file again from its source"
+            )
         row, column = _ends(archive, "row", nodes), _ends(archive, "col", nodes)
         there = archive.array("data", "iufb", dtype=np.bool_)  # a byte each, whatever their type
-    if not row.size == column.size == there.size:
-        raise InputError(
-            f"row, col and data of {path} have {row.size}, {column.size} and {there.size} entries; "
-            "fetch the file again from its source"
-        )
     if not there.all():  # an entry of weight zero is no edge
         row, column = row[there], column[there]
     del there

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from undrift.encoders.architecture import Architecture, Layer
 from undrift.graphs import Graph, Hop, receptive_field
+from undrift.memory import need
 from undrift.sparse import Csr, beside
 from undrift.typing import Rows
 
@@ -29,6 +30,10 @@ class Batch:
             features = features.with_transpose()
         hops = (replace(hop, operator=hop.operator.with_transpose()) for hop in self.hops)
         return Batch(features, tuple(hops))
+
+
+def _wide(num_features: int, shapes: list[tuple[int, int]]) -> str:
+    return f"training an encoder of {num_features:,} features by {shapes[0][1]:,} columns"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +55,9 @@ class Encoder:
         device: str = "cpu",
     ) -> Encoder:
         """Random weights, uniform by Glorot's rule; drawn on the CPU, so alike on any device."""
+        shapes = [layer.weight_shape for layer in architecture.layers(num_features)]
+        # float32: as drawn, as trained, a step between them, the gradient, two moments of Adam
+        need(24 * sum(rows * columns for rows, columns in shapes), _wide(num_features, shapes))
         weights = []
         for layer in architecture.layers(num_features):
             rows, columns = layer.weight_shape

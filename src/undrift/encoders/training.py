@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.adam import Adam
+from undrift.encoders.divergence import Losses
 from undrift.encoders.encoder import Batch, Encoder, Head, batch_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -101,6 +102,8 @@ def fit(
     batches = _batches(model, graph, train, training.batch_size)
     watch = _EarlyStop(training.patience if val.numel() else None, model, top)
     held_out = batch_of(model, graph, val) if watch.patience is not None else None
+    rate = f"the learning rate (lr, or lr_next after the base task; it was {training.lr:g})"
+    losses = Losses("training", f"{rate} or what else weighs in the loss")
     progress(phase, 0, training.epochs)
     for epoch in range(training.epochs):
         for nodes, batch in batches(generator):
@@ -116,11 +119,16 @@ def fit(
                 generator=noise,
             )
             optimiser.zero_grad()
-            loss(step).backward()
+            value = loss(step)
+            value.backward()
             optimiser.step()
+            losses.add(value, epoch)
         progress(phase, epoch + 1, training.epochs)
         if held_out is not None and watch.stops(held_out, columns[val], class_weights):
             break
+    if watch.kept is None and training.epochs:  # else the best weights are of before
+        with torch.no_grad():
+            losses.check(top(model.forward(batch)))
     return watch.result()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from undrift.errors import InputError
 from undrift.experiments.jobs import Job, is_done
+from undrift.failures import told
 from undrift.storage.files import make_folder
 from undrift.storage.lock import BusyError, exclusive
 
@@ -68,8 +69,7 @@ def perform(job: Job, out: Path, say: Say, settings: Settings) -> None:
     except InputError as error:
         say(FAILED, " ".join(str(error).split()), "")
     except Exception as error:
-        text = " ".join(str(error).split())
-        say(FAILED, f"{type(error).__name__}: {text}", traceback.format_exc())
+        say(FAILED, told(error), traceback.format_exc())
 
 
 def _do(job: Job, out: Path, report: _Reporter, settings: Settings) -> None:

@@ -13,11 +13,13 @@ import torch
 
 from undrift.errors import InputError
 from undrift.folder import history
+from undrift.folder.audited import few_rows, widest
 from undrift.folder.batch import Batch, Source, UnknownEdges, read_batch
 from undrift.folder.card import card
 from undrift.folder.hashing import data_hash, node_hashes
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
 from undrift.folder.store import (
     LOCK,
     Version,
@@ -29,6 +31,7 @@ from undrift.folder.store import (
 )
 from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
+from undrift.learners.small_classes import SmallClasses
 from undrift.storage.lock import exclusive
 from undrift.storage.state import State
 from undrift.streams.task import Task
@@ -82,8 +85,12 @@ class Draft:
         check_columns(batch, known)
         return batch
 
-    def task(self, batch: Batch) -> Task:
-        """The batch as the learner sees it; classes that are new get their ids here."""
+    def task(self, batch: Batch, held: Held) -> Task:
+        """The batch as the learner sees it; classes that are new get their ids here.
+
+        `held`: its entry in the record, which says what its small classes are learned as.
+        """
+        batch = replaced(batch, held.instead)
         known = self.record.classes
         self.notes += look_alikes(batch.counts, known)
         ids = numbered(batch.counts, known, self.record.past_ids)
@@ -113,8 +120,13 @@ class Draft:
     def _find(self, data: str) -> Held | None:
         return next((held for held in self.record.batches if held.data == data), None)
 
-    def add(self, batch: Batch, instead_of: Held | None = None) -> Held:
-        """Enter a batch into the record; one that is in it, or was corrected, is an error."""
+    def add(
+        self, batch: Batch, instead_of: Held | None = None, *, small: SmallClasses | None = None
+    ) -> Held:
+        """Enter a batch into the record; one that is in it, or was corrected, is an error.
+
+        What its small classes are learned as is decided here; `small` says how, if not the folder.
+        """
         data = data_hash(batch, self.key)
         there = next((held for held in self.record.batches if held.is_version_of(data)), None)
         if there is not None:
@@ -124,6 +136,11 @@ class Draft:
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
+        instead = self.learned_as(batch, small)
+        given, batch = batch, replaced(batch, instead)
+        if given.counts and not batch.counts:
+            raise nothing_left(instead, batch.where, self.record.least_rows)
+        self.notes += told(instead, given.counts, self.record.least_rows)
         held = Held(
             data=data,
             step=self.record.entry.step + 1,
@@ -131,6 +148,7 @@ class Draft:
             nodes=batch.graph.num_nodes,
             edges=batch.graph.num_edges,
             labels=batch.counts,
+            instead=instead,
             before=_before(instead_of, data),
         )
         self.record = self.record.changed(batches=(*self.record.batches, held))
@@ -145,6 +163,27 @@ class Draft:
             )
         self._added.append(batch)
         return held
+
+    def learned_as(self, batch: Batch, small: SmallClasses | None = None) -> dict[str, str]:
+        """What the small classes of a batch would be learned as; see `instead_of_small`."""
+        known = self.record
+        return instead_of_small(
+            self._training_rows(batch),
+            known.counts,
+            small or known.small_classes,
+            known.least_rows,
+            batch.where,
+        )
+
+    def _training_rows(self, batch: Batch) -> dict[str, int]:
+        """The training nodes of each class, as the learner would see the batch."""
+        names = list(batch.counts)
+        if not names:
+            return {}
+        graph = batch.relabelled({name: i for i, name in enumerate(names)})
+        task = self.learner.as_task(graph, [str(i) for i in batch.ids])
+        found = task.labels[task.train].bincount(minlength=len(names)).tolist()
+        return dict(zip(names, found, strict=True))
 
     def note_return(self, what: str, data: str) -> None:
         """Note that a batch was taken out once, which its user may have forgotten."""
@@ -184,6 +223,11 @@ class Draft:
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
         self._forget_names()
+        if self.record.small_classes != "allow":
+            self.notes += left_small(self.record.counts, self.record.least_rows)
+        columns = widest(self.learner)
+        for batch in self._added:
+            self.notes += few_rows(sum(batch.counts.values()), columns)
         entry = Entry(
             step=self.record.entry.step + 1,
             verb=verb,

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from undrift.checks import check_fields
 from undrift.encoders.adam import Adam
+from undrift.encoders.divergence import Losses
 from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.parameters import check_positive
@@ -70,13 +71,17 @@ class Condensation:
         averages = _averages(labels, classes, synthetic.dtype)
         synthetic.requires_grad_()
         optimiser = Adam([synthetic], lr=self.condense_lr)
+        losses = Losses("condensation", f"condense_lr (it was {self.condense_lr:g})")
         progress("condense", 0, self.n_encoders)
         for done in range(self.n_encoders):
             weight = random_encoder(graph, self.encoder_width, generator)
             optimiser.zero_grad()
-            matching_loss(real(weight), averages @ embedded(synthetic @ weight)).backward()
+            loss = matching_loss(real(weight), averages @ embedded(synthetic @ weight))
+            loss.backward()
             optimiser.step()
+            losses.add(loss, done)
             progress("condense", done + 1, self.n_encoders)
+        losses.check(synthetic.detach())
         return edge_free(synthetic.detach(), labels)
 
     def _start(

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.errors import InputError
 from undrift.graphs import Field, Graph
+from undrift.learners.base import Learned, Verb
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import Solved, solved, summed
+from undrift.learners.parts.propagation.denoise import GAMMA, denoised
 from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, sample_of
 from undrift.learners.parts.propagation.labelled_edges import (
     PRIOR_EDGES,
@@ -22,10 +25,18 @@ from undrift.learners.parts.propagation.labelled_edges import (
     edges_between,
     homophily_of,
 )
+from undrift.learners.parts.propagation.private import (
+    HOMOPHILY,
+    WIDTH,
+    Level,
+    Private,
+    PrivateSums,
+)
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.sum_learner import SumLearner
+from undrift.noise.accountant import Accountant
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, silent
 
 # what these numbers rest on: docs/methods/propagation.md
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
@@ -111,12 +122,12 @@ class PropagationSums:
 class PropagationLearned:
     """What is kept: sums, what their rows depend on, and the solution of the selected bank.
 
-    `solved` is None until it is needed.
+    With `epsilon`, the sums are those of noisy releases. `solved` is None until it is needed.
     """
 
     classes: tuple[int, ...]
     fixed: FixedRows
-    sums: PropagationSums
+    sums: PropagationSums | PrivateSums
     selected: str = ""
     solved: Solved | None = None
 
@@ -154,6 +165,14 @@ class Propagation(SumLearner):
     hop for narrow dense features. One of them is selected where its sums tell of an accuracy two
     points higher (`expected_accuracy`).
 
+    `epsilon`: differential privacy (docs/privacy/differential-privacy.md). Each batch is released
+    once, as sums with noise, and what is kept is (epsilon, `delta`) private for every node that is
+    in one batch at most. `level="node"`: with or without a node, its features, edges and label;
+    training rows are then nodes' own features, and predictions propagate. `level="row"`: with or
+    without a node's label, in a graph that is known; training rows are propagated. `class_list`:
+    the classes that may ever come. The noise is the system's; `testing=True` draws it from `seed`,
+    which is not private.
+
     Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
     8 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
     no Fourier features; scores and probabilities form the rows, n D numbers. See
@@ -186,14 +205,51 @@ class Propagation(SumLearner):
     sketch: int = 3072
     structure: bool = False
     balanced: bool = True
+    epsilon: float | None = None
+    delta: float = 1e-6
+    level: Level = "node"
+    class_list: tuple[int, ...] = ()
+    testing: bool = False
 
     def __post_init__(self) -> None:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         check_widths(self.fourier, self.sketch)
-        self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
+        features = self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
+        if self.private is not None and (self.structure or features.propagated.blocks > 1):
+            raise InputError(
+                "epsilon is for rows of a node's features alone; leave structure=False and take a "
+                "mix without channels: adaptive, mean or hop"
+            )
+
+    @property
+    def private(self) -> Private | None:
+        """How batches are released; None without `epsilon`."""
+        if self.epsilon is None:
+            return None
+        test_seed = self.seed if self.testing else None
+        return Private(self.epsilon, self.delta, self.level, self.class_list, test_seed)
+
+    @property
+    def account_(self) -> Accountant | None:
+        """What was spent of epsilon; None without it."""
+        if self.private is None:
+            return None
+        return self.private.account if self.learned_ is None else self.learned_.sums.account
+
+    def _hindrance(self, verb: Verb) -> str | None:
+        if self.epsilon is None or verb != "forgets":
+            return None
+        return (
+            "what was released with noise is out, and tells of any one node no more than "
+            f"epsilon={self.epsilon:g} allows, whether it is forgotten or not; to be without it, "
+            "learn anew"
+        )
 
     def _fixed(self, task: Task, progress: Progress) -> FixedRows:
+        if self.private is not None:  # nothing is measured
+            given = HOMOPHILY if self.homophily is None else self.homophily
+            return FixedRows(task.graph.num_features, given, ("mix",))
         dense = task.graph.features.layout == torch.strided
         edges = edges_between(task, task.classes)
         return self.fixed_by(task.graph.num_features, edges, dense=dense)
@@ -226,11 +282,40 @@ class Propagation(SumLearner):
         progress("accumulate", len(fixed.banks), len(fixed.banks))
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
+    def _learn(self, task: Task, progress: Progress) -> Learned:
+        if self.private is None:
+            return super()._learn(task, progress)
+        before = self.learned_
+        fixed = before.fixed if before else self._fixed(task, progress)
+        features = self.feature_map("mix", fixed.homophily)
+        progress("accumulate", 0, 1)
+        batch = self.private.summed(features, fixed.num_features, task)
+        known = (before.classes, before.sums) if before else None
+        classes, sums = self.private.learned(batch, known)
+        progress("accumulate", 1, 1)
+        return PropagationLearned(classes, fixed, sums)
+
+    def take(
+        self, fixed: Any, classes: tuple[int, ...], sums: Any, *, progress: Progress = silent
+    ) -> Self:
+        """Add sums that were made elsewhere; with `epsilon` there are none, as they lack noise."""
+        if self.private is not None:
+            raise InputError(
+                "sums that were made elsewhere have no noise; with epsilon, observe the batch in "
+                "memory"
+            )
+        return super().take(fixed, classes, sums, progress=progress)
+
+    def _emptied(self) -> Learned:
+        if self.private is None:
+            return super()._emptied()
+        return PropagationLearned((), self.learned_.fixed, self.learned_.sums.emptied())
+
     def _known(
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums,
+        sums: PropagationSums | PrivateSums,
         progress: Progress,
     ) -> PropagationLearned:
         return PropagationLearned(classes, fixed, sums)
@@ -239,10 +324,15 @@ class Propagation(SumLearner):
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums,
+        sums: PropagationSums | PrivateSums,
         progress: Progress,
     ) -> PropagationLearned:
         progress("solve", 0, 1)
+        if isinstance(sums, PrivateSums):
+            clean = denoised(sums, len(self.class_list))
+            answer = solved(clean, self.gamma or GAMMA, balanced=self.balanced)
+            progress("solve", 1, 1)
+            return PropagationLearned(classes, fixed, sums, "mix", answer)
         answers = {
             name: solved(sums.banks[name], self.gamma, balanced=self.balanced)
             for name in sums.eligible()
@@ -269,7 +359,10 @@ class Propagation(SumLearner):
             "separate": (Propagated("separate", hops=2), self.fourier),
             "hops": (Propagated("concat", hops=2, homophily=homophily), 0),
         }[bank]
-        return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
+        sketch = self.sketch
+        if self.epsilon is not None:
+            sketch, fourier = min(sketch or WIDTH, WIDTH), fourier or 0
+        return FeatureMap(propagated, sketch, fourier, self.seed, self.structure)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))

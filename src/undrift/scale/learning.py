@@ -38,6 +38,11 @@ def observe(
     unlabelled. The plans' files are to be cleared once what was learned is safe.
     """
     propagation = _propagation(learner, graph)
+    if propagation.private is not None:
+        raise InputError(
+            "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
+            "memory, or make a learner without epsilon"
+        )
     ids = tuple(sorted({classes[c] for c in graph.manifest.classes if c in classes}))
     if not ids:
         raise InputError(

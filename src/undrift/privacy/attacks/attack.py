@@ -104,7 +104,8 @@ def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding
     columns = kept.linear or kept.width
     rows = kept.rows_of(task, members)[:, :columns]
     own = kept.own_rows_of(task, members)[:, :columns]
-    read = sparse_rows(gram[:columns, :columns], nonnegative=bool((rows >= 0).all()))
+    block = gram[:columns, :columns]
+    read = sparse_rows(block, nonnegative=bool((rows >= 0).all()), most=count)
     cosine = torch.maximum(nearest(rows, read), nearest(own, read))
     tried = f"the sparsest vectors in the difference of two states, against {count} rows"
     got = float((cosine >= READ).sum())

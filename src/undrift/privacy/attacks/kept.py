@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ from undrift.streams.task import Task
 RowsOf = Callable[[Graph, Tensor], Tensor]
 """The rows of some nodes (indices) of a graph, dense float64, as they were summed."""
 
-Nodes = Literal["train", "val", "all"]
+Nodes = Literal["train", "all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,7 @@ class KeptSum:
 
     def members(self, task: Task) -> Tensor:
         """The mask of a batch's nodes whose rows are in the sum."""
-        if self.nodes == "all":
-            return torch.ones_like(task.train)
-        return task.train if self.nodes == "train" else task.val
+        return torch.ones_like(task.train) if self.nodes == "all" else task.train
 
     def smallest(self, among: Collection[int] | None = None) -> int | None:
         """The column of the class with the fewest rows, of those with any."""
@@ -119,26 +117,14 @@ class Candidates:
 
     @classmethod
     def of(cls, kept: KeptSum, tasks: Iterable[Task], labels: Tensor | None = None) -> Candidates:
-        """The nodes of these batches: those summed, and those that nothing was learned from.
+        """All nodes of these batches: those in the sum, and the others.
 
-        Validation nodes count as neither where they had a part in learning without being in the
-        sum. `labels`: the class of every node of all batches, where a batch hides some.
+        `labels`: the class of every node of all batches, where a batch hides some.
         """
-        parts = list(_parts(kept, tasks))
-        known = torch.cat([part[2] for part in parts])
-        used = torch.cat([part[3] for part in parts])
-        every = known if labels is None else labels.cpu()
+        batches = list(tasks)
+        known = torch.cat([task.labels.cpu() for task in batches])
         return cls(
-            torch.cat([part[0] for part in parts]),
-            torch.cat([part[1] for part in parts])[used],
-            every[used],
+            torch.cat([kept.rows_of(task, torch.ones_like(task.train)) for task in batches]),
+            torch.cat([kept.members(task).cpu() for task in batches]),
+            known if labels is None else labels.cpu(),
         )
-
-
-def _parts(kept: KeptSum, tasks: Iterable[Task]) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    for task in tasks:
-        members = kept.members(task)
-        used = members | ~(task.train | task.val)
-        if kept.nodes == "val":
-            used = members | task.test
-        yield kept.rows_of(task, used), members.cpu(), task.labels.cpu(), used.cpu()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,19 +15,16 @@ from undrift.learners.base import Learner
 from undrift.learners.hybrid import Hybrid
 from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.learners.propagation import FixedRows, Propagation
-from undrift.privacy.attacks.kept import KeptSum, Nodes, RowsOf
+from undrift.privacy.attacks.kept import KeptSum, RowsOf
 
 
-def of_class_sums(
-    name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, ...], nodes: Nodes = "train"
-) -> KeptSum:
+def of_class_sums(name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, ...]) -> KeptSum:
     """Plain sums as they are attacked."""
     return KeptSum(
         name,
         rows,
         sums.count,
         classes,
-        nodes,
         gram=sums.gram,
         means=sums.moment,
         counts=sums.counts,
@@ -49,16 +46,16 @@ def _propagation(learner: Any) -> Iterator[KeptSum]:
 
 
 def _banks(
-    learner: Propagation, fixed: FixedRows, banks: Any, classes: tuple[int, ...]
+    learner: Propagation,
+    fixed: FixedRows,
+    banks: Mapping[str, ClassSums],
+    classes: tuple[int, ...],
 ) -> Iterator[KeptSum]:
     for name, bank in banks.items():
         features = learner.feature_map(name, fixed.homophily)
         rows = rows_of_map(features)
         linear = replace(features, fourier=0).width(fixed.num_features)
-        yield replace(of_class_sums(name, bank.train, rows, classes), linear=linear)
-        if bank.val.count:
-            kept = of_class_sums(f"{name}, validation", bank.val, rows, classes, "val")
-            yield replace(kept, linear=linear)
+        yield replace(of_class_sums(name, bank, rows, classes), linear=linear)
 
 
 def _hybrid(learner: Any) -> Iterator[KeptSum]:
@@ -73,7 +70,7 @@ def _hybrid(learner: Any) -> Iterator[KeptSum]:
             return torch.cat([plain(graph, nodes), h.double()], dim=1)
 
         sums = border.around(banks[name])
-        yield of_class_sums(f"{name} and encoder", sums.train, both, known.classes)
+        yield of_class_sums(f"{name} and encoder", sums, both, known.classes)
 
 
 PROPAGATED: dict[type[Learner], Callable[[Any], Iterator[KeptSum]]] = {

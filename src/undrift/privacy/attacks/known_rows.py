@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from undrift.privacy.attacks.low_rank import low_rank
+
 
 def rows_beside_known(gram: Tensor, total: Tensor, known: Tensor, unknown: int) -> Tensor:
     """`[k, d]`: a guess at the k rows of a sum that the attacker does not hold.
@@ -15,7 +17,7 @@ def rows_beside_known(gram: Tensor, total: Tensor, known: Tensor, unknown: int) 
     R and q fix the unknown rows up to a rotation of k - 1 dimensions, T. One row is left as it is,
     two are found exactly (T is a sign, which swaps them); of more the rotation is a guess, and each
     row that becomes known takes one dimension off it. `total`: the sum of all rows, a class's
-    column of Q where all are of one class. Works on any features. Cost: 9 d^3.
+    column of Q where all are of one class. Works on any features. Cost: 2 k d^2.
 
     >>> rows = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.6, 0.8]])
     >>> found = rows_beside_known(rows.T @ rows, rows.sum(dim=0), rows[:1], 2)
@@ -27,9 +29,9 @@ def rows_beside_known(gram: Tensor, total: Tensor, known: Tensor, unknown: int) 
     if unknown == 1:
         return mean.unsqueeze(0)
     left = gram.double() - exact.T @ exact - unknown * torch.outer(mean, mean)
-    values, vectors = torch.linalg.eigh(left)
-    parts = vectors[:, -(unknown - 1) :] * values[-(unknown - 1) :].clamp(min=0).sqrt()
-    found: Tensor = mean + _centred(unknown) @ parts.T
+    values, vectors = low_rank(left, unknown - 1)
+    parts = (vectors * values.sqrt())[:, 1 - unknown :]
+    found: Tensor = mean + _centred(unknown)[:, : parts.shape[1]] @ parts.T
     return found
 
 

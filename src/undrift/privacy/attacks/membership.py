@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from scipy.linalg import eigh
 from torch import Tensor
 
 _ZERO = 1e-10  # of the largest eigenvalue: what rounding leaves of the others
@@ -27,7 +28,11 @@ class Spectrum:
     @classmethod
     def of(cls, gram: Tensor) -> Spectrum:
         """The spectrum of R; rounding of its type decides which values are zero."""
-        values, vectors = torch.linalg.eigh(gram.double().cpu())
+        exact = gram.double().cpu()
+        try:
+            values, vectors = torch.linalg.eigh(exact)
+        except RuntimeError:  # seen where most values are zero
+            values, vectors = map(torch.from_numpy, eigh(exact.numpy(), driver="evr"))
         least = max(_ZERO, torch.finfo(gram.dtype).eps * gram.shape[0]) * values[-1].clamp(min=0)
         return cls(values.clamp(min=0), vectors, int((values > least).sum()))
 

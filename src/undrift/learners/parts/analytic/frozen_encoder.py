@@ -17,6 +17,7 @@ from undrift.learners.base import Learner
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
+from undrift.memory import need
 from undrift.sparse import row_index
 from undrift.streams.task import Task, batch_digest
 from undrift.typing import Once, Progress, unshared
@@ -68,6 +69,9 @@ class ExpandedLearner(Learner, ABC):
 
     def _expansion(self) -> Expansion:
         width = self.backbone.architecture().width
+        columns = width * self.alpha
+        what = f"an expansion by alpha = {self.alpha:,} to {columns:,} columns"
+        need(8 * columns**2, what, "lower alpha, or use a machine with more")
         return Expansion(width, self.alpha, self.seed, self.activation)
 
     def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
