@@ -87,7 +87,7 @@ def _parts(plan: Plan, bank: str) -> Iterator[slice]:
 
 
 def at_once(plan: Plan, width: int) -> int:
-    """Rows of so many columns that take a sixteenth of the memory; a few copies of them are made."""
+    """Rows of so many columns that take a sixteenth of the memory: a few copies are made."""
     return max(int(plan.folder.manifest.memory * GB / 16 / (8 * width)), 64)
 
 
