@@ -1,11 +1,11 @@
-"""`python -m paper compact`, `page`, `returning`, `private` and `figures`: see each module."""
+"""`python -m paper compact`, `page`, `returning`, `private`, `figures`, `attacks`: see each."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from paper import compact, figures, page, private_utility, returning
+from paper import attacks, compact, figures, page, private_utility, returning
 
 _COMMANDS = {
     "compact": compact.main,
@@ -13,6 +13,7 @@ _COMMANDS = {
     "returning": returning.main,
     "private": private_utility.main,
     "figures": figures.main,
+    "attacks": attacks.main,
 }
 
 

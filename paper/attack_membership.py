@@ -13,7 +13,7 @@ from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import Candidates, KeptSum, kept_sums, membership_statistics
 from undrift.privacy.attacks.confidence import confidence
 from undrift.privacy.attacks.fitted import fitted
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 from undrift.privacy.attacks.roc import auc, found_at, roc
 from undrift.streams.stream import TaskStream
 
@@ -72,12 +72,12 @@ def by_known_rows(
     candidates = Candidates.of(kept, stream)
     if kept.gram is None:
         return
-    spectrum = Spectrum.of(kept.gram)
+    metric = Metric(kept.gram)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(candidates.rows.shape[0], generator=generator)
     for share in shares:
         some = order[: round(share * order.numel())]
-        found = fitted(spectrum, kept.count, candidates.rows[some], ridge=0.1)
+        found = fitted(metric, kept.count, candidates.rows[some], ridge=0.1)
         told = candidates.members[some]
         yield {"width": width, "share": share, "auc": round(auc(found, told), 4)}
 

@@ -19,7 +19,7 @@ import undrift
 from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks.kept import Candidates, kept_sums
 from undrift.privacy.attacks.membership import (
-    Spectrum,
+    Metric,
     leverage,
     likelihood,
     normalised_leverage,
@@ -77,12 +77,12 @@ def columns(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float]]]
                 learner.observe(task)
             kept, *_ = kept_sums(learner)
             tried = Candidates.of(kept, list(stream))
-            spectrum = Spectrum.of(_there(kept.gram))
+            metric = Metric(_there(kept.gram))
             told = {
-                "span": span(spectrum, tried.rows),
-                "leverage": leverage(spectrum, tried.rows),
-                "normalised": normalised_leverage(spectrum, tried.rows),
-                "likelihood": likelihood(spectrum, tried.rows, kept.count),
+                "span": span(metric, tried.rows),
+                "leverage": leverage(metric, tried.rows),
+                "normalised": normalised_leverage(metric, tried.rows),
+                "likelihood": likelihood(metric, tried.rows, kept.count),
             }
             found = {name: auc(value, tried.members) for name, value in told.items()}
             yield kept.width, kept.count / kept.width, found

@@ -258,3 +258,19 @@ def test_names_of_small_classes_are_no_labels(desk: Any) -> None:
     assert found.labels[:2] == ["", POOL]
     assert found.counts[POOL] == 1
     assert "rare" not in found.counts
+
+
+def test_noise_hides_small_classes_and_the_card_says_so(tmp_path: Path) -> None:
+    settings = {**QUICK, "epsilon": 2.0, "class_list": [0, 1, 2]}
+    folder = LearnerFolder.new(tmp_path / "noisy", settings=settings)
+    graph = tiny_graph(nodes=40, classes=2)
+    assert graph.labels is not None
+    graph.labels[0] = 2  # one node of its own
+    step = folder.observe(graph)
+    assert not any("fewer than" in note or "columns" in note for note in step.notes)
+    card = (folder.path / "README.md").read_text()
+    assert "Audit: **released with noise: epsilon 2, delta 1e-06" in card
+    assert "names and exact counts, and are outside of it" in card
+    plain = new(tmp_path / "plain")
+    with pytest.raises(InputError, match="class '2' with 1 node"):
+        plain.observe(graph)

@@ -224,6 +224,7 @@ def test_merging_keeps_the_larger_epsilon_and_adds_releases():
     one = private(epsilon=4.0).observe(stream.task(0))
     two = one.sibling()
     assert two.account_.spent_epsilon == 0
+    assert two.clone().load(two.state()).classes_ == ()
     two.observe(stream.task(1)).observe(stream.task(2))
     expected = one.learned_.sums.gram + two.learned_.sums.gram
     one.merge(two)

@@ -124,3 +124,15 @@ def test_no_tensor_of_the_default_is_a_sum_over_validation_nodes() -> None:
             assert torch.equal(tensor, without[name]), name
         learned = narrow().observe(task).learned_
         assert int(learned.sums.counts.sum()) == int(task.train.sum())
+
+
+def test_sums_with_noise_are_judged_by_their_epsilon() -> None:
+    first, *_ = tiny_stream()
+    settings: dict[str, Any] = {"epsilon": 2.0, "class_list": (0, 1)}
+    found = audit(Propagation(**settings).observe(first))
+    assert found.passed
+    assert "epsilon 2, delta 1e-06 for any one node" in found.verdict
+    # whoever has the seed has the noise
+    seeded = audit(Propagation(**settings, testing=True).observe(first))
+    assert not seeded.passed
+    assert "epsilon" not in seeded.verdict

@@ -8,6 +8,7 @@ from undrift.folder.audited import audited, widest
 from undrift.folder.small import way
 from undrift.formatting import counted, percent, size
 from undrift.learners.registry import METHODS
+from undrift.learners.small_classes import bounded
 from undrift.privacy.audit import lines
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def card(record: Record, learner: Learner) -> str:
         if learner.keeps_examples
         else "No node, edge or feature as such; but a sum over few nodes gives them away."
     )
+    if bounded(learner):
+        examples = "With noise: see Privacy."
     remembered = (
         "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
         "hold one; who has the key and an id can tell whether it was there."
@@ -54,7 +57,7 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
   (`history.jsonl`). The key is in `key`: without it the hashes tell nothing; with it one can test
   whether data that one has was observed. Keep it from others, and give it to sites that merge.
 
-{_guards(record)}
+{_guards(record, learner)}
 
 {older}
 What the first batch fixed for all rows (the feature map) stays when that batch is forgotten.
@@ -79,7 +82,9 @@ This page is written anew after each step.
 """
 
 
-def _guards(record: Record) -> str:
+def _guards(record: Record, learner: Learner) -> str:
+    if bounded(learner):
+        return "Noise hides small classes: none is refused."
     held = [held for held in record.batches if held.instead]
     least = f"A new class with fewer than {record.least_rows} training nodes"
     told = f"{least}: {way(record.small_classes)}."
@@ -95,7 +100,7 @@ def _privacy(record: Record, learner: Learner) -> str:
     found = audited(record, learner)
     if not found.kept:
         return "Nothing is kept yet.\n"
-    columns = widest(learner)
+    columns = 0 if bounded(learner) else widest(learner)
     few = [rows for held in record.batches if (rows := sum(held.labels.values())) < columns]
     batches = (
         f"- Batches with fewer rows than the {columns:,} columns of the widest sum:\n"
@@ -109,8 +114,16 @@ def _privacy(record: Record, learner: Learner) -> str:
 Audit: **{_cell(found.verdict)}**.
 
 {told}{batches}
-Whoever reads the state can also read this: it is no bound. `undrift learner audit THIS --data NODES
+{_BOUND if found.bound else _LIMITS}"""
+
+
+_LIMITS = """\
+Whoever reads the state can find this too: it is no bound. `undrift learner audit THIS --data NODES
 EDGES` tries the attacks on data that was observed.
+"""
+_BOUND = """\
+The bound is for the state alone (`undrift learner export`). This page, `learner.json` and
+`history.jsonl` have names and exact counts, and are outside of it.
 """
 
 

@@ -21,6 +21,7 @@ from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Entry, Held, Line, Record
 from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
+from undrift.folder.spent import check_unspent, names_fit, spent_epsilon
 from undrift.folder.store import (
     LOCK,
     Version,
@@ -32,7 +33,7 @@ from undrift.folder.store import (
 )
 from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
-from undrift.learners.small_classes import SmallClasses
+from undrift.learners.small_classes import SmallClasses, bounded
 from undrift.storage.lock import exclusive
 from undrift.storage.state import State
 from undrift.streams.task import Task
@@ -163,7 +164,9 @@ class Draft:
         )
         self.record = self.record.changed(batches=(*self.record.batches, held))
         if self.record.remember_nodes:
-            self.nodes[data] = node_hashes(batch.ids.tolist(), self.key)
+            hashes = node_hashes(batch.ids.tolist(), self.key)
+            check_unspent(self.learner, hashes, self.nodes, batch.where)
+            self.nodes[data] = hashes
         if str(batch.repairs):
             self.notes.append(str(batch.repairs))
         if batch.repairs.unknown_edges and not batch.graph.num_edges:
@@ -179,12 +182,9 @@ class Draft:
     ) -> dict[str, str]:
         """What the small classes of a batch would be learned as; see `instead_of_small`."""
         known = self.record
+        how = "allow" if bounded(self.learner) else small or known.small_classes
         return instead_of_small(
-            self._training_rows(batch),
-            known.counts,
-            small or known.small_classes,
-            known.least_rows,
-            batch.where,
+            self._training_rows(batch), known.counts, how, known.least_rows, batch.where
         )
 
     def _training_rows(self, batch: Batch | LargeBatch) -> dict[str, int]:
@@ -235,11 +235,7 @@ class Draft:
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
         self._forget_names()
-        if self.record.small_classes != "allow":
-            self.notes += left_small(self.record.counts, self.record.least_rows)
-        columns = widest(self.learner)
-        for batch in self._added:
-            self.notes += few_rows(sum(batch.counts.values()), columns)
+        self._note_few()
         entry = Entry(
             step=self.record.entry.step + 1,
             verb=verb,
@@ -252,6 +248,7 @@ class Draft:
             removed=tuple(sorted(before - after)),
             parent=self.version.sha,
             previous=history.last_hash(self.folder),
+            spent_epsilon=spent_epsilon(self.learner),
             **facts,
         )
         self.record = self.record.changed(entry=entry, feature_map=_map_digest(self.learner))
@@ -266,6 +263,16 @@ class Draft:
         except (OSError, InputError) as error:
             self.notes.append(f"the step is taken, but {error}; the next step completes it")
         return Step(Line(**entry.model_dump(), result=version.sha), tuple(self.notes))
+
+    def _note_few(self) -> None:
+        """Note classes and batches with few rows behind what is kept, where no noise hides them."""
+        if bounded(self.learner):
+            return
+        if self.record.small_classes != "allow":
+            self.notes += left_small(self.record.counts, self.record.least_rows)
+        columns = widest(self.learner)
+        for batch in self._added:
+            self.notes += few_rows(sum(batch.counts.values()), columns)
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
@@ -295,7 +302,7 @@ def loaded(folder: Path) -> Draft:
     learner = learner_of(state, version.path)
     record = version.record
     width = None if learner.learned_ is None else learner.learned_.num_features
-    if set(learner.classes_) != set(record.classes.values()) or width != record.width:
+    if not names_fit(learner, record.classes) or width != record.width:
         raise InputError(f"{broken} (its names do not fit its numbers)")
     return Draft(folder, version, learner, record, nodes, read_key(folder))
 

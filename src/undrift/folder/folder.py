@@ -23,7 +23,7 @@ from undrift.folder.small import check_ways, left_small
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT, make_learner
-from undrift.learners.small_classes import SmallClasses
+from undrift.learners.small_classes import SmallClasses, bounded
 from undrift.privacy.audit import Audit
 from undrift.storage.files import state_bytes, write_atomically
 from undrift.storage.lock import exclusive
@@ -145,7 +145,7 @@ class LearnerFolder:
             ranking, probable = learner.scores(found.graph, index), False
         names = {c: name for name, c in draft.record.classes.items()}
         ids = found.ids if index is None else found.ids[index]
-        columns = [names[c] for c in learner.classes_]
+        columns = [names.get(c, f"class {c}") for c in learner.classes_]
         made = Predictions.of(ids, ranking, columns, probable=probable)
         return replace(made, repairs=found.repairs)
 
@@ -300,7 +300,7 @@ class LearnerFolder:
         A class that was left with fewer training nodes than `least_rows` is an error.
         """
         draft = loaded(self.path)
-        if draft.record.small_classes != "allow":
+        if draft.record.small_classes != "allow" and not bounded(draft.learner):
             for few in left_small(draft.record.counts, draft.record.least_rows):
                 raise InputError(f"{few}; nothing was written")
         names = {"classes": draft.record.classes, "columns": draft.record.columns}

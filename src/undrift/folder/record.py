@@ -71,6 +71,7 @@ class Entry(_Frozen):
     rows_added: int | None = None
     tested: int | None = None
     right: int | None = None
+    spent_epsilon: float | None = None  # of any one node, by all releases so far
     added: tuple[str, ...] = ()  # batches that came, by the hash of their data
     removed: tuple[str, ...] = ()  # batches that went
     merged: tuple[str, ...] = ()  # states of other folders that were added

@@ -17,7 +17,7 @@ from undrift.graphs import Field as ReceptiveField
 from undrift.graphs import Graph
 from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
-from undrift.learners.small_classes import LEAST_ROWS, check_class_rows
+from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
@@ -330,8 +330,10 @@ class Learner(Parameters):
         """How many training nodes stand behind what is kept of each class.
 
         None where the method keeps no `counts`, in what it learned or in the sums, moments or
-        prototypes of it.
+        prototypes of it, and where they have noise.
         """
+        if bounded(self):
+            return None
         known = self.learned_
         parts = (known, *(getattr(known, name, None) for name in ("sums", "moments", "prototypes")))
         counts = next((part.counts for part in parts if hasattr(part, "counts")), None)

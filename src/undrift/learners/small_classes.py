@@ -18,6 +18,11 @@ What the number rests on: docs/privacy/guards.md.
 """
 
 
+def bounded(learner: object) -> bool:
+    """Whether what a learner keeps has noise (`epsilon`): then no class needs a guard."""
+    return getattr(learner, "account_", None) is not None
+
+
 def check_class_rows(rows: Mapping[int, int] | None, least_rows: int) -> None:
     """Reject a learner of which a class has fewer training nodes; None: it cannot tell.
 

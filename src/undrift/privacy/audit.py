@@ -84,6 +84,7 @@ class Audit:
     findings: tuple[Finding, ...]
     broken: tuple[str, ...]
     examples: bool = False
+    bound: str = ""  # what noise proves
 
     @property
     def passed(self) -> bool:
@@ -100,6 +101,8 @@ class Audit:
         """One line."""
         if self.broken:
             return f"not passed: {'; '.join(self.broken)}"
+        if self.bound:
+            return f"{self.bound}; no threshold is broken"
         if not self.behind:
             return "no sum over rows is kept; what weights give away was not looked at"
         how = "tried" if any(each.measured for each in self.findings) else "foretold"
@@ -118,8 +121,9 @@ def audit(
     Broken is: a class of fewer training nodes than `least_rows`, or fewer effective rows behind a
     column; fewer rows than `ROWS_PER_COLUMN` times the columns; an attack whose figure is one to
     act on (`attacks.finding.LEAST`); examples that are kept. Without batches, what attacks would
-    find is foretold from counts. `names`: of the classes. Cost: d^2, and with batches 9 d^3, for
-    d columns.
+    find is foretold from counts. Where sums were released with noise, how many rows stand behind
+    them tells nothing, and nothing is foretold: what holds is their epsilon. `names`: of the
+    classes. Cost: d^2, and with batches 9 d^3, for d columns.
 
     >>> from undrift.learners.propagation import Propagation
     >>> from undrift.testing.graphs import tiny_stream
@@ -134,13 +138,32 @@ def audit(
     behind = tuple(_behind(each, told, plain_sums=plain) for each in kept_sums(learner))
     tried = attack_state(learner, batches) if batches else []
     done = {(each.attack, each.where) for each in tried}
-    tried += [each for each in predicted(learner) if (each.attack, each.where) not in done]
+    bound = _bound(learner)
+    if not bound:
+        tried += [each for each in predicted(learner) if (each.attack, each.where) not in done]
     findings = tuple(replace(each, tried=_named(each.tried, told)) for each in tried)
-    broken = [*_thin(behind, least_rows), *_leaks(findings)]
+    broken = [*([] if bound else _thin(behind, least_rows)), *_leaks(findings)]
     if learner.keeps_examples:
         broken.insert(0, "examples are kept: nodes as they were, or what stands for them")
     return Audit(
-        learner.name, _tensors(learner), behind, findings, tuple(broken), learner.keeps_examples
+        learner.name,
+        _tensors(learner),
+        behind,
+        findings,
+        tuple(broken),
+        learner.keeps_examples,
+        bound,
+    )
+
+
+def _bound(learner: Learner) -> str:
+    """What noise proves of any one node; nothing where there is none, or a known seed drew it."""
+    account = getattr(learner, "account_", None)
+    if account is None or learner.params().get("testing"):
+        return ""
+    return (
+        f"released with noise: epsilon {account.spent_epsilon:.3g}, delta {account.delta:g} for "
+        f"any one {learner.params()['level']}"
     )
 
 

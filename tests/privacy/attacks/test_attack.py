@@ -12,7 +12,7 @@ from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import Finding, attack_state, kept_sums, predicted
 from undrift.privacy.attacks.completions import Blank, completions, named
 from undrift.privacy.attacks.confidence import confidence
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 from undrift.privacy.attacks.roc import auc
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
@@ -103,12 +103,12 @@ def test_a_word_of_a_member_is_named_and_of_another_guessed() -> None:
     task = texts(120, 0, 0, 80)
     (kept,) = kept_sums(Propagation(fourier=0, hops=2).observe(task))
     assert kept.gram is not None
-    spectrum = Spectrum.of(kept.gram)
+    metric = Metric(kept.gram)
     generator = torch.Generator().manual_seed(0)
 
     def share(nodes: range) -> float:
         blanks = [Blank.of(task.graph, node, 7, generator) for node in nodes]
-        hits = [named(completions(kept, spectrum, blank)) for blank in blanks if blank]
+        hits = [named(completions(kept, metric, blank)) for blank in blanks if blank]
         return sum(hits) / len(hits)
 
     assert share(range(0, 80, 10)) == 1.0

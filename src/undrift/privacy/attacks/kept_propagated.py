@@ -14,8 +14,10 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.hybrid import Hybrid
 from undrift.learners.parts.propagation.feature_map import FeatureMap
+from undrift.learners.parts.propagation.private import PrivateSums
 from undrift.learners.propagation import FixedRows, Propagation
 from undrift.privacy.attacks.kept import KeptSum, RowsOf
+from undrift.privacy.attacks.seen import Seen
 
 
 def of_class_sums(name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, ...]) -> KeptSum:
@@ -28,7 +30,15 @@ def of_class_sums(name: str, sums: ClassSums, rows: RowsOf, classes: tuple[int, 
         gram=sums.gram,
         means=sums.moment,
         counts=sums.counts,
+        seen=_seen(sums),
     )
+
+
+def _seen(sums: Any) -> Seen | None:
+    """What sums keep of R that keep it through a few directions only; None where all is kept."""
+    if not hasattr(sums, "seen"):
+        return None
+    return Seen(sums.seen.cpu(), sums.directions().cpu(), sums.diagonal.cpu())
 
 
 def rows_of_map(features: FeatureMap) -> RowsOf:
@@ -42,7 +52,26 @@ def rows_of_map(features: FeatureMap) -> RowsOf:
 
 def _propagation(learner: Any) -> Iterator[KeptSum]:
     known = learner.learned_
+    if isinstance(known.sums, PrivateSums):
+        yield _noisy(learner, known.sums, known.fixed.homophily)
+        return
     yield from _banks(learner, known.fixed, known.sums.banks, known.classes)
+
+
+def _noisy(learner: Propagation, sums: PrivateSums, homophily: float) -> KeptSum:
+    """Releases with noise, attacked as if they had none."""
+    features = learner.feature_map("mix", homophily)
+    if learner.private is not None:
+        features = learner.private.of_training(features)
+    return KeptSum(
+        "noisy",
+        rows_of_map(features),
+        int(sums.counts.sum()),
+        learner.classes_,
+        gram=sums.gram,
+        means=sums.moment,
+        counts=sums.counts,
+    )
 
 
 def _banks(

@@ -29,6 +29,8 @@ def denoised(sums: PrivateSums, classes: int) -> ClassSums:
     Cost: two eigenvalue decompositions, about 20 d^3 operations.
     """
     d = sums.gram.shape[0]
+    if not sums.counts.numel():  # a sibling before its first batch
+        return ClassSums.zero(d, 0, str(sums.gram.device))
     mechanism = Mechanism(sums.account.epsilon, sums.account.delta)
     sigma = mechanism.sigma(d, classes)
     scales, releases = mechanism.scales, max(sums.releases, 1)
