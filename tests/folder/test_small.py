@@ -148,9 +148,12 @@ def test_the_way_can_be_changed_and_is_remembered(desk: Any, tmp_path: Path) -> 
     record = folder.show().record
     assert record.small_classes == "context"
     assert [held.instead for held in record.batches] == [{"rare": ""}, {"odd": ""}]
+    assert [held.rows for held in record.batches] == [34, 34]
+    note = " ".join(folder.observe(month(desk, 3, change=labelled("Mule"))).notes)
+    assert "class 'Mule' is new and differs from 'mule' in case" in note  # a likely mistake
     card = (folder.path / "README.md").read_text()
     assert "fewer than 5 training nodes: it is left out" in card
-    assert "So it was in 2 batches: odd, rare." in card
+    assert "So it was in 3 batches: Mule, odd, rare." in card
     with pytest.raises(InputError, match="small classes can be 'refuse', 'context'"):
         folder.observe(files, small_classes="drop")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="least_rows must be at least 1, not 0"):
@@ -208,6 +211,7 @@ def test_forgetting_a_batch_may_leave_few_and_says_so(desk: Any, tmp_path: Path)
     folder.observe(month(desk, 2, change=labelled("rare", "rare")))
     step = folder.forget(first)
     assert any("class 'rare' with 2 nodes left, fewer than 5" in note for note in step.notes)
+    assert any("revise the batch of step 2 with these labels" in note for note in step.notes)
     audit = folder.audit()
     assert not audit.passed
     assert "class 'rare' has 2 rows, under 5" in audit.verdict

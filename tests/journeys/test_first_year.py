@@ -158,6 +158,7 @@ class Power:
             opened = LearnerFolder(folder)
             opened.verify()
             assert opened.verify() == []
+            assert len(list(folder.glob("state-*"))) == 1  # two would give away the step
         self.survived += self._done(folder, calm)
         return True
 

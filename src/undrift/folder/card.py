@@ -101,7 +101,7 @@ def _privacy(record: Record, learner: Learner) -> str:
     if not found.kept:
         return "Nothing is kept yet.\n"
     columns = 0 if bounded(learner) else widest(learner)
-    few = [rows for held in record.batches if (rows := sum(held.labels.values())) < columns]
+    few = [held.rows for held in record.batches if held.rows < columns]
     batches = (
         f"- Batches with fewer rows than the {columns:,} columns of the widest sum:\n"
         f"  {len(few)} of {len(record.batches)}, the smallest of {counted(min(few), 'row')}.\n"

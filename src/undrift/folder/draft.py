@@ -147,11 +147,13 @@ class Draft:
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
+        rows = self._training_rows(batch)
         instead = self.learned_as(batch, small)
         given, batch = batch, replaced(batch, instead)
         if given.counts and not batch.counts:
             raise nothing_left(instead, batch.where, self.record.least_rows)
         self.notes += told(instead, given.counts, self.record.least_rows)
+        self.notes += look_alikes(instead, self.record.classes)
         held = Held(
             data=data,
             step=self.record.entry.step + 1,
@@ -160,6 +162,7 @@ class Draft:
             edges=batch.graph.num_edges,
             labels=batch.counts,
             instead=instead,
+            rows=sum(n for name, n in rows.items() if instead.get(name, name)),
             before=_before(instead_of, data),
         )
         self.record = self.record.changed(batches=(*self.record.batches, held))
@@ -189,13 +192,12 @@ class Draft:
 
     def _training_rows(self, batch: Batch | LargeBatch) -> dict[str, int]:
         """The training nodes of each class, as the learner would see the batch."""
-        names = list(batch.counts)
-        if not names or isinstance(batch, LargeBatch):
+        if not batch.counts or isinstance(batch, LargeBatch):
             return batch.counts
-        graph = batch.relabelled({name: i for i, name in enumerate(names)})
-        task = self.learner.as_task(graph, [str(i) for i in batch.ids])
-        found = task.labels[task.train].bincount(minlength=len(names)).tolist()
-        return dict(zip(names, found, strict=True))
+        ids = numbered(batch.counts, self.record.classes, self.record.past_ids)
+        task = self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
+        labels = task.labels[task.train]
+        return {name: int((labels == ids[name]).sum()) for name in batch.counts}
 
     def note_return(self, what: str, data: str) -> None:
         """Note that a batch was taken out once, which its user may have forgotten."""
@@ -268,11 +270,12 @@ class Draft:
         """Note classes and batches with few rows behind what is kept, where no noise hides them."""
         if bounded(self.learner):
             return
-        if self.record.small_classes != "allow":
-            self.notes += left_small(self.record.counts, self.record.least_rows)
-        columns = widest(self.learner)
-        for batch in self._added:
-            self.notes += few_rows(sum(batch.counts.values()), columns)
+        self.notes += left_small(self.record)
+        before = {held.data for held in self.version.record.batches}
+        columns = widest(self.learner) if self._added else 0
+        for held in self.record.batches:
+            if self._added and held.data not in before:
+                self.notes += few_rows(held.rows, columns)
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""

@@ -300,8 +300,8 @@ class LearnerFolder:
         A class that was left with fewer training nodes than `least_rows` is an error.
         """
         draft = loaded(self.path)
-        if draft.record.small_classes != "allow" and not bounded(draft.learner):
-            for few in left_small(draft.record.counts, draft.record.least_rows):
+        if not bounded(draft.learner):
+            for few in left_small(draft.record):
                 raise InputError(f"{few}; nothing was written")
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
         write_atomically(path, state_bytes(draft.learner.state(), {"names": json.dumps(names)}))

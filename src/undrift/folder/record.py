@@ -39,6 +39,7 @@ class Held(_Frozen):
     nodes: int
     edges: int
     labels: dict[str, int]  # labelled nodes by class name
+    rows: int = 0  # training nodes among them
     instead: dict[str, str] = {}  # small classes, and what they are learned as: "" is without label
     tested: int = 0  # of those whose class was known: predicted before they were learned
     right: int = 0

@@ -16,6 +16,7 @@ from undrift.errors import InputError
 from undrift.folder.batch import Batch
 from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import same_but_for_case
+from undrift.folder.record import Record
 from undrift.formatting import counted
 from undrift.learners.small_classes import SmallClasses
 
@@ -93,14 +94,16 @@ def told(instead: Mapping[str, str], counts: Mapping[str, int], least_rows: int)
     return [f"{few}: fewer than {least_rows} training nodes, so {which} {how}"]
 
 
-def left_small(counts: Mapping[str, int], least_rows: int) -> list[str]:
+def left_small(record: Record) -> list[str]:
     """A sentence about classes that have become small because something was forgotten."""
-    few = {name: n for name, n in counts.items() if 0 < n < least_rows}
-    if not few:
+    few = {name: n for name, n in record.counts.items() if 0 < n < record.least_rows}
+    if not few or record.small_classes == "allow":
         return []
+    steps = sorted({held.step for held in record.batches if few.keys() & held.labels.keys()})
+    which = f"the batch{'es' * (len(steps) > 1)} of step {' and '.join(map(str, steps))}"
     return [
-        f"{_list(few)} left, fewer than {least_rows}: what is kept gives them away; observe more, "
-        "or revise the batches that hold them with these labels empty"
+        f"{_list(few)} left, fewer than {record.least_rows}: what is kept gives them away; observe "
+        f"more, or revise {which} with these labels empty"
     ]
 
 

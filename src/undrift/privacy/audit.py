@@ -209,11 +209,16 @@ def _thin(behind: Iterable[Behind], least_rows: int) -> Iterator[str]:
 
 
 def _leaks(findings: Iterable[Finding]) -> Iterator[str]:
+    """A phrase for the worst finding of each sum and measure that is one to act on."""
+    worst: dict[tuple[str, str], Finding] = {}
     for each in findings:
         alike = each.measure == "cosine" and (each.rows or 0) >= ALIKE_FROM
         if each.leaks and each.measured and not alike and each.attack not in SHOWN_ONLY:
-            reached = f"{each.measure} {each.figure:.2f}, not under {LEAST[each.measure]:g}"
-            yield f"{each.where}: {each.attack}, {reached}"
+            key = each.where, each.measure
+            worst[key] = max(worst.get(key, each), each, key=lambda found: found.figure)
+    for each in worst.values():
+        reached = f"{each.measure} {each.figure:.2f}, not under {LEAST[each.measure]:g}"
+        yield f"{each.where}: {each.attack}, {reached}"
 
 
 def _named(text: str, names: Mapping[int, str]) -> str:

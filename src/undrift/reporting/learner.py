@@ -71,7 +71,7 @@ def audit_tables(found: Audit) -> list[Table]:
     ]
     numbers = {"rows": "number", "columns": "number", "rows per column": "number"}
     numbers |= {"smallest class": "text", "thinnest column": "number"}
-    return [
+    tables = [
         plain_table("Kept", {"tensor": "name", "shape": "word", "size": "number"}, tensors),
         plain_table("Rows behind it", {"sum": "name", **numbers}, behind),
         plain_table(
@@ -80,6 +80,7 @@ def audit_tables(found: Audit) -> list[Table]:
             attacks,
         ),
     ]
+    return [table for table in tables if table.row_count]
 
 
 def history_table(lines: Sequence[Line]) -> Table:

@@ -29,6 +29,7 @@ from undrift.privacy.attacks.small_classes import (
     nearest,
     row_of_class,
 )
+from undrift.privacy.attacks.thin_columns import thin_columns
 from undrift.streams.task import Task
 
 READ = 0.99  # the cosine from which a row counts as read out
@@ -56,6 +57,7 @@ def attack_state(
         known = batches if kept.current else batches[-1:]
         candidates = Candidates.of(kept, known, labels if kept.current else None)
         found += _small_classes(kept, candidates)
+        found += thin_columns(kept, candidates)
         found += _memberships(kept, candidates, whole=len(known) == len(batches))
         if before is not None:
             found += two_states(kept, older.get(kept.name), batches[-1])
