@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: install demo browser docs test check lint types imports bench results figures clean
+.PHONY: install demo browser docs test check lint types imports bench results figures attacks clean
 
 install: $(READY)
 
@@ -64,6 +64,12 @@ results: $(READY)
 RUNS_TOO ?= --runs build/figures
 figures: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m paper figures results docs/figures $(RUNS_TOO)
+
+# what attacks read out of sums: measured again where AGAIN says so, drawn, and its page made
+AGAIN ?= now small_classes
+attacks: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m paper attacks results/privacy/attacks.json --again $(AGAIN)
+	$(MAKE) figures RUNS_TOO=
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

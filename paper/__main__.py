@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from paper import attacks, compact, figures, page, private_utility, returning
+from paper import attack_page, attacks, compact, figures, page, private_utility, returning
 
 _COMMANDS = {
     "compact": compact.main,
@@ -14,6 +14,7 @@ _COMMANDS = {
     "private": private_utility.main,
     "figures": figures.main,
     "attacks": attacks.main,
+    "attacks-page": attack_page.main,
 }
 
 

@@ -22,8 +22,13 @@ __all__ = ["by_known_rows", "by_width", "confidences", "labels_of", "membership"
 _POINTS = 80  # of a curve that is written down
 
 
-def membership(learner: Learner, stream: TaskStream) -> Iterator[dict[str, Any]]:
-    """Every membership attack on every sum of a learner that observed the stream."""
+def membership(
+    learner: Learner, stream: TaskStream, most: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Every membership attack on every sum of a learner that observed the stream.
+
+    `most`: only so many candidates, drawn at random, which cannot be fitted to the sum then.
+    """
     for kept in kept_sums(learner):
         tasks = list(stream)
         candidates = Candidates.of(
@@ -33,9 +38,18 @@ def membership(learner: Learner, stream: TaskStream) -> Iterator[dict[str, Any]]
         )
         if bool(candidates.members.all()) or kept.gram is None:
             continue
-        found = membership_statistics(kept, candidates, whole=kept.current)
+        if most is not None:
+            candidates = _drawn(candidates, most)
+        whole = kept.current and most is None
+        found = membership_statistics(kept, candidates, whole=whole)
         attacks = {name: _told(value, candidates.members) for name, value in found.items()}
         yield {"where": kept.name, **_size(kept, candidates), "attacks": attacks}
+
+
+def _drawn(candidates: Candidates, most: int) -> Candidates:
+    generator = torch.Generator().manual_seed(0)
+    some = torch.randperm(candidates.rows.shape[0], generator=generator)[:most]
+    return Candidates(candidates.rows[some], candidates.members[some], candidates.labels[some])
 
 
 def confidences(learner: Learner, stream: TaskStream) -> dict[str, Any]:
@@ -91,7 +105,10 @@ def labels_of(stream: TaskStream, t: int | None = None) -> Tensor:
 
 def _size(kept: KeptSum, candidates: Candidates) -> dict[str, Any]:
     others = int((~candidates.members).sum())
-    return {"rows": kept.count, "columns": kept.width, "others": others}
+    size = {"rows": kept.count, "columns": kept.width, "others": others}
+    if kept.seen is not None:
+        size["directions"] = int(kept.seen.directions.shape[1])
+    return size
 
 
 def _told(statistic: Tensor, members: Tensor) -> dict[str, Any]:

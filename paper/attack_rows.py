@@ -100,15 +100,13 @@ def unknown_words(
 ) -> dict[str, Any]:
     """How often the one unknown word of a node is named among so many, members and others.
 
-    Nodes of the last task, after the whole stream.
+    Nodes of the last task, of a learner that has observed the whole stream.
     """
-    for task in stream:
-        learner.observe(task)
     task = stream.task(len(stream.classes) - 1)
     kept = kept_sums(learner)[0]
     if kept.gram is None:
         raise ValueError("a bank of propagation has a Gram matrix")
-    metric = Metric(kept.gram)
+    metric = Metric(kept.gram) if kept.seen is None else kept.seen
     generator = torch.Generator().manual_seed(seed)
 
     def share(mask: Tensor) -> tuple[float, int]:

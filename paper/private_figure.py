@@ -1,4 +1,4 @@
-"""The figure of `results/privacy/utility.json`: accuracy against epsilon, a panel per stream."""
+"""The figure and the table of `results/privacy/utility.json`: accuracy against epsilon."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from paper.markdown_text import grid
 from paper.private_utility import EPSILONS
 from undrift.errors import InputError
 from undrift.reporting.figures import sheet
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["private_figure", "read_utility"]
+__all__ = ["private_figure", "private_table", "read_utility"]
 
 Table = dict[str, dict[str, dict[str, float]]]
 """A_f by stream, seed, and form with epsilon."""
@@ -45,6 +46,24 @@ def read_utility(folder: Path) -> Table:
     return table
 
 
+def private_table(table: Table) -> str:
+    """Means over seeds as a table of Markdown, a row for each form and epsilon."""
+    lines = []
+    for form in _LOOKS:
+        for key in [*(f"{epsilon:g}" for epsilon in EPSILONS), "none"]:
+            told = "without noise" if key == "none" else f"epsilon {key}"
+            cells = [
+                f"{fmean(run[f'{form} {key}'] for run in r.values()):.1f}" for r in table.values()
+            ]
+            lines.append([_WORDS[form], told, *cells])
+    without = [[run["default"] for run in r.values() if "default" in run] for r in table.values()]
+    lines.append(
+        [_WORDS["default"], "", *(f"{fmean(each):.1f}" if each else "-" for each in without)]
+    )
+    header = ["", "", *map(drawn_title, table)]
+    return grid(header, "ll" + "r" * len(table), lines)
+
+
 @sheet.house_style
 def private_figure(table: Table) -> Figure:
     """Means over seeds, bars from the worst to the best seed."""
@@ -55,7 +74,7 @@ def private_figure(table: Table) -> Figure:
         axes = sheet.panel(figure, left, _HEAD + sheet.TOP, _ACROSS, _HIGH)
         _draw(axes, list(runs.values()))
         sheet.heading(axes, drawn_title(stream))
-        sheet.label(axes, "epsilon", "" if k else "class accuracy at the end, per cent")
+        sheet.label(axes, "epsilon", "" if k else "class accuracy at the end (%)")
     entries = [(look, _WORDS[form]) for form, look in _LOOKS.items()]
     entries.append((_DEFAULT, _WORDS["default"]))
     sheet.legend_above(figure, entries, width / 2)

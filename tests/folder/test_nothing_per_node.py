@@ -16,6 +16,7 @@ from undrift import LearnerFolder
 from undrift.cli.app import start
 from undrift.folder import draft as drafts
 from undrift.folder import store
+from undrift.storage.files import load_state
 
 CANARY = "canary-b81d4c"  # the start of every node's id
 VALUE = 1234.5678  # stands in one column of every node, plus its number
@@ -144,3 +145,15 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
         assert any("deleted" in done for done in folder.verify())
         assert states() == 1
     shutil.rmtree(site.path)
+
+
+def test_hashes_of_ids_are_kept_where_asked_for_alone(desk: Any, tmp_path: Path) -> None:
+    for remember in (True, False):
+        quick = {"gamma": 0.1, "hops": 2, "fourier": 0}
+        folder = LearnerFolder.new(
+            tmp_path / str(remember), settings=quick, remember_nodes=remember
+        )
+        folder.observe(desk.month(1))
+        (state,) = folder.path.glob("state-*")
+        per_node = [t for t in load_state(state).tensors.values() if 24 in t.shape]
+        assert len(per_node) == remember  # a hash for each of the month's 24 nodes

@@ -18,6 +18,7 @@ from undrift.noise.release import Scales, Sums
 from undrift.streams.task import Task, isolating
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_stream
+from undrift.typing import silent
 
 SIX = tuple(range(6))
 EXACT = {"merging_is_exact"}  # merging equals learning from scratch only without noise
@@ -56,7 +57,7 @@ def unlabelled(task, node):
 def summed(learner, task):
     if task is None:
         return Sums.zero(4, 6)
-    features = learner.feature_map("mix", 1.0)
+    features = learner.feature_map("mix", learner._fixed(task, silent))
     return learner.private.summed(features, task.graph.num_features, task)
 
 
@@ -183,7 +184,7 @@ def test_nothing_that_is_kept_is_free_of_noise():
 
 
 def summed_of(learner, task):
-    features = learner.feature_map("mix", 1.0)
+    features = learner.feature_map("mix", learner._fixed(task, silent))
     return learner.private.summed(features, task.graph.num_features, task)
 
 

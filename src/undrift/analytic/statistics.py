@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -28,6 +29,8 @@ class RidgeStatistics:
     >>> both.moment.flatten().tolist(), both.count
     ([1.0, 2.0], 2)
     """
+
+    stored_as_half: ClassVar[tuple[str, ...]] = ("gram",)
 
     gram: Tensor
     moment: Tensor

@@ -22,8 +22,8 @@ def spent_epsilon(learner: Learner) -> float | None:
 def names_fit(learner: Learner, classes: Mapping[str, int]) -> bool:
     """Whether the classes that have names can be those that a learner knows.
 
-    With noise a class may be hidden from the learner, and once in some thousands of batches one be
-    found that is not there.
+    With noise a class may be hidden from the learner, and about once in a thousand times that a
+    class is absent from a batch it is found there.
     """
     if spent_epsilon(learner) is None:
         return set(learner.classes_) == set(classes.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from undrift.analytic.class_sums import ClassSums
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.base import Learned, Verb
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.propagation.bank import Solved, solved, summed
+from undrift.learners.parts.propagation.bank import AnySums, Solved, solved, summed
 from undrift.learners.parts.propagation.denoise import GAMMA, denoised
-from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, sample_of
+from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
 from undrift.learners.parts.propagation.labelled_edges import (
     PRIOR_EDGES,
     association_of,
@@ -33,6 +32,7 @@ from undrift.learners.parts.propagation.private import (
     PrivateSums,
 )
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
+from undrift.learners.parts.propagation.size import First, Size, Wanted
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.noise.accountant import Accountant
 from undrift.streams.task import Task
@@ -60,12 +60,17 @@ class FixedRows:
     """What rows depend on beside their batch and the hyperparameters; the first batch decides it.
 
     `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
-    narrow dense features.
+    narrow dense features. `sizes`: of each bank (`Wanted.size`).
     """
 
     num_features: int
     homophily: float
     banks: tuple[str, ...]
+    sizes: tuple[Size, ...]
+
+    def size(self, bank: str) -> Size:
+        """What the rows and sums of this bank are cut to."""
+        return self.sizes[self.banks.index(bank)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +80,7 @@ class PropagationSums:
     Edges are counted where there is a bank with ego and neighbour channels.
     """
 
-    banks: dict[str, ClassSums]
+    banks: dict[str, AnySums]
     edges: Tensor
 
     @property
@@ -84,11 +89,13 @@ class PropagationSums:
         return self.banks["mix"].counts
 
     def __add__(self, other: PropagationSums) -> PropagationSums:
-        banks = {name: bank + other.banks[name] for name, bank in self.banks.items()}
+        theirs: dict[str, Any] = other.banks  # of the same kind: they have the same sizes
+        banks = {name: bank + theirs[name] for name, bank in self.banks.items()}
         return PropagationSums(banks, self._grown(other) + other._grown(self))
 
     def __sub__(self, other: PropagationSums) -> PropagationSums:
-        banks = {name: bank - other.banks[name] for name, bank in self.banks.items()}
+        theirs: dict[str, Any] = other.banks
+        banks = {name: bank - theirs[name] for name, bank in self.banks.items()}
         return PropagationSums(banks, self._grown(other) - other._grown(self))
 
     def _grown(self, other: PropagationSums) -> Tensor:
@@ -103,7 +110,8 @@ class PropagationSums:
 
     def below_zero(self, before: PropagationSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
-        return self.banks["mix"].below_zero(before.banks["mix"])
+        held: Any = before.banks["mix"]
+        return self.banks["mix"].below_zero(held)
 
     def eligible(self) -> tuple[str, ...]:
         """The banks that may be selected.
@@ -156,9 +164,13 @@ class Propagation(SumLearner):
 
     `gamma`: chosen by generalised cross-validation, from the sums; a number fixes it. Validation
     nodes are not used. `mix`, `hops`, `evidence_threshold`: see `Propagated`. `homophily`: damping
-    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`). `fourier`,
-    `sketch`, `structure`: see `FeatureMap`. `balanced=False`: every node weighs the same, not every
-    class.
+    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`). `structure`:
+    see `FeatureMap`. `balanced=False`: every node weighs the same, not every class.
+
+    How much is kept follows the first batch (`Wanted.size`) or a `budget`: bytes, or a text such as
+    `4MB`. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps all of it.
+    `sketch`: the whole Gram of rows that are cut to this many columns, 0 for all. `fourier`: random
+    Fourier features.
 
     Two more banks are kept where the default mix may fail: with ego and neighbour channels where
     the first batch shows informative heterophily (`label_association`), and with a channel per
@@ -173,9 +185,9 @@ class Propagation(SumLearner):
     the classes that may ever come. The noise is the system's; `testing=True` draws it from `seed`,
     which is not private.
 
-    Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
-    8 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
-    no Fourier features; scores and probabilities form the rows, n D numbers. See
+    Cost, for rows of D <= 3072 columns, n nodes and rank r <= 512: 4 n D r + 6 D r^2 operations per
+    task and 8 D (r + 2 C) bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where rows
+    are sketched; else, and for scores and probabilities, the rows are formed, n D numbers. See
     docs/methods/propagation.md.
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -202,7 +214,9 @@ class Propagation(SumLearner):
     evidence_threshold: float = 1e4
     homophily: float | None = None
     fourier: int | None = None
-    sketch: int = 3072
+    sketch: int | None = None
+    rank: int | None = None
+    budget: float | str | None = None
     structure: bool = False
     balanced: bool = True
     epsilon: float | None = None
@@ -214,9 +228,14 @@ class Propagation(SumLearner):
     def __post_init__(self) -> None:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
-        check_widths(self.fourier, self.sketch)
-        features = self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
-        if self.private is not None and (self.structure or features.propagated.blocks > 1):
+        self._wanted()
+        mix = self._propagated("mix", 1.0 if self.homophily is None else self.homophily)
+        if self.private is not None and (self.rank or self.budget):
+            raise InputError(
+                f"with epsilon the whole Gram of at most {WIDTH} columns is kept; give neither "
+                "rank nor budget, but sketch for fewer columns"
+            )
+        if self.private is not None and (self.structure or mix.blocks > 1):
             raise InputError(
                 "epsilon is for rows of a node's features alone; leave structure=False and take a "
                 "mix without channels: adaptive, mean or hop"
@@ -249,21 +268,29 @@ class Propagation(SumLearner):
     def _fixed(self, task: Task, progress: Progress) -> FixedRows:
         if self.private is not None:  # nothing is measured
             given = HOMOPHILY if self.homophily is None else self.homophily
-            return FixedRows(task.graph.num_features, given, ("mix",))
-        dense = task.graph.features.layout == torch.strided
+            size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
+            return FixedRows(task.graph.num_features, given, ("mix",), (size,))
         edges = edges_between(task, task.classes)
-        return self.fixed_by(task.graph.num_features, edges, dense=dense)
+        return self.fixed_by(task.graph.num_features, edges, First.of(task))
 
-    def fixed_by(self, num_features: int, edges: Tensor, *, dense: bool = True) -> FixedRows:
-        """What a first batch decides: its width, its labelled edges by class, dense or not."""
+    def fixed_by(self, num_features: int, edges: Tensor, first: First) -> FixedRows:
+        """What a first batch decides: its features, its labelled edges by class, and its size."""
         homophily = homophily_of(edges) if self.homophily is None else self.homophily
         names = ["mix"]
         if self.mix == "adaptive" and self.hops:
             if self.homophily is None and homophily < _HETEROPHILY_UNDER:
                 names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
-            narrow = dense and num_features <= _NARROW and self.gamma is None
+            narrow = first.dense and num_features <= _NARROW and self.gamma is None
             names += ["hops"] if narrow else []
-        return FixedRows(num_features, homophily, tuple(names))
+        sizes = []
+        for name in names:
+            width = self._propagated(name, homophily).width(num_features)
+            wanted = replace(self._wanted(), fourier=0) if name == "hops" else self._wanted()
+            sizes.append(wanted.size(first, width, len(names)))
+        return FixedRows(num_features, homophily, tuple(names), tuple(sizes))
+
+    def _wanted(self) -> Wanted:
+        return Wanted(self.sketch, self.fourier, self.rank, self.budget)
 
     def _sums(
         self,
@@ -276,7 +303,7 @@ class Propagation(SumLearner):
         banks = {}
         for k, name in enumerate(fixed.banks):
             progress("accumulate", k, len(fixed.banks))
-            features = self.feature_map(name, fixed.homophily)
+            features = self.feature_map(name, fixed)
             sample = sample_of(features, task, classes, rows)
             banks[name] = summed(features, features.width(fixed.num_features), sample)
         progress("accumulate", len(fixed.banks), len(fixed.banks))
@@ -287,7 +314,7 @@ class Propagation(SumLearner):
             return super()._learn(task, progress)
         before = self.learned_
         fixed = before.fixed if before else self._fixed(task, progress)
-        features = self.feature_map("mix", fixed.homophily)
+        features = self.feature_map("mix", fixed)
         progress("accumulate", 0, 1)
         batch = self.private.summed(features, fixed.num_features, task)
         known = (before.classes, before.sums) if before else None
@@ -344,39 +371,39 @@ class Propagation(SumLearner):
     def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
         reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
         for name in fixed.banks:
-            reach = reach.maximum(self.feature_map(name, fixed.homophily).reach(graph))
+            reach = reach.maximum(self.feature_map(name, fixed).reach(graph))
         return reach
 
     def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
-        maps = (self.feature_map(name, fixed.homophily) for name in fixed.banks)
+        maps = (self.feature_map(name, fixed) for name in fixed.banks)
         return torch.stack([each.looks(graph, nodes, hops) for each in maps]).any(dim=0)
 
-    def feature_map(self, bank: str, homophily: float) -> FeatureMap:
+    def feature_map(self, bank: str, fixed: FixedRows) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""
-        mix = Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
-        propagated, fourier = {
-            "mix": (mix, self.fourier),
-            "separate": (Propagated("separate", hops=2), self.fourier),
-            "hops": (Propagated("concat", hops=2, homophily=homophily), 0),
-        }[bank]
-        sketch = self.sketch
-        if self.epsilon is not None:
-            sketch, fourier = min(sketch or WIDTH, WIDTH), fourier or 0
-        return FeatureMap(propagated, sketch, fourier, self.seed, self.structure)
+        propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
+        extra = self.seed, self.structure, size.power, size.rank
+        return FeatureMap(propagated, size.sketch, size.fourier, *extra)
+
+    def _propagated(self, bank: str, homophily: float) -> Propagated:
+        if bank == "separate":
+            return Propagated("separate", hops=2)
+        if bank == "hops":
+            return Propagated("concat", hops=2, homophily=homophily)
+        return Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed.homophily)
+        features = self.feature_map(learned.selected, learned.fixed)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
         return features.scored(rows, learned.answer.weights)
 
     def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> Field | None:
-        return self.feature_map(learned.selected, learned.fixed.homophily).field(graph, nodes)
+        return self.feature_map(learned.selected, learned.fixed).field(graph, nodes)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed.homophily)
+        features = self.feature_map(learned.selected, learned.fixed)
         scores = features.spread(graph.to(self.device), learned.answer.weights)
         return scores if nodes is None else scores[nodes.to(scores.device)]
 

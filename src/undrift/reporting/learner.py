@@ -34,6 +34,8 @@ def fact_table(found: Version, title: str) -> Table:
         ("node hashes", "remembered" if record.remember_nodes else "not kept"),
         ("small classes", f"{record.small_classes}, under {record.least_rows} training nodes"),
     ]
+    if entry.spent_epsilon is not None:
+        facts.append(("epsilon spent", f"{entry.spent_epsilon:.3g}"))
     return plain_table(title, {"": "word", " ": "text"}, facts)
 
 

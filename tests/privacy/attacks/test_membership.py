@@ -100,3 +100,16 @@ def test_a_sum_seen_through_few_directions_tells_as_much_as_its_numbers() -> Non
     noise = torch.randn(120, 30, generator=torch.Generator().manual_seed(3)).double()
     blurred = Seen(seen.seen + 2000 * noise, omega, gram.diagonal())
     assert auc(blurred.fitted(rows, 200), MEMBERS) == pytest.approx(0.5, abs=0.1)
+
+
+def test_class_means_are_taken_off_what_was_seen() -> None:
+    rows = uneven_rows(200, 50)
+    targets = torch.eye(4, dtype=torch.float64)[torch.arange(200) % 4]
+    sums, counts = rows.T @ targets, targets.sum(dim=0)
+    omega = torch.randn(50, 9, generator=torch.Generator().manual_seed(2)).double()
+    gram = rows.T @ rows
+    around = Seen(gram @ omega, omega, gram.diagonal()).around(sums, counts)
+    centred = rows - (targets / counts) @ sums.T
+    within = centred.T @ centred
+    torch.testing.assert_close(around.seen, within @ omega)
+    torch.testing.assert_close(around.diagonal, within.diagonal())

@@ -25,7 +25,7 @@ def batch(*, rare: bool) -> Task:
 def test_the_node_of_a_rare_word_is_read_from_one_state() -> None:
     for rare in (True, False):
         task = batch(rare=rare)
-        learner = Propagation(fourier=0, homophily=0.0, gamma=0.1).observe(task)
+        learner = Propagation(sketch=0, fourier=0, homophily=0.0, gamma=0.1).observe(task)
         (found,) = [e for e in attack_state(learner, [task]) if e.attack == "thin columns"]
         assert (found.figure, found.leaks) == (float(rare), rare)
 

@@ -105,6 +105,11 @@ def _through_directions(
         "likelihood": likelihood(metric, through, kept.count),
         "unexplained": seen.unexplained(rows),
     }
+    columns = kept.columns_of(candidates.labels)
+    if columns is not None and kept.means is not None and kept.counts is not None:
+        means = (kept.means / kept.counts.clamp(min=1)).double().cpu()
+        around = seen.around(kept.means, kept.counts)
+        found["own class"] = around.unexplained(rows - means.T[columns])
     return {**found, "all candidates": seen.fitted(rows, kept.count)} if whole else found
 
 

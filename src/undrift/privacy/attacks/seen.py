@@ -32,6 +32,13 @@ class Seen:
         inner = self.directions.T @ self.seen
         return (inner + inner.T) / 2
 
+    def around(self, sums: Tensor, counts: Tensor) -> Seen:
+        """The same around class means: of `R - sum_c n_c mu_c mu_c^T`, for Q and the counts."""
+        q = sums.double().cpu()
+        means = q / counts.clamp(min=1).cpu()
+        seen = self.seen - q @ (means.T @ self.directions)
+        return Seen(seen, self.directions, (self.diagonal - (q * means).sum(dim=1)).clamp(min=0))
+
     def unexplained(self, rows: Tensor) -> Tensor:
         """Minus the share of each row that a regression of rows on `w` leaves: least for members.
 

@@ -25,7 +25,7 @@ WIDTH = 512
 HOMOPHILY = 1.0
 """The homophily weight that is not given: none is measured, as that would look at labels."""
 
-_PRESENT = 4.0  # deviations of the noise that a class's noisy count must reach in a batch
+_PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach in a batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class Private:
     def released(self, sums: Sums, account: Accountant) -> Found:
         """The release of a batch, whose nodes were in none before, and the classes found in it.
 
-        A class is found where its noisy count is four deviations of the noise or more; what was
+        A class is found where its noisy count is three deviations of the noise or more; what was
         released of the others is left out. Without any, the class of the largest count is found.
         """
         mechanism = Mechanism(self.epsilon, self.delta)
