@@ -22,6 +22,7 @@ from paper.attack_words import (
     TWO_STATES,
     WORDS,
 )
+from paper.attacks import METHODS as TRIED
 from paper.markdown_text import grid, prose
 from paper.page import write_page
 from undrift.reporting.names import method_facts, stream_title
@@ -174,9 +175,8 @@ def _words(found: Found) -> str:
 
 
 def _other_methods(parts: dict[str, Any]) -> list[str]:
-    if "methods" not in parts:
-        return []
-    return ["## Other methods", prose(METHODS), _methods(parts["methods"])]
+    there = {method: parts[method] for method in TRIED if method in parts}
+    return ["## Other methods", prose(METHODS), _methods(there)] if there else []
 
 
 def _methods(methods: dict[str, Any]) -> str:
