@@ -186,7 +186,7 @@ def _methods(methods: dict[str, Any]) -> str:
         sums = told["sums"] or [None]
         for each in sums:
             if each is None:
-                lines.append([name, "weights alone", "", "", "", "", sure])
+                lines.append([name, "no products", "", "", "", "", sure])
                 continue
             attack, best = best_of_one_row(each)
             everyone = each["attacks"].get("all candidates")
