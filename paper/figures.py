@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from paper.attack_figures import ATTACK_FIGURES
 from paper.compact import read_compact
 from paper.private_figure import private_figure, read_utility
 from paper.size_figure import read_sizes, size_figure
@@ -75,6 +76,7 @@ FIGURES: dict[str, Callable[[Records], Any]] = {
     "sizes": _sizes,
     "private-accuracy": _private,
     **{name: _of_the_report(name) for name in OF_THE_REPORT},
+    **ATTACK_FIGURES,
 }
 """The figures that the tables are enough for."""
 
