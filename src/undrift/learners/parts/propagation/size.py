@@ -14,7 +14,7 @@ from undrift.streams.task import Task
 _MOST_COLUMNS = 3072
 _MOST_RANK = 512  # beyond it accuracy no longer rises on any stream
 _LEAST_RANK = 8
-_ROWS_PER_DIRECTION = 2  # rows of the first batch that must stand behind each direction
+_ROWS_PER_DIRECTION = 2.8  # rows of the first batch that must stand behind each direction
 _FREE_DIRECTIONS = 256  # that need no asking for, where there are rows for them
 _ROWS_PER_FREE_DIRECTION = 8  # nor does one for every so many rows
 _GROWTH = 3  # a stream is taken to hold so many times its first batch
@@ -83,11 +83,11 @@ class Wanted:
 
         Bytes: those given, else three times the first batch, at least 4 MB. Columns: the square
         root of 2.5 times the bytes, at most 3,072. Directions: what the bytes hold of such
-        columns, at most 512 and one per two rows of the first batch; without a budget a power of
-        two, and at least 256 or one per eight rows, if there are two rows to each. Fourier features
-        stand beside up to 1,024 columns: of dense rows, and of sparse ones where rows are too few
-        for more directions. A number that the user gave stands; with one for `sketch` bytes decide
-        nothing.
+        columns, at most 512 and one per 2.8 rows of the first batch; without a budget a power of
+        two, and at least 256 or one per eight rows, as far as there are rows. Fourier features
+        stand beside up to 1,024 columns: of dense rows, and of sparse ones that have fewer columns
+        than there are rows, and rows too few for more directions. A number that the user gave
+        stands; with one for `sketch` bytes decide nothing.
         """
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
@@ -115,8 +115,8 @@ class Wanted:
 
     def _beside_words(self, first: First, plain: int, allowed: float) -> int:
         """Fourier features of sparse rows: what bytes hold beside them that directions cannot."""
-        rank = self._stepped(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION))
-        if 2 * rank > plain:
+        rank = self._stepped(min(_MOST_RANK, int(first.rows / _ROWS_PER_DIRECTION)))
+        if 2 * rank > plain or plain > first.rows:
             return 0
         columns = int(allowed / (8 * (rank + _BESIDE)))
         return max(min(2 * _NARROW, 16 * plain, columns - plain), 0)
@@ -127,7 +127,7 @@ class Wanted:
         fitting = int(allowed / (8 * columns)) - _BESIDE
         if self.budget is None:
             fitting = max(fitting, _FREE_DIRECTIONS, first.rows // _ROWS_PER_FREE_DIRECTION)
-        rank = self._stepped(min(_MOST_RANK, first.rows // _ROWS_PER_DIRECTION, fitting))
+        rank = self._stepped(min(_MOST_RANK, int(first.rows / _ROWS_PER_DIRECTION), fitting))
         return 0 if 2 * rank > columns + _BESIDE else rank  # the half of a Gram is smaller then
 
     def _stepped(self, rank: int) -> int:
