@@ -31,5 +31,5 @@ def few_rows(rows: int, columns: int) -> list[str]:
         return []
     return [
         f"{counted(rows, 'row')} for {columns:,} columns: whoever has the states before and after "
-        "this step can compute them; larger batches or fewer columns (sketch) help"
+        "this step can compute them; larger batches or fewer columns (sketch, rank) help"
     ]
