@@ -78,6 +78,7 @@ api
 results
 returning
 reliability
+files-from-outside
 ```
 
 ```{toctree}
