@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: install demo browser docs test check lint types imports audit torture bench results figures clean
+.PHONY: install demo browser docs test check lint types imports audit torture bench results figures attacks clean
 
 install: $(READY)
 
@@ -48,6 +48,10 @@ imports: $(READY)
 
 check: lint types imports docs test
 
+# every fault at every call of a save, an observe, a run of bench and a report; some minutes
+torture: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m undrift.testing.torture
+
 # known vulnerabilities of the pinned versions; asks a service on the network, so no part of check
 audit: $(READY)
 	$(BIN)/python -m pip install --quiet pip-audit
@@ -69,6 +73,12 @@ results: $(READY)
 RUNS_TOO ?= --runs build/figures
 figures: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m paper figures results docs/figures $(RUNS_TOO)
+
+# what attacks read out of sums: measured again where AGAIN says so, drawn, and its page made
+AGAIN ?= now small_classes
+attacks: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m paper attacks results/privacy/attacks.json --again $(AGAIN)
+	$(MAKE) figures RUNS_TOO=
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -1,17 +1,20 @@
-"""`python -m paper compact`, `page`, `returning` and `figures`: see each module."""
+"""`python -m paper compact`, `page`, `returning`, `private`, `figures`, `attacks`: see each."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from paper import compact, figures, page, returning
+from paper import attack_page, attacks, compact, figures, page, private_utility, returning
 
 _COMMANDS = {
     "compact": compact.main,
     "page": page.main,
     "returning": returning.main,
+    "private": private_utility.main,
     "figures": figures.main,
+    "attacks": attacks.main,
+    "attacks-page": attack_page.main,
 }
 
 

@@ -13,7 +13,7 @@ from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import Candidates, KeptSum, kept_sums, membership_statistics
 from undrift.privacy.attacks.confidence import confidence
 from undrift.privacy.attacks.fitted import fitted
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 from undrift.privacy.attacks.roc import auc, found_at, roc
 from undrift.streams.stream import TaskStream
 
@@ -22,8 +22,13 @@ __all__ = ["by_known_rows", "by_width", "confidences", "labels_of", "membership"
 _POINTS = 80  # of a curve that is written down
 
 
-def membership(learner: Learner, stream: TaskStream) -> Iterator[dict[str, Any]]:
-    """Every membership attack on every sum of a learner that observed the stream."""
+def membership(
+    learner: Learner, stream: TaskStream, most: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Every membership attack on every sum of a learner that observed the stream.
+
+    `most`: only so many candidates, drawn at random, which cannot be fitted to the sum then.
+    """
     for kept in kept_sums(learner):
         tasks = list(stream)
         candidates = Candidates.of(
@@ -33,9 +38,18 @@ def membership(learner: Learner, stream: TaskStream) -> Iterator[dict[str, Any]]
         )
         if bool(candidates.members.all()) or kept.gram is None:
             continue
-        found = membership_statistics(kept, candidates, whole=kept.current)
+        if most is not None:
+            candidates = _drawn(candidates, most)
+        whole = kept.current and most is None
+        found = membership_statistics(kept, candidates, whole=whole)
         attacks = {name: _told(value, candidates.members) for name, value in found.items()}
         yield {"where": kept.name, **_size(kept, candidates), "attacks": attacks}
+
+
+def _drawn(candidates: Candidates, most: int) -> Candidates:
+    generator = torch.Generator().manual_seed(0)
+    some = torch.randperm(candidates.rows.shape[0], generator=generator)[:most]
+    return Candidates(candidates.rows[some], candidates.members[some], candidates.labels[some])
 
 
 def confidences(learner: Learner, stream: TaskStream) -> dict[str, Any]:
@@ -72,12 +86,12 @@ def by_known_rows(
     candidates = Candidates.of(kept, stream)
     if kept.gram is None:
         return
-    spectrum = Spectrum.of(kept.gram)
+    metric = Metric(kept.gram)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(candidates.rows.shape[0], generator=generator)
     for share in shares:
         some = order[: round(share * order.numel())]
-        found = fitted(spectrum, kept.count, candidates.rows[some], ridge=0.1)
+        found = fitted(metric, kept.count, candidates.rows[some], ridge=0.1)
         told = candidates.members[some]
         yield {"width": width, "share": share, "auc": round(auc(found, told), 4)}
 
@@ -91,7 +105,10 @@ def labels_of(stream: TaskStream, t: int | None = None) -> Tensor:
 
 def _size(kept: KeptSum, candidates: Candidates) -> dict[str, Any]:
     others = int((~candidates.members).sum())
-    return {"rows": kept.count, "columns": kept.width, "others": others}
+    size = {"rows": kept.count, "columns": kept.width, "others": others}
+    if kept.seen is not None:
+        size["directions"] = int(kept.seen.directions.shape[1])
+    return size
 
 
 def _told(statistic: Tensor, members: Tensor) -> dict[str, Any]:

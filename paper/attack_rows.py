@@ -13,15 +13,15 @@ from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import KeptSum, kept_sums, two_states
 from undrift.privacy.attacks.completions import Blank, completions, named
 from undrift.privacy.attacks.known_rows import rows_beside_known
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 from undrift.privacy.attacks.small_classes import cosines_beside, nearest, row_of_class
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 
-__all__ = ["beside_known", "small_classes", "two_states_by", "unknown_words"]
+__all__ = ["batch_of", "beside_known", "small_classes", "two_states_by", "unknown_words"]
 
 
-def _batch(stream: TaskStream, nodes: int, draw: int) -> Task:
+def batch_of(stream: TaskStream, nodes: int, draw: int) -> Task:
     """So many nodes of the stream's last class with the edges between them, all learned from."""
     label = stream.classes[-1][-1]
     there = (stream.graph.labelled() == label).nonzero().flatten()
@@ -46,7 +46,7 @@ def two_states_by(
     for size in sizes:
         read = []
         for draw in range(draws):
-            task = _batch(stream, size, draw)
+            task = batch_of(stream, size, draw)
             kept = kept_sums(_after(learner, task))[0]
             read += [found.figure for found in two_states(kept, older, task)]
         yield {"columns": older.linear or older.width, "nodes": size, "read": fmean(read)}
@@ -60,7 +60,7 @@ def small_classes(
     for size in sizes:
         found = []
         for draw in range(draws):
-            task = _batch(stream, size, draw)
+            task = batch_of(stream, size, draw)
             kept = kept_sums(_after(learner, task))[0]
             if kept.means is None:
                 continue
@@ -79,7 +79,7 @@ def beside_known(
     for count in unknown:
         found: list[float] = []
         for draw in range(draws):
-            task = _batch(stream, size, draw)
+            task = batch_of(stream, size, draw)
             kept = kept_sums(_after(learner, task))[0]
             rows = kept.rows_of(task, task.train)
             gram, total = _difference(kept, older)
@@ -100,15 +100,13 @@ def unknown_words(
 ) -> dict[str, Any]:
     """How often the one unknown word of a node is named among so many, members and others.
 
-    Nodes of the last task, after the whole stream.
+    Nodes of the last task, of a learner that has observed the whole stream.
     """
-    for task in stream:
-        learner.observe(task)
     task = stream.task(len(stream.classes) - 1)
     kept = kept_sums(learner)[0]
     if kept.gram is None:
         raise ValueError("a bank of propagation has a Gram matrix")
-    spectrum = Spectrum.of(kept.gram)
+    metric = Metric(kept.gram) if kept.seen is None else kept.seen
     generator = torch.Generator().manual_seed(seed)
 
     def share(mask: Tensor) -> tuple[float, int]:
@@ -118,7 +116,7 @@ def unknown_words(
         for node in order:
             blank = Blank.of(task.graph, node, words - 1, generator)
             if blank is not None:
-                hits.append(named(completions(kept, spectrum, blank)))
+                hits.append(named(completions(kept, metric, blank)))
             if len(hits) == nodes:
                 break
         return round(fmean(hits), 4), len(hits)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paper.compact import read_compact
+from paper.private_figure import private_figure, read_utility
 from undrift.errors import InputError
 from undrift.experiments.leakage_study import load_studies
 from undrift.experiments.run import execute, prepare
@@ -58,7 +59,16 @@ def _readme(records: Records) -> Any:
     return curves_figure({"cs-cl": shown}, width=120.0)
 
 
-FIGURES = {"cs-cl": _readme, **{name: _of_the_report(name) for name in OF_THE_REPORT}}
+def _private(records: Records) -> Any:
+    """What differential privacy costs."""
+    return private_figure(read_utility(records.folder))
+
+
+FIGURES: dict[str, Callable[[Records], Any]] = {
+    "cs-cl": _readme,
+    "private-accuracy": _private,
+    **{name: _of_the_report(name) for name in OF_THE_REPORT},
+}
 """The figures that the tables are enough for."""
 
 

@@ -446,4 +446,23 @@ def test_parts_are_those_of_the_dense_matrix(seed: int, n: int, symmetric: bool)
     cut[some], cut[:, some] = 0, 0
     left = csr.cleared(index)
     assert np.array_equal(left.to_dense().numpy(), cut)
-    Csr(left.indptr, left.indices, left.values, left.shape)  # passes the checks
+    with_loops = csr.with_loops(0.5)
+    assert np.array_equal(with_loops.to_dense().numpy(), dense + 0.5 * np.eye(n))
+    turned = csr._sorted_by_column()  # as a GPU does it
+    assert np.array_equal(turned.to_dense().numpy(), dense.T)
+    picked = csr[torch.from_numpy(some[::-1].copy())]
+    assert np.array_equal(picked.to_dense().numpy(), dense[some[::-1]])
+    for made in (left, with_loops, turned, picked):
+        Csr(made.indptr, made.indices, made.values, made.shape)  # passes the checks
+
+
+@pytest.mark.parametrize("table_from", [0, 10**9])
+def test_blocks_are_found_by_table_or_by_search(
+    table_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("undrift.sparse._TABLE_FROM", table_from)
+    dense = np.arange(36.0).reshape(6, 6) % 5
+    for some in ([], [2], [0, 3, 5], range(6)):
+        index = torch.tensor(list(some), dtype=torch.int64)
+        block = csr_of(dense).block(index).to_dense().numpy()
+        assert np.array_equal(block, dense[np.ix_(list(some), list(some))])

@@ -18,6 +18,9 @@ _MORE = {
     "undrift.evaluation.loop": ("Evaluation",),
     "undrift.evaluation.matrix": ("AccuracyMatrix",),
     "undrift.experiments.store": ("load_records",),
+    "undrift.privacy.audit": ("audit", "Audit"),
+    "undrift.noise.accountant": ("Accountant",),
+    "undrift.noise.release": ("Mechanism",),
     "undrift.testing.check_learner": ("check_learner",),
     "undrift.testing.check_stream": ("check_stream",),
 }

@@ -1,4 +1,4 @@
-"""Continual learning on graphs that keeps what it learned and none of the data.
+"""Continual learning on graphs that keeps sums in place of the data.
 
 Names are imported when first used, so that `undrift --help` does not wait for torch.
 """

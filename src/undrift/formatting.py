@@ -29,6 +29,15 @@ def size(count: float) -> str:
     return f"{count / 1000:,.1f} TB"
 
 
+def counted(n: int, one: str, more: str | None = None) -> str:
+    """How many of a thing.
+
+    >>> counted(1, "batch", "batches"), counted(1200, "node")
+    ('1 batch', '1,200 nodes')
+    """
+    return f"{n:,} {one if n == 1 else more or f'{one}s'}"
+
+
 def percent(share: float, digits: int = 1) -> str:
     """A share of one in percent.
 

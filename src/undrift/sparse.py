@@ -4,8 +4,9 @@ A `Csr` is immutable and speaks torch's language: `rows[nodes]`, `rows[:9]`, `ro
 `rows @ weights`, `rows.t()`, `rows.double()`, `rows.square().sum(dim=1)`, `rows.to_dense()` mean
 the same for a tensor and for a `Csr`, so nobody else asks which of the two it was given. What
 torch has no word for (`plus`, `beside`, `stacked`) are functions here. This is the only place
-that touches `torch.sparse`: products run on MKL (CPU) or cuSPARSE (CUDA) through torch; structure
-(slicing, sparse times sparse) runs on scipy, which needs no compiled add-on.
+that touches `torch.sparse`: products run on MKL (CPU) or cuSPARSE (CUDA) through torch, and rows,
+blocks and transposes are made on the matrix's own device. Only sparse times sparse runs on scipy,
+which needs no compiled add-on.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from undrift.errors import InputError
 from undrift.typing import Rows
 
 _INDEX_TYPES = (torch.int32, torch.int64)
+_TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +186,9 @@ class Csr:
         Columns and values of a range are views, nothing is copied.
         """
         if isinstance(rows, Tensor):
-            index = row_index(rows, self.shape[0])
-            picked = self.to_scipy()[index.cpu().numpy()]
-            return Csr.from_scipy(picked, dtype=self.dtype).to(self.device)
+            index = row_index(rows.to(self.device), self.shape[0])
+            lengths, entries = self._entries(index)
+            return self._built(lengths, self.indices[entries], self.values[entries], self.shape[1])
         start, stop, step = rows.indices(self.shape[0])
         if step != 1:
             raise InputError(f"rows {rows} are no range; give them as a list of numbers")
@@ -209,6 +211,10 @@ class Csr:
         """The square of every entry."""
         return self._with(self.values.square())
 
+    def signed_power(self, exponent: float) -> Csr:
+        """`sign(x) |x|^exponent` of every entry."""
+        return self._with(self.values.sign() * self.values.abs().pow(exponent))
+
     def sum(self, dim: int) -> Tensor:
         """Sums over the columns of a row (1) or the rows of a column (0)."""
         if dim == 1:
@@ -223,7 +229,16 @@ class Csr:
         """The transpose, in one pass over the entries; a symmetric matrix is its own."""
         if self.symmetric or self.transposed is not None:
             return self.transposed or self
-        return Csr.from_scipy(self.to_scipy().T, dtype=self.dtype).to(self.device)
+        if self.device.type == "cpu":  # scipy counts, and need not sort
+            return Csr.from_scipy(self.to_scipy().T, dtype=self.dtype)
+        return self._sorted_by_column()
+
+    def _sorted_by_column(self) -> Csr:
+        """The transpose, by a sort that leaves entries of one column in the order of their rows."""
+        order = torch.sort(self.indices, stable=True).indices
+        counts = torch.bincount(self.indices, minlength=self.shape[1])
+        rows = self.row_of_entry().to(self.indices.dtype)[order]
+        return self._built(counts, rows, self.values[order], self.shape[0])
 
     @overload
     def __matmul__(self, other: Tensor) -> Tensor: ...
@@ -266,6 +281,16 @@ class Csr:
         parts = (self.indptr, self.indices, self.values, self.shape, self.symmetric)
         return Csr._checked(*parts, transposed=self.t())
 
+    def scaled(self, rows: Tensor, columns: Tensor | None = None) -> Csr:
+        """Every entry times its row's number, then times its column's, if there are any."""
+        values = self.values * torch.repeat_interleave(rows, self.indptr.diff().long())
+        return self._with(values if columns is None else values * columns[self.indices.long()])
+
+    def promised(self, *, symmetric: bool) -> Csr:
+        """The same matrix, of which the caller knows that it is symmetric, or does not."""
+        parts = (self.indptr, self.indices, self.values, self.shape)
+        return Csr._checked(*parts, symmetric)
+
     def row_of_entry(self) -> Tensor:
         """The row of each stored entry."""
         index = torch.arange(self.shape[0], device=self.device)
@@ -285,15 +310,68 @@ class Csr:
         Cost: the entries of those rows.
         """
         lengths, entries = self._entries(index)
-        columns = self.indices[entries].long()
-        places = torch.searchsorted(index, columns)
-        kept = index[places.clamp(max=max(0, index.numel() - 1))] == columns
+        places = self._places(index, self.indices[entries])
+        kept = places >= 0
         row = torch.repeat_interleave(torch.arange(index.numel(), device=self.device), lengths)
         counts = torch.bincount(row[kept], minlength=index.numel())
-        pointers = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        kind, size = self.indices.dtype, int(index.numel())
-        parts = (pointers.to(kind), places[kept].to(kind), self.values[entries[kept]])
-        return Csr._checked(*parts, (size, size), self.symmetric)
+        values = self.values[entries[kept]]
+        size = int(index.numel())
+        return self._built(counts, places[kept], values, size, symmetric=self.symmetric)
+
+    def _places(self, index: Tensor, columns: Tensor) -> Tensor:
+        """Where each column stands in a rising index, -1 where it does not.
+
+        A table of all columns is faster than a search, once it is not much larger than the index.
+        """
+        kind = self.indices.dtype
+        if index.numel() * _TABLE_FROM < self.shape[1]:
+            columns = columns.long()
+            places = torch.searchsorted(index, columns)
+            there = index[places.clamp(max=max(0, index.numel() - 1))] == columns
+            return torch.where(there, places, -1).to(kind)
+        table = torch.full((self.shape[1],), -1, dtype=kind, device=self.device)
+        table[index] = torch.arange(index.numel(), dtype=kind, device=self.device)
+        return table[columns.long()]
+
+    def _built(
+        self,
+        lengths: Tensor,
+        indices: Tensor,
+        values: Tensor,
+        width: int,
+        *,
+        symmetric: bool = False,
+    ) -> Csr:
+        """A matrix of parts of this one, given the length of each row."""
+        pointers = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        kind = self.indices.dtype if indices.numel() < 2**31 else torch.int64
+        shape = int(lengths.numel()), width
+        return Csr._checked(pointers.to(kind), indices.to(kind), values, shape, symmetric)
+
+    def with_loops(self, weight: float = 1.0) -> Csr:
+        """`A + weight I` of a square matrix, in one pass over the entries."""
+        n = self.shape[0]
+        rows, entry = self.row_of_entry(), torch.arange(self.nnz, device=self.device)
+        node = torch.arange(n, device=self.device)
+        below = torch.cat([entry.new_zeros(1), (self.indices < rows).cumsum(0)])
+        starts, stops = self.indptr[:-1].long(), self.indptr[1:].long()
+        at = starts + below[stops] - below[starts]  # where the loop of each row stands, or belongs
+        there = at < stops
+        there[there.clone()] = self.indices[at[there]] == node[there]
+        values = self.values.clone()
+        values[at[there]] += weight
+        added = (~there).long()
+        shift = torch.cat([added.cumsum(0) - added, added.sum().unsqueeze(0)])
+        # an entry moves by the loops added in the rows before, and by its own row's if that is left
+        moved = entry + shift[rows] + (added[rows] * (self.indices > rows))
+        size = self.nnz + int(added.sum())
+        indices = torch.empty(size, dtype=self.indices.dtype, device=self.device)
+        weights = torch.full((size,), weight, dtype=self.dtype, device=self.device)
+        indices[moved], weights[moved] = self.indices, values
+        new = node[~there]
+        indices[at[new] + shift[new]] = new.to(indices.dtype)
+        lengths = self.indptr.diff().long() + added
+        return self._built(lengths, indices, weights, n, symmetric=self.symmetric)
 
     def cleared(self, index: Tensor) -> Csr:
         """Without the entries in these rows and columns. Cost: a copy of the entries."""
@@ -312,18 +390,16 @@ class Csr:
         parts = (pointers, self.indices[kept], self.values[kept])
         return Csr._checked(*parts, self.shape, self.symmetric)
 
-    def row_sums(self, rows: Tensor | None = None) -> np.ndarray[Any, Any]:
+    def row_sums(self, rows: Tensor | None = None) -> Tensor:
         """The sums of all rows, or of these, in float64; a row's does not depend on the others."""
         if rows is None:
             lengths, values = self.indptr.diff().long(), self.values
         else:
             lengths, entries = self._entries(rows)
             values = self.values[entries]
-        counts = lengths.cpu().numpy()
-        sums, there = np.zeros(counts.size), counts > 0
-        if there.any():
-            starts = np.cumsum(counts) - counts
-            sums[there] = np.add.reduceat(values.double().cpu().numpy(), starts[there])
+        if not lengths.numel():
+            return torch.zeros(0, dtype=torch.float64, device=self.device)
+        sums: Tensor = torch.segment_reduce(values.double(), "sum", lengths=lengths)
         return sums
 
     def _entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -108,3 +108,12 @@ def test_the_seed_decides_the_sketch() -> None:
 def test_a_size_of_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="sketch must be"):
         Sketch(10, 0)
+
+
+@pytest.mark.parametrize(("width", "size"), [(10, 3), (9, 3), (4, 4), (3, 5)])
+def test_columns_are_dealt_evenly(width: int, size: int) -> None:
+    spread = Sketch(width, size, seed=3)(torch.eye(width, dtype=torch.float64))
+    assert isinstance(spread, torch.Tensor)
+    held = spread.abs().sum(dim=0)
+    assert int(held.max() - held.min()) <= 1
+    assert float(held.sum()) == width

@@ -13,7 +13,7 @@ from undrift.errors import InputError
 
 Captured = pytest.CaptureFixture[str]
 COMMANDS = ("new", "observe", "predict", "forget", "revise", "merge")
-COMMANDS += ("show", "history", "verify", "export")
+COMMANDS += ("show", "history", "verify", "audit", "export")
 KINDS = ["fine", "mule"]
 
 
@@ -175,3 +175,42 @@ def test_show_and_history_do_not_wait_for_torch(desk: Path) -> None:
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_audit_is_a_verdict_and_an_exit_code(
+    desk: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    assert run("audit", desk) == 3
+    shown = capsys.readouterr().out
+    for words in ("Kept", "sums.banks.mix.seen", "Rows behind it", "Attacks", "foretold"):
+        assert words in shown
+    assert "8 (" in shown  # the smallest class, by its name
+    assert shown.splitlines()[-1].startswith(f"{desk}: not passed: mix: 16 rows in")
+    assert run("audit", desk, "--data", *month(tmp_path, 1)) == 3
+    assert "tried" in capsys.readouterr().out
+    assert run("audit", desk, "--data", *month(tmp_path, 2)) == 2
+    assert "n2.csv is not in" in capsys.readouterr().err
+    fine = tmp_path / "fine"
+    narrow = ["--set", "hops=1", "--set", "fourier=0", "--set", "gamma=0.1"]
+    assert run("new", fine, *narrow, "--least-rows", "3") == 0
+    for number in range(1, 7):
+        assert run("observe", fine, *month(tmp_path, number)) == 0
+    assert run("audit", fine) == 0
+    assert "no threshold is broken" in capsys.readouterr().out
+    card = (fine / "README.md").read_text()
+    assert "## Privacy\n\nAudit: **no threshold is broken" in card
+
+
+def test_small_classes_are_refused_until_their_user_says_how(
+    desk: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    nodes, edges = month(tmp_path, 2)
+    text = Path(nodes).read_text()
+    Path(nodes).write_text(text.replace("2-0,fine", "2-0,rare"))
+    assert run("observe", desk, nodes, edges) == 2
+    error = capsys.readouterr().err
+    assert "n2.csv brings class 'rare' with 1 node, and what is kept" in error
+    assert "--small-classes context" in error
+    assert run("observe", desk, nodes, edges, "--small-classes", "context") == 0
+    assert "note: class 'rare' with 1 node: fewer than 5 training" in capsys.readouterr().err
+    assert run("new", tmp_path / "x", "--small-classes", "sometimes") == 2

@@ -37,8 +37,9 @@ class Desk:
         """
         kinds = kinds or KINDS
         rng = np.random.default_rng(number)
+        labelled = np.arange(nodes) % 6 != 5
         kind = rng.integers(0, len(kinds), nodes)
-        kind[: len(kinds)] = range(len(kinds))
+        kind[labelled] = rng.permutation(np.arange(labelled.sum()) % len(kinds))
         centres = [KINDS.index(k) if k in KINDS else len(KINDS) for k in kinds]
         x = rng.normal(size=(nodes, width)).round(3)
         x[np.arange(nodes), [centres[k] % width for k in kind]] += 3

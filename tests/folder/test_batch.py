@@ -43,7 +43,7 @@ def test_the_same_data_has_the_same_hash_in_any_order(desk: Any) -> None:
 @pytest.mark.parametrize("what", ["feature", "label", "id"])
 def test_another_cell_is_other_data(desk: Any, what: str) -> None:
     def change(cells: list[list[str]]) -> None:
-        cells[3][{"id": 0, "label": 1, "feature": 4}[what]] = {"label": "mule", "id": "b"}.get(
+        cells[3][{"id": 0, "label": 1, "feature": 4}[what]] = {"label": "other", "id": "b"}.get(
             what, "0.125"
         )
 

@@ -14,6 +14,7 @@ import pytest
 import undrift
 from undrift import InputError, LearnerFolder
 from undrift.folder import history, store
+from undrift.folder.record import FORMAT
 from undrift.storage import files
 from undrift.storage.lock import exclusive
 
@@ -46,8 +47,10 @@ def test_an_unknown_folder(tmp_path: Path) -> None:
 
 def test_a_folder_of_a_newer_format(folder: LearnerFolder) -> None:
     path = folder.path / "learner.json"
-    path.write_text(json.dumps({"format": 2}))
-    with pytest.raises(InputError, match=r"written by a newer undrift \(folder format 2, this one"):
+    path.write_text(json.dumps({"format": FORMAT + 1}))
+    with pytest.raises(
+        InputError, match=rf"by a newer undrift \(folder format {FORMAT + 1}, this one"
+    ):
         LearnerFolder(folder.path)
 
 

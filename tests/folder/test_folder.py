@@ -283,7 +283,7 @@ def test_columns_with_and_without_names_are_not_mixed(first: LearnerFolder) -> N
 
 def test_a_graph_is_known_by_positions(tmp_path: Path) -> None:
     graph = Graph.from_arrays(np.eye(6), [[0, 1], [2, 3]], [7, 3, 7, 3, 7, 3])
-    folder = LearnerFolder.new(tmp_path / "g", settings=QUICK)
+    folder = LearnerFolder.new(tmp_path / "g", settings=QUICK, least_rows=3)
     folder.observe(graph)
     assert folder.show().record.classes == {"3": 3, "7": 7}
     assert undrift.load(folder.path).predict(graph).tolist() == [7, 3, 7, 3, 7, 3]
@@ -313,10 +313,10 @@ def test_every_labelled_node_is_learned_from(first: LearnerFolder, desk: Any) ->
 
 def test_a_method_without_probabilities_and_verbs(desk: Any, tmp_path: Path) -> None:
     settings = {"epochs": 1, "hidden": [4, 4]}
-    folder = LearnerFolder.new(tmp_path / "acil", "acil", settings=settings)
+    folder = LearnerFolder.new(tmp_path / "acil", "acil", settings=settings, least_rows=4)
     folder.observe(desk.month(1))
     assert folder.predict(desk.month(1)).probability is None
-    bare = LearnerFolder.new(tmp_path / "bare", "bare", settings=settings)
+    bare = LearnerFolder.new(tmp_path / "bare", "bare", settings=settings, least_rows=4)
     bare.observe(desk.month(1))
     before = (bare.path / "HEAD").read_text()
     assert "No node, edge or feature as such" in (bare.path / "README.md").read_text()

@@ -358,14 +358,14 @@ def test_normalisation_reaches_the_encoder(normalisation: str) -> None:
 
 
 def test_memory_follows_the_papers_formula() -> None:
-    """8 sum_k (d_in^2 + d_in d_out) for HAM; 8 (alpha^2 d^2 + alpha d C) for ACR."""
+    """8 sum_k (d_in^2 + d_in d_out) for HAM, 8 (alpha^2 d^2 + alpha d C) for ACR; halved."""
     learner = adr(alpha=3)
     known = observed(learner)[-1][1]
     state = learner.state()
     ham = sum(t.nbytes for k, t in state.tensors.items() if k.startswith("memory."))
     acr = sum(t.nbytes for k, t in state.tensors.items() if k.startswith("bank."))
-    assert ham == 8 * ((12 * 12 + 12 * 10) + (10 * 10 + 10 * 8))
-    assert acr == 8 * (24 * 24 + 24 * len(known.classes))
+    assert ham == 8 * ((12 * 13 // 2 + 12 * 10) + (10 * 11 // 2 + 10 * 8))
+    assert acr == 8 * (24 * 25 // 2 + 24 * len(known.classes))
 
 
 def test_progress_names_the_three_stages() -> None:

@@ -40,12 +40,12 @@ from undrift.testing.references import (
 )
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "plain": {"fourier": 0},
-    "fixed gamma, concat": {"gamma": 0.1, "mix": "concat", "hops": 2, "fourier": 0},
+    "plain": {"sketch": 0, "fourier": 0},
+    "fixed gamma, concat": {"gamma": 0.1, "mix": "concat", "hops": 2, "sketch": 0, "fourier": 0},
     "sketched hop": {"sketch": 7, "mix": "hop", "hops": 1},
     "sketched, no fourier": {"sketch": 5, "mix": "mean", "hops": 2, "fourier": 0},
     "separate channels": {"mix": "separate", "hops": 2},
-    "structure, sparse rows": {"structure": True, "fourier": 0},
+    "structure, sparse rows": {"structure": True, "sketch": 0, "fourier": 0},
     "structure, fourier": {"structure": True, "sketch": 7},
     "not balanced": {"balanced": False, "homophily": 0.5},
 }
@@ -73,7 +73,9 @@ def dense(features: Tensor | Csr) -> Tensor:
 
 def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     stream = tiny_stream()
-    learner = taught(stream, gamma=0.3, fourier=0, homophily=1.0, hops=4, evidence_threshold=60.0)
+    learner = taught(
+        stream, gamma=0.3, sketch=0, fourier=0, homophily=1.0, hops=4, evidence_threshold=60.0
+    )
     rows, labels = [], []
     for task in stream:
         features = dense(task.graph.features)
@@ -95,13 +97,14 @@ def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     seed=st.integers(0, 20),
     sparse=st.booleans(),
     fourier=st.sampled_from([0, None]),
+    rank=st.sampled_from([0, 6]),
 )
 def test_any_order_of_tasks_gives_the_same_banks(
-    order: list[int], seed: int, sparse: bool, fourier: int | None
+    order: list[int], seed: int, sparse: bool, fourier: int | None, rank: int
 ) -> None:
     stream = tiny_stream(seed, sparse=sparse)
-    straight = taught(stream, homophily=1.0, fourier=fourier)
-    shuffled = Propagation(homophily=1.0, fourier=fourier)
+    straight = taught(stream, homophily=1.0, fourier=fourier, sketch=0, rank=rank)
+    shuffled = Propagation(homophily=1.0, fourier=fourier, sketch=0, rank=rank)
     for t in order:
         shuffled.observe(stream.task(t))
     shuffled.settle()
@@ -116,8 +119,8 @@ def test_any_order_of_tasks_gives_the_same_banks(
 def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     """Tasks that arrive together, without an edge between them, add up to the same sums."""
     stream = tiny_stream()
-    apart = taught(stream, homophily=1.0, mix="mean")
-    together = Propagation(homophily=1.0, mix="mean").observe(_union(stream)).settle()
+    apart = taught(stream, homophily=1.0, mix="mean", sketch=0)
+    together = Propagation(homophily=1.0, mix="mean", sketch=0).observe(_union(stream)).settle()
     a, b = (learner.learned_.sums.banks["mix"] for learner in (apart, together))
     torch.testing.assert_close(a.gram, b.gram, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(a.moment, b.moment, rtol=1e-9, atol=1e-12)
@@ -140,13 +143,13 @@ def _union(stream: TaskStream) -> Task:
 def test_small_classes_weigh_as_much_as_large_ones() -> None:
     """Twice the rows of two classes change what is kept, and what the classes weigh in nothing."""
     stream = tiny_stream()
-    once = taught(stream, homophily=1.0)
-    more = taught(stream, homophily=1.0).observe(stream.task(1))
+    once = taught(stream, homophily=1.0, sketch=0)
+    more = taught(stream, homophily=1.0, sketch=0).observe(stream.task(1))
     ours, theirs = (learner.learned_.sums.banks["mix"] for learner in (more, once))
     assert ours.counts.tolist() != theirs.counts.tolist()
     assert ours.balanced().energy == theirs.balanced().energy == 6.0
     torch.testing.assert_close(ours.balanced().moment, theirs.balanced().moment)
-    plain = taught(stream, homophily=1.0, balanced=False)
+    plain = taught(stream, homophily=1.0, balanced=False, sketch=0)
     assert not torch.allclose(plain.learned_.solved.weights, once.learned_.solved.weights)
 
 
@@ -177,7 +180,7 @@ def test_neighbours_that_disagree_do_no_harm(homophily: float) -> None:
     graph = generate(nodes=600, words=150, classes=6, homophily=homophily, size_ratio=2.0)
     stream = TaskStream.from_graph(graph, base=4, increment=2)
     ours, believing, own = (
-        evaluate(Propagation(fourier=0, homophily=weight), stream).by_class.a_f
+        evaluate(Propagation(sketch=0, fourier=0, homophily=weight), stream).by_class.a_f
         for weight in (None, 1.0, 0.0)
     )
     assert ours > max(believing, own) - 3.0
@@ -195,11 +198,11 @@ def patterned(increment: int) -> TaskStream:
 
 def test_informative_heterophily_selects_the_separate_channels() -> None:
     stream = patterned(increment=2)
-    learner = taught(stream, fourier=0)
+    learner = taught(stream, sketch=0, fourier=0)
     assert learner.learned_.fixed.homophily < 0.5
     assert learner.learned_.selected == "separate"
     ours, own, believing = (
-        evaluate(Propagation(fourier=0, homophily=weight), stream).by_class.a_f
+        evaluate(Propagation(sketch=0, fourier=0, homophily=weight), stream).by_class.a_f
         for weight in (None, 0.0, 1.0)
     )
     assert ours > max(own, believing) + 8.0
@@ -207,7 +210,7 @@ def test_informative_heterophily_selects_the_separate_channels() -> None:
 
 def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
     stream = patterned(increment=2)
-    learner = taught(stream, fourier=0, gamma=0.3)
+    learner = taught(stream, sketch=0, fourier=0, gamma=0.3)
     rows, labels = [], []
     for task in stream:
         slow = separate_features(
@@ -225,7 +228,7 @@ def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
 def test_a_class_that_came_alone_ends_the_separate_channels() -> None:
     """A class alone in its batch has no neighbours to learn from, but will have in the world."""
     stream = patterned(increment=1)
-    learner = Propagation(fourier=0).observe(stream.task(0)).settle()
+    learner = Propagation(sketch=0, fourier=0).observe(stream.task(0)).settle()
     assert learner.learned_.selected == "separate"
     learner.observe(stream.task(1))
     assert learner.settle().learned_.selected == "mix"
@@ -248,7 +251,7 @@ def test_a_fixed_homophily_or_mix_opens_no_other_bank(fixed: dict[str, Any]) -> 
 def test_structural_columns_stand_beside_the_features() -> None:
     stream = tiny_stream()
     plain, more = (
-        taught(stream, fourier=0, structure=s).learned_.sums.banks["mix"].gram
+        taught(stream, sketch=0, fourier=0, structure=s).learned_.sums.banks["mix"].gram
         for s in (False, True)
     )
     width = plain.shape[0]
@@ -264,7 +267,17 @@ def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
     stream = wide_stream(2500)
     learner = Propagation(sketch=sketch, fourier=0).observe(stream.task(0)).settle()
     classes = len(learner.classes_)
-    assert learner.nbytes() == 8 * width**2 + 24 * width * classes + 8 * classes + 8 * classes**2
+    gram = 4 * width * (width + 1)
+    assert learner.nbytes() == gram + 24 * width * classes + 8 * classes + 8 * classes**2
+
+
+def test_a_thin_state_has_the_size_the_docstring_says() -> None:
+    learner = (
+        Propagation(sketch=300, fourier=0, rank=20).observe(wide_stream(2500).task(0)).settle()
+    )
+    classes = len(learner.classes_)
+    sums = 8 * 300 * (20 + classes + 1) + 16 * classes
+    assert learner.nbytes() == sums + 8 * 300 * classes + 8 * classes**2
 
 
 def test_hops_side_by_side_share_the_sketch() -> None:
@@ -274,12 +287,12 @@ def test_hops_side_by_side_share_the_sketch() -> None:
     assert learner.learned_.solved.weights.shape[0] == 300
 
 
-def test_default_width_is_bounded() -> None:
-    assert Propagation().feature_map("mix", 1.0).sketch_of(100_000) is not None
-    fourier = Propagation().feature_map("mix", 1.0).fourier_of(1024)
-    assert fourier is not None
-    assert 1024 + fourier.outputs <= 3072
-    assert Propagation().feature_map("mix", 1.0).fourier_of(1025) is None
+def test_the_default_is_bounded_and_a_budget_is_kept() -> None:
+    task = wide_stream(2500).task(0)
+    learner = Propagation().observe(task).settle()
+    assert learner.learned_.fixed.size("mix").rank <= int(task.train.sum()) // 2
+    assert learner.nbytes() <= 4e6
+    assert Propagation(budget="60 kB").observe(task).settle().nbytes() <= 6e4
 
 
 def wide_stream(width: int) -> TaskStream:
@@ -297,7 +310,7 @@ def test_a_graph_without_edges_is_plain_ridge() -> None:
     plain = tiny_graph()
     graph = Graph.from_scipy(plain.features, sp.csr_matrix((60, 60)), plain.labels)
     stream = TaskStream.from_graph(graph, base=2, increment=2)
-    ours, own = taught(stream), taught(stream, homophily=0.0)
+    ours, own = taught(stream, sketch=0), taught(stream, sketch=0, homophily=0.0)
     torch.testing.assert_close(
         ours.learned_.solved.weights, own.learned_.solved.weights, rtol=0, atol=1e-6
     )
@@ -347,7 +360,7 @@ def test_one_class_and_one_training_node() -> None:
 def test_tasks_of_one_class_each() -> None:
     graph = generate(nodes=400, words=100, classes=4, size_ratio=1.0, homophily=0.9)
     stream = TaskStream.from_graph(graph, base=1, increment=1)
-    ours = evaluate(Propagation(fourier=0), stream).by_class.a_f
+    ours = evaluate(Propagation(sketch=0, fourier=0), stream).by_class.a_f
     assert ours > 80.0
 
 
@@ -375,7 +388,7 @@ def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(homophily: floa
     adjacency[:, :4] = 0.0
     graph = Graph.from_scipy(x, adjacency.tocsr(), plain.labels)
     stream = TaskStream.from_graph(graph, base=3, increment=1)
-    learner = Propagation(fourier=0, mix="separate", hops=2, homophily=homophily)
+    learner = Propagation(sketch=0, fourier=0, mix="separate", hops=2, homophily=homophily)
     for task in stream:
         learner.observe(task)
     assert bool(torch.isfinite(learner.scores(graph)).all())
@@ -403,16 +416,16 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 
 def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
     stream = noisy_stream(noise=12.0)
-    learner, apart = taught(stream), taught(stream, mix="concat", hops=2, fourier=0)
+    learner, apart = taught(stream), taught(stream, mix="concat", hops=2, sketch=0, fourier=0)
     assert learner.learned_.selected == "hops"
     assert torch.equal(learner.predict(stream.graph), apart.predict(stream.graph))
-    plain = evaluate(Propagation(mix="mean", hops=2, fourier=0), stream).by_class.a_f
+    plain = evaluate(Propagation(mix="mean", hops=2, sketch=0, fourier=0), stream).by_class.a_f
     assert evaluate(Propagation(), stream).by_class.a_f > plain + 5
 
 
 def test_only_narrow_dense_features_are_asked() -> None:
     assert "hops" in taught(noisy_stream(0.1)).learned_.fixed.banks
-    assert "hops" not in taught(noisy_stream(0.1, sparse=True)).learned_.fixed.banks
+    assert "hops" in taught(noisy_stream(0.1, sparse=True)).learned_.fixed.banks  # none is zero
     assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.fixed.banks
     assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.fixed.banks
     wide = tiny_stream(features=1025)
@@ -511,11 +524,11 @@ def test_a_few_edges_are_no_pattern() -> None:
 
 def test_scores_are_right_and_not_only_their_order() -> None:
     stream = load_stream("synthetic")
-    learner = Propagation(fourier=0)
+    learner = Propagation(sketch=0, fourier=0)
     for task in stream:
         learner.observe(task)
     known, graph = learner.settle().learned_, stream.graph
-    features = learner.feature_map(known.selected, known.fixed.homophily)
+    features = learner.feature_map(known.selected, known.fixed)
     rows = features.plain(graph, torch.arange(graph.num_nodes))
     slow = dense(rows).double() @ known.solved.weights
     torch.testing.assert_close(learner.scores(graph), slow, rtol=1e-6, atol=1e-9)

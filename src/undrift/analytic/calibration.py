@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.thin_sums import ThinSums
 
 _TEMPERATURES = tuple(10 ** (k / 16) for k in range(-40, 17))  # 0.003 to 10
 _DRAWS = 1024
@@ -36,7 +37,9 @@ def expected_accuracy(scores: Mapping[int, Tensor]) -> dict[int, float]:
     return {c: float((s.argmax(dim=1) == c).double().mean()) for c, s in scores.items()}
 
 
-def held_out_scores(weights: Tensor, sums: ClassSums, freedom: float) -> dict[int, Tensor]:
+def held_out_scores(
+    weights: Tensor, sums: ClassSums | ThinSums, freedom: float
+) -> dict[int, Tensor]:
     """1,024 scores of unseen rows for every class with rows, by its place, as the sums tell them.
 
     Rows of a class are taken as drawn from Student's t with 3 degrees of freedom around the class's
@@ -51,12 +54,8 @@ def held_out_scores(weights: Tensor, sums: ClassSums, freedom: float) -> dict[in
     sizes, total = sums.counts.clamp(min=1), max(float(sums.counts.sum()), 1.0)
     means = sums.moment / sizes
     centres = means.T @ weights  # [C, C]: a class's mean scores
-    pooled = torch.addmm(sums.gram, sums.moment, means.T, alpha=-1).div_(total)
-    noise = _noise(weights.T @ (pooled @ weights))
-    # how much wider or narrower a class is than the pool, in the directions that scores look
-    diagonal = sums.without_rounding(pooled.diagonal())
-    look = (weights - weights.mean(dim=1, keepdim=True)).square().sum(dim=1) * diagonal
-    width = (look @ sums.variance_ratios(diagonal)) / look.sum().clamp(min=1e-300)
+    covariance, width = sums.score_spread(weights)
+    noise = _noise(covariance)
     h = min(max(freedom / total, 0.0), _MOST)
     drawn = {}
     for c in (sums.counts > 0.5).nonzero().flatten().tolist():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -30,6 +31,8 @@ class ClassSums:
     >>> sums.counts.tolist(), sums.moment.tolist()
     ([2.0, 2.0], [[2.0, 0.0]])
     """
+
+    stored_as_half: ClassVar[tuple[str, ...]] = ("gram",)
 
     gram: Tensor
     moment: Tensor
@@ -165,6 +168,19 @@ class ClassSums:
         """The Gram of all rows at their mean weight in `balanced`: C / n each."""
         there = float((self.counts > 0.5).sum())
         return self.gram * (there / max(float(self.counts.sum()), 1.0))
+
+    def score_spread(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """`W^T S W`, the pooled covariance of scores, and each class's variance over the pooled.
+
+        The second in the directions that scores look. Cost: 2 d^2 C operations.
+        """
+        means = self.moment / self.counts.clamp(min=1)
+        pooled = torch.addmm(self.gram, self.moment, means.T, alpha=-1)
+        pooled.div_(max(float(self.counts.sum()), 1.0))
+        diagonal = self.without_rounding(pooled.diagonal())
+        look = (weights - weights.mean(dim=1, keepdim=True)).square().sum(dim=1) * diagonal
+        width = (look @ self.variance_ratios(diagonal)) / look.sum().clamp(min=1e-300)
+        return weights.T @ (pooled @ weights), width
 
     def variance_ratios(self, pooled: Tensor) -> Tensor:
         """`[d, C]`: each class's shrunk variances over the pooled ones."""

@@ -108,15 +108,16 @@ class Fourier:
 class Sketch:
     """`z S`: every column is added, with a random sign, to one of `size` columns.
 
-    Memory of the statistics falls from 8 d^2 to 8 size^2 bytes, the cost of a factorisation from
-    d^3 / 3 to size^3 / 3. Sparse rows stay sparse, and sums of sketched rows are sketched sums:
-    the learner is exactly joint ridge on `z S`. `E[(x S) . (y S)] = x . y` with variance at most
-    `(|x|^2 |y|^2 + (x . y)^2) / size`: for rows of length one a product is off by about
-    `1 / sqrt(size)` (Charikar, Chen and Farach-Colton, 2002).
+    Columns are dealt like cards, so that no two of the `size` differ by more than one in how many
+    they get: fewer meet than where each falls anywhere, and the rows of S^T are orthogonal. Memory
+    of the statistics falls from d^2 to size^2 numbers. Sparse rows stay sparse, and sums of
+    sketched rows are sketched sums: the learner is exactly joint ridge on `z S`.
+    `E[(x S) . (y S)] = x . y` with variance at most `(|x|^2 |y|^2 + (x . y)^2) / size`: for rows
+    of length one a product is off by about `1 / sqrt(size)` (a count sketch: Charikar, Chen and
+    Farach-Colton, 2002).
 
-    >>> rows = torch.eye(6)
-    >>> Sketch(width=6, size=3)(rows).abs().sum(dim=1).tolist()
-    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    >>> Sketch(width=6, size=3)(torch.eye(6)).abs().sum(dim=0).tolist()
+    [2.0, 2.0, 2.0]
     """
 
     width: int
@@ -130,7 +131,8 @@ class Sketch:
     def _drawn(self) -> tuple[Tensor, Tensor]:
         """The one entry of each row of S: its column, and its sign."""
         rng = np.random.default_rng([self.seed, self.width, self.size])
-        columns = rng.integers(0, self.size, self.width)
+        columns = np.empty(self.width, dtype=np.int64)
+        columns[rng.permutation(self.width)] = np.arange(self.width) % self.size
         signs = rng.choice(np.array([-1.0, 1.0]), self.width)
         return torch.from_numpy(columns), torch.from_numpy(signs)
 

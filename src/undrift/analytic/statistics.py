@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from undrift import ranks
 from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, scaled
 from undrift.errors import InputError
 from undrift.typing import Rows
@@ -27,6 +29,8 @@ class RidgeStatistics:
     >>> both.moment.flatten().tolist(), both.count
     ([1.0, 2.0], 2)
     """
+
+    stored_as_half: ClassVar[tuple[str, ...]] = ("gram",)
 
     gram: Tensor
     moment: Tensor
@@ -75,6 +79,8 @@ class RidgeStatistics:
     ) -> RidgeStatistics:
         self._check_rows(rows, targets, weights)
         y = scaled(targets, weights).to_dense()
+        if ranks.world() > 1:
+            return self._plus_shared(gram, rows, y, weights, budget_mb)
         moment = torch.zeros(rows.shape[1], y.shape[1], dtype=torch.float64, device=rows.device)
         for where, part in pieces(rows, budget_mb):
             x = scaled(part, None if weights is None else weights[where])
@@ -83,6 +89,26 @@ class RidgeStatistics:
         grown = max(self.outputs, y.shape[1])
         return RidgeStatistics(
             gram,
+            _widened(self.moment, grown) + _widened(moment, grown),
+            self.count + rows.shape[0],
+            self.energy + float(y.square().sum()),
+        )
+
+    def _plus_shared(
+        self, gram: Tensor, rows: Rows, y: Tensor, weights: Tensor | None, budget_mb: float
+    ) -> RidgeStatistics:
+        """The same where several ranks sum a share of the rows each."""
+        own = ranks.share(rows.shape[0])
+        more = torch.zeros_like(gram)
+        moment = torch.zeros(rows.shape[1], y.shape[1], dtype=torch.float64, device=rows.device)
+        weighed = scaled(rows[own], None if weights is None else weights[own])
+        for where, part in pieces(weighed, budget_mb):
+            add_gram_(more, part.double(), budget_mb)
+            add_product_(moment, part.double(), y[own][where])
+        ranks.add_(more, moment)
+        grown = max(self.outputs, y.shape[1])
+        return RidgeStatistics(
+            gram.add_(more),
             _widened(self.moment, grown) + _widened(moment, grown),
             self.count + rows.shape[0],
             self.energy + float(y.square().sum()),

@@ -15,7 +15,7 @@ from undrift.failures import told
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
-_HELP = "Continual learning on graphs that keeps what it learned and none of the data."
+_HELP = "Continual learning on graphs that keeps sums in place of the data."
 
 _EXAMPLES = """\
 For example:

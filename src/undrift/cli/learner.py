@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
+from undrift.cli.batches import Columns, batches
 from undrift.cli.learner_verbs import (
     Flag,
     folders,
@@ -19,6 +20,11 @@ from undrift.cli.learner_verbs import (
     say,
     working,
 )
+
+BROKEN = 3
+"""The exit code of an audit that is not passed."""
+
+_AS_LAST = Columns()
 
 
 def show(folder: Path, /, *, traceback: Flag = False) -> None:
@@ -74,6 +80,44 @@ def verify(folder: Path, /, *, traceback: Flag = False) -> None:
     for repair in repairs:
         say(f"completed: {repair}")
     say(f"{folder}: the state, its names and {len(opened.history()):,} steps agree")
+
+
+def audit(
+    folder: Path,
+    /,
+    *,
+    data: Annotated[
+        tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=True)
+    ] = (),
+    columns: Columns = _AS_LAST,
+    traceback: Flag = False,
+) -> None:
+    """Show what is kept, how many rows stand behind it, and what it gives away.
+
+    With batches that were observed the attacks are tried on them; without any they are foretold
+    from counts. Exit code: 0 where no threshold is broken, 3 where one is.
+
+    Parameters
+    ----------
+    folder
+        The learner's folder.
+    data
+        NODES EDGES of a batch as it was observed, or one .npz or .pt file; repeat it for more.
+    columns
+        How tables are read.
+    traceback
+        When it fails, print where.
+    """
+    from undrift.cli.console import output
+    from undrift.reporting.learner import audit_tables
+
+    with working("auditing"):
+        found = folders()(folder).audit(*batches(data), **columns.given())
+    for table in audit_tables(found):
+        output().print(table, "")
+    say(f"{folder}: {found.verdict}")
+    if not found.passed:
+        raise SystemExit(BROKEN)
 
 
 def export(folder: Path, out: Path, /, *, traceback: Flag = False) -> None:
@@ -134,6 +178,10 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "show": (show, ("show desk",)),
     "history": (show_history, ("history desk",)),
     "verify": (verify, ("verify desk",)),
+    "audit": (
+        audit,
+        ("audit desk", "audit desk --data january/nodes.csv january/edges.csv --data feb.npz"),
+    ),
     "export": (export, ("export desk learner.safetensors",)),
 }
 

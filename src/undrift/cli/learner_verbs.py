@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from undrift.cli.batches import Columns, Many, aliases, batches, one_batch
 from undrift.learners.registry import DEFAULT
+from undrift.learners.small_classes import SmallClasses
 
 if TYPE_CHECKING:
     from undrift.folder.draft import Step
@@ -31,6 +32,8 @@ def new(
     like: Path | None = None,
     keep: int = 0,
     remember_nodes: Flag = False,
+    small_classes: SmallClasses | None = None,
+    least_rows: int | None = None,
     seed: int = 0,
     device: str = "cpu",
     traceback: Flag = False,
@@ -52,6 +55,11 @@ def new(
         How many old states to keep. Two states give away what came between them.
     remember_nodes
         Keep keyed hashes of node ids, so that "forget --node" can say which batches hold a node.
+    small_classes
+        A new class that comes with few training nodes: refuse the batch (as without it), leave the
+        class out as context, pool such classes into one, or allow it.
+    least_rows
+        How many training nodes are not few: 5 without it.
     seed
         Decides the validation nodes and the learner's randomness.
     device
@@ -65,7 +73,14 @@ def new(
     chosen |= {"seed": seed} if seed else {}
     chosen |= {"device": device} if device != "cpu" else {}
     made = folders().new(
-        folder, method, settings=chosen, like=like, keep=keep, remember_nodes=remember_nodes
+        folder,
+        method,
+        settings=chosen,
+        like=like,
+        keep=keep,
+        remember_nodes=remember_nodes,
+        small_classes=small_classes,
+        least_rows=least_rows,
     )
     found = made.show()
     say(f"{folder}: {found.method}, nothing observed yet")
@@ -77,6 +92,7 @@ def observe(
     /,
     *files: Path,
     alias: Annotated[tuple[str, ...], Many] = (),
+    small_classes: SmallClasses | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,
 ) -> None:
@@ -93,6 +109,9 @@ def observe(
         NODES EDGES, as .csv, .tsv or .parquet; or one .npz or .pt file of both.
     alias
         A class by another name that it has in files, as "other name=name"; repeat it for more.
+    small_classes
+        Refuse new classes with few training nodes, leave them out as context, pool them, or allow
+        them; remembered from now on.
     columns
         How tables are read.
     traceback
@@ -100,7 +119,11 @@ def observe(
     """
     with working("learning") as progress:
         step = folders()(folder).observe(
-            one_batch(files), aliases=aliases(alias), progress=progress, **columns.given()
+            one_batch(files),
+            aliases=aliases(alias),
+            small_classes=small_classes,
+            progress=progress,
+            **columns.given(),
         )
     tell(folder, step)
 
@@ -213,6 +236,7 @@ def revise(
     /,
     *files: Path,
     alias: Annotated[tuple[str, ...], Many] = (),
+    small_classes: SmallClasses | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,
 ) -> None:
@@ -228,6 +252,9 @@ def revise(
         OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or two .npz or .pt files.
     alias
         A class by another name that it has in the new files, as "other name=name".
+    small_classes
+        Refuse new classes with few training nodes, leave them out as context, pool them, or allow
+        them; remembered from now on.
     columns
         How tables are read.
     traceback
@@ -236,7 +263,12 @@ def revise(
     before, after = batches(files, 2)
     with working("revising") as progress:
         step = folders()(folder).revise(
-            before, after, aliases=aliases(alias), progress=progress, **columns.given()
+            before,
+            after,
+            aliases=aliases(alias),
+            small_classes=small_classes,
+            progress=progress,
+            **columns.given(),
         )
     tell(folder, step)
 

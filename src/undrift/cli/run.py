@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -83,6 +84,7 @@ def run(
     set_threads(threads)
     writable_folder(out)
 
+    from undrift import ranks
     from undrift.experiments import run as experiment
     from undrift.experiments.tracking import each_of, trackers
 
@@ -98,6 +100,12 @@ def run(
     console = progress_console()
     with console.status("loading the stream"):
         prepared = experiment.prepare(spec)
+    ranks.join(device)
+    if ranks.rank() > 0:  # it helps the first, which shows and writes what came of it
+        with TemporaryDirectory() as nowhere:
+            experiment.execute(prepared, Path(nowhere))
+        ranks.leave()
+        return
     told = trackers(track, out)
     try:
         with told.following(prepared.spec):
@@ -105,6 +113,7 @@ def run(
                 after = each_of(shown.after_task, told.after_task)
                 result = experiment.execute(prepared, out, progress=shown.report, after_task=after)
             told.finish(result)
+        ranks.leave()
     except experiment.UnsavedError as error:
         _show(output(), error.result)
         raise

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.architecture import Architecture, Layer
-from undrift.graphs import Graph, Hop, receptive_field
+from undrift.graphs import Graph, Hop, narrowed, receptive_field
 from undrift.memory import need
 from undrift.sparse import Csr, beside
 from undrift.typing import Rows
@@ -18,10 +18,23 @@ from undrift.typing import Rows
 
 @dataclass(frozen=True)
 class Batch:
-    """What a forward pass reads: input features and the hops that lead to the target nodes."""
+    """What a forward pass reads: input features and the hops that lead to the target nodes.
+
+    A `part` of a batch knows where its rows stood in the whole, before the first hop and after
+    each (`places`), and how many there were (`sizes`).
+    """
 
     features: Rows
     hops: tuple[Hop, ...]
+    places: tuple[Tensor, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def part(self, rows: slice) -> Batch:
+        """What leads to these of the target nodes; dropout takes of them what it takes in all."""
+        sizes = self.features.shape[0], *(hop.operator.shape[0] for hop in self.hops)
+        targets = torch.arange(sizes[-1], device=self.features.device)[rows]
+        hops, places = narrowed(self.hops, targets)
+        return Batch(self.features[places[0]], hops, places, sizes)
 
     def for_training(self) -> Batch:
         """The same batch with the transposes that backward passes multiply with, made once."""
@@ -29,7 +42,7 @@ class Batch:
         if isinstance(features, Csr):
             features = features.with_transpose()
         hops = (replace(hop, operator=hop.operator.with_transpose()) for hop in self.hops)
-        return Batch(features, tuple(hops))
+        return replace(self, features=features, hops=tuple(hops))
 
 
 def _wide(num_features: int, shapes: list[tuple[int, int]]) -> str:
@@ -112,7 +125,8 @@ class Encoder:
             at += layer.hops
             if layer.activate:
                 dropout = self.architecture.dropout if generator is not None else 0.0
-                z = relu_dropout(z, dropout, generator)
+                of = (batch.places[at], batch.sizes[at]) if batch.places else None
+                z = relu_dropout(z, dropout, generator, of)
             h = z
         return h
 
@@ -196,20 +210,28 @@ class _ReluDropout(torch.autograd.Function):
         return passed.mul_(ctx.scale), None, None
 
 
-def relu_dropout(z: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+def relu_dropout(
+    z: Tensor,
+    rate: float,
+    generator: torch.Generator | None,
+    of: tuple[Tensor, int] | None = None,
+) -> Tensor:
     """`relu(z)`, each entry dropped with probability `rate` and the rest scaled up.
 
     Torch's dropout draws from the global generator and takes two to four times as long as this
     on a CPU: here eight entries share one random 64-bit number, so `rate` is rounded to 1/256, and
-    the scale uses the rounded rate.
+    the scale uses the rounded rate. `of`: where the rows stood among how many, of which is drawn.
     """
     threshold = round(rate * 256)
     if generator is None or threshold == 0:
         return torch.relu(z)
-    count = z.numel()
+    rows = z.shape[0] if of is None else of[1]
+    count = rows * z.shape[1]
     words = torch.empty(-(-count // 8), dtype=torch.int64, device=z.device)
     words.random_(-(2**63), None, generator=generator)
-    dropped = (words.view(torch.uint8)[:count] < threshold).view(z.shape)
+    dropped = (words.view(torch.uint8)[:count] < threshold).view(rows, z.shape[1])
+    if of is not None:
+        dropped = dropped[of[0]]
     scale = 256 / (256 - threshold)
     out: Tensor = _ReluDropout.apply(z, dropped, scale)  # type: ignore[no-untyped-call]
     return out

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from undrift import ranks
 from undrift.encoders.adam import Adam
 from undrift.encoders.divergence import Losses
 from undrift.encoders.encoder import Batch, Encoder, Head, batch_of
@@ -91,6 +92,7 @@ def fit(
 
     `train` and `val` are node indices, `columns` the head's column of every node's class (read
     at those nodes only). The graph is on the encoder's device. Deterministic under the generator.
+    Several ranks (`undrift.ranks`) share the nodes of every batch, and end with the same weights.
     """
     _check_columns(columns[train], head)
     weights = [w.detach().clone().requires_grad_() for w in encoder.weights]
@@ -107,7 +109,8 @@ def fit(
     progress(phase, 0, training.epochs)
     for epoch in range(training.epochs):
         for nodes, batch in batches(generator):
-            embeddings = model.forward(batch, noise)
+            own = model.forward(batch, noise)
+            embeddings = ranks.of_all(own, nodes.numel())
             step = Step(
                 nodes=nodes,
                 embeddings=embeddings,
@@ -121,6 +124,7 @@ def fit(
             optimiser.zero_grad()
             value = loss(step)
             value.backward()
+            ranks.add_gradients(own, embeddings, weights)
             optimiser.step()
             losses.add(value, epoch)
         progress(phase, epoch + 1, training.epochs)
@@ -144,17 +148,25 @@ def _check_columns(columns: Tensor, head: Head) -> None:
 def _batches(
     model: Encoder, graph: Graph, train: Tensor, size: int | None
 ) -> Callable[[torch.Generator], Iterator[tuple[Tensor, Batch]]]:
-    """Batches of an epoch; a full batch is built once and used every epoch."""
+    """Batches of an epoch: nodes, and the field of this rank's share of them.
+
+    A full batch is built once and used every epoch.
+    """
     if size is None or size >= train.numel():
-        full = (train, batch_of(model, graph, train).for_training())
+        full = (train, _shared(batch_of(model, graph, train), train).for_training())
         return lambda generator: iter([full])
 
     def shuffled(generator: torch.Generator) -> Iterator[tuple[Tensor, Batch]]:
         order = torch.randperm(train.numel(), generator=generator).to(train.device)
         for nodes in train[order].split(size):
-            yield nodes, batch_of(model, graph, nodes)
+            yield nodes, _shared(batch_of(model, graph, nodes), nodes)
 
     return shuffled
+
+
+def _shared(batch: Batch, nodes: Tensor) -> Batch:
+    """The part of a batch that is this rank's; alone, the batch."""
+    return batch.part(ranks.share(nodes.numel())) if ranks.world() > 1 else batch
 
 
 class _EarlyStop:

@@ -93,6 +93,8 @@ def evaluate(
     check_gradable(stream, splits)
     check_returns(learner, returning=stream.returning)
     clock = PhaseClock(progress, device=learner.device)
+    clock.enter("prepare")
+    stream = stream.to(learner.device)  # graphs are cut and normalised where they are used
     so_far = so_far or Evaluation(empty_grades(stream, splits))
     graded = graded_batches(stream)
     clock.seconds.update(so_far.seconds)

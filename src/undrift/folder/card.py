@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.formatting import percent, size
+from undrift.folder.audited import audited, widest
+from undrift.folder.small import way
+from undrift.formatting import counted, percent, size
 from undrift.learners.registry import METHODS
+from undrift.learners.small_classes import bounded
+from undrift.privacy.audit import lines
 
 if TYPE_CHECKING:
     from undrift.folder.record import Record
@@ -19,8 +23,10 @@ def card(record: Record, learner: Learner) -> str:
     examples = (
         "**Among it are examples: nodes of the data, or what was made to stand for them.**"
         if learner.keeps_examples
-        else "No node, edge or feature as such; but a sum over few nodes says much of each."
+        else "No node, edge or feature as such; but a sum over few nodes gives them away."
     )
+    if bounded(learner):
+        examples = "With noise: see Privacy."
     remembered = (
         "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
         "hold one; who has the key and an id can tell whether it was there."
@@ -38,8 +44,8 @@ def card(record: Record, learner: Learner) -> str:
     return f"""\
 # A learner of undrift
 
-Method: `{learner.name}`. {_counted(len(record.batches), "batch", "batches")} in
-{_counted(len(record.classes), "class", "classes")}, {record.width or 0} columns of features
+Method: `{learner.name}`. {counted(len(record.batches), "batch", "batches")} in
+{counted(len(record.classes), "class", "classes")}, {record.width or 0} columns of features
 ({columns}).
 Last step: {entry.step}, `{entry.verb}`, {entry.time}.
 
@@ -51,9 +57,14 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
   (`history.jsonl`). The key is in `key`: without it the hashes tell nothing; with it one can test
   whether data that one has was observed. Keep it from others, and give it to sites that merge.
 
+{_guards(record, learner)}
+
 {older}
 What the first batch fixed for all rows (the feature map) stays when that batch is forgotten.
 
+## Privacy
+
+{_privacy(record, learner)}
 ## Classes
 
 {_classes(record)}
@@ -68,6 +79,51 @@ What the first batch fixed for all rows (the feature map) stays when that batch 
     undrift.load("THIS")    # the learner alone; its class ids are in learner.json
 
 This page is written anew after each step.
+"""
+
+
+def _guards(record: Record, learner: Learner) -> str:
+    if bounded(learner):
+        return "Noise hides small classes: none is refused."
+    held = [held for held in record.batches if held.instead]
+    least = f"A new class with fewer than {record.least_rows} training nodes"
+    told = f"{least}: {way(record.small_classes)}."
+    if held:
+        names = sorted({name for each in held for name in each.instead})
+        batches = counted(len(held), "batch", "batches")
+        told += f"\nSo it was in {batches}: {', '.join(map(_cell, names))}."
+    return told
+
+
+def _privacy(record: Record, learner: Learner) -> str:
+    """What is known of what the state gives away, from the state alone."""
+    found = audited(record, learner)
+    if not found.kept:
+        return "Nothing is kept yet.\n"
+    columns = 0 if bounded(learner) else widest(learner)
+    few = [held.rows for held in record.batches if held.rows < columns]
+    batches = (
+        f"- Batches with fewer rows than the {columns:,} columns of the widest sum:\n"
+        f"  {len(few)} of {len(record.batches)}, the smallest of {counted(min(few), 'row')}.\n"
+        "  Whoever has the states before and after such a step can compute its rows.\n"
+        if few
+        else ""
+    )
+    told = "".join(f"- {_cell(line)}\n" for line in lines(found))
+    return f"""\
+Audit: **{_cell(found.verdict)}**.
+
+{told}{batches}
+{_BOUND if found.bound else _LIMITS}"""
+
+
+_LIMITS = """\
+Whoever reads the state can find this too: it is no bound. `undrift learner audit THIS --data NODES
+EDGES` tries the attacks on data that was observed.
+"""
+_BOUND = """\
+The bound is for the state alone (`undrift learner export`). This page, `learner.json` and
+`history.jsonl` have names and exact counts, and are outside of it.
 """
 
 
@@ -92,7 +148,3 @@ since are not counted.
 
 def _cell(name: str) -> str:
     return " ".join(name.split()).replace("|", "\\|")
-
-
-def _counted(n: int, one: str, more: str) -> str:
-    return f"{n:,} {one if n == 1 else more}"

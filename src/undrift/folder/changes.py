@@ -11,14 +11,19 @@ from undrift.folder.batch import Batch
 from undrift.folder.draft import Draft
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Reading
+from undrift.folder.small import check_ways, replaced
 from undrift.learners.base import Learner
+from undrift.learners.small_classes import SmallClasses
 from undrift.typing import Progress
 
 
 def take_settings(
-    draft: Draft, reading: Mapping[str, Any], aliases: Mapping[str, str] | None = None
+    draft: Draft,
+    reading: Mapping[str, Any],
+    aliases: Mapping[str, str] | None = None,
+    small_classes: SmallClasses | None = None,
 ) -> None:
-    """What was said about how to read, on top of what is remembered."""
+    """What was said about how to read and to guard, on top of what is remembered."""
     said = {name: value for name, value in reading.items() if value is not None}
     strange = set(said) - set(Reading.model_fields)
     if strange:
@@ -29,26 +34,38 @@ def take_settings(
         reading=draft.record.reading.changed(**said),
         aliases={**draft.record.aliases, **(aliases or {})},
     )
+    if small_classes is not None:
+        check_ways(small_classes, draft.record.least_rows)
+        draft.record = draft.record.changed(small_classes=small_classes)
 
 
 def forget(draft: Draft, batch: Batch, progress: Progress) -> None:
     """Take a batch out, as if it had never been observed."""
     held = draft.held(batch)
-    draft.learner.forget(draft.task(batch), progress=progress)
+    draft.learner.forget(draft.task(batch, held), progress=progress)
     draft.remove(held)
 
 
-def revise(draft: Draft, old: Batch, new: Batch, progress: Progress) -> tuple[int, int]:
-    """Put one batch in the place of another; how many rows were subtracted and added."""
-    if not new.counts:  # nothing is left that could be learned
-        forget(draft, old, progress)
-        return sum(old.counts.values()), 0
+def revise(
+    draft: Draft,
+    old: Batch,
+    new: Batch,
+    progress: Progress,
+    small: SmallClasses | None = None,
+) -> tuple[int, int]:
+    """Put one batch in the place of another; how many rows were subtracted and added.
+
+    `small`: what is done with small classes, if not what the folder does.
+    """
     held = draft.held(old)
-    before = draft.task(old)
+    before = draft.task(old, held)
     draft.remove(held)
-    draft.add(new, instead_of=held)
+    if not replaced(new, draft.learned_as(new, small)).counts:  # nothing that could be learned
+        draft.learner.forget(before, progress=progress)
+        return sum(held.labels.values()), 0
+    entered = draft.add(new, instead_of=held, small=small)
     ids = ([str(i) for i in old.ids], [str(i) for i in new.ids])
-    done = draft.learner.revise(before, draft.task(new), ids=ids, progress=progress)
+    done = draft.learner.revise(before, draft.task(new, entered), ids=ids, progress=progress)
     return done.subtracted, done.added
 
 

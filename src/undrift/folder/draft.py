@@ -13,11 +13,14 @@ import torch
 
 from undrift.errors import InputError
 from undrift.folder import history
+from undrift.folder.audited import few_rows, widest
 from undrift.folder.batch import Batch, Source, UnknownEdges, read_batch
 from undrift.folder.card import card
 from undrift.folder.hashing import data_hash, node_hashes
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
+from undrift.folder.spent import check_unspent, names_fit, spent_epsilon
 from undrift.folder.store import (
     LOCK,
     Version,
@@ -29,6 +32,7 @@ from undrift.folder.store import (
 )
 from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
+from undrift.learners.small_classes import SmallClasses, bounded
 from undrift.storage.lock import exclusive
 from undrift.storage.state import State
 from undrift.streams.task import Task
@@ -82,8 +86,12 @@ class Draft:
         check_columns(batch, known)
         return batch
 
-    def task(self, batch: Batch) -> Task:
-        """The batch as the learner sees it; classes that are new get their ids here."""
+    def task(self, batch: Batch, held: Held) -> Task:
+        """The batch as the learner sees it; classes that are new get their ids here.
+
+        `held`: its entry in the record, which says what its small classes are learned as.
+        """
+        batch = replaced(batch, held.instead)
         known = self.record.classes
         self.notes += look_alikes(batch.counts, known)
         ids = numbered(batch.counts, known, self.record.past_ids)
@@ -113,8 +121,13 @@ class Draft:
     def _find(self, data: str) -> Held | None:
         return next((held for held in self.record.batches if held.data == data), None)
 
-    def add(self, batch: Batch, instead_of: Held | None = None) -> Held:
-        """Enter a batch into the record; one that is in it, or was corrected, is an error."""
+    def add(
+        self, batch: Batch, instead_of: Held | None = None, *, small: SmallClasses | None = None
+    ) -> Held:
+        """Enter a batch into the record; one that is in it, or was corrected, is an error.
+
+        What its small classes are learned as is decided here; `small` says how, if not the folder.
+        """
         data = data_hash(batch, self.key)
         there = next((held for held in self.record.batches if held.is_version_of(data)), None)
         if there is not None:
@@ -124,6 +137,13 @@ class Draft:
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
+        rows = self._training_rows(batch)
+        instead = self.learned_as(batch, small)
+        given, batch = batch, replaced(batch, instead)
+        if given.counts and not batch.counts:
+            raise nothing_left(instead, batch.where, self.record.least_rows)
+        self.notes += told(instead, given.counts, self.record.least_rows)
+        self.notes += look_alikes(instead, self.record.classes)
         held = Held(
             data=data,
             step=self.record.entry.step + 1,
@@ -131,11 +151,15 @@ class Draft:
             nodes=batch.graph.num_nodes,
             edges=batch.graph.num_edges,
             labels=batch.counts,
+            instead=instead,
+            rows=sum(n for name, n in rows.items() if instead.get(name, name)),
             before=_before(instead_of, data),
         )
         self.record = self.record.changed(batches=(*self.record.batches, held))
         if self.record.remember_nodes:
-            self.nodes[data] = node_hashes(batch.ids.tolist(), self.key)
+            hashes = node_hashes(batch.ids.tolist(), self.key)
+            check_unspent(self.learner, hashes, self.nodes, batch.where)
+            self.nodes[data] = hashes
         if str(batch.repairs):
             self.notes.append(str(batch.repairs))
         if batch.repairs.unknown_edges and not batch.graph.num_edges:
@@ -145,6 +169,23 @@ class Draft:
             )
         self._added.append(batch)
         return held
+
+    def learned_as(self, batch: Batch, small: SmallClasses | None = None) -> dict[str, str]:
+        """What the small classes of a batch would be learned as; see `instead_of_small`."""
+        known = self.record
+        how = "allow" if bounded(self.learner) else small or known.small_classes
+        return instead_of_small(
+            self._training_rows(batch), known.counts, how, known.least_rows, batch.where
+        )
+
+    def _training_rows(self, batch: Batch) -> dict[str, int]:
+        """The training nodes of each class, as the learner would see the batch."""
+        if not batch.counts:
+            return {}
+        ids = numbered(batch.counts, self.record.classes, self.record.past_ids)
+        task = self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
+        labels = task.labels[task.train]
+        return {name: int((labels == ids[name]).sum()) for name in batch.counts}
 
     def note_return(self, what: str, data: str) -> None:
         """Note that a batch was taken out once, which its user may have forgotten."""
@@ -184,6 +225,7 @@ class Draft:
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
         self._forget_names()
+        self._note_few()
         entry = Entry(
             step=self.record.entry.step + 1,
             verb=verb,
@@ -196,6 +238,7 @@ class Draft:
             removed=tuple(sorted(before - after)),
             parent=self.version.sha,
             previous=history.last_hash(self.folder),
+            spent_epsilon=spent_epsilon(self.learner),
             **facts,
         )
         self.record = self.record.changed(entry=entry, feature_map=_map_digest(self.learner))
@@ -210,6 +253,17 @@ class Draft:
         except (OSError, InputError) as error:
             self.notes.append(f"the step is taken, but {error}; the next step completes it")
         return Step(Line(**entry.model_dump(), result=version.sha), tuple(self.notes))
+
+    def _note_few(self) -> None:
+        """Note classes and batches with few rows behind what is kept, where no noise hides them."""
+        if bounded(self.learner):
+            return
+        self.notes += left_small(self.record)
+        before = {held.data for held in self.version.record.batches}
+        columns = widest(self.learner) if self._added else 0
+        for held in self.record.batches:
+            if self._added and held.data not in before:
+                self.notes += few_rows(held.rows, columns)
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
@@ -239,7 +293,7 @@ def loaded(folder: Path) -> Draft:
     learner = learner_of(state, version.path)
     record = version.record
     width = None if learner.learned_ is None else learner.learned_.num_features
-    if set(learner.classes_) != set(record.classes.values()) or width != record.width:
+    if not names_fit(learner, record.classes) or width != record.width:
         raise InputError(f"{broken} (its names do not fit its numbers)")
     return Draft(folder, version, learner, record, nodes, read_key(folder))
 

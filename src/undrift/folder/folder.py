@@ -12,15 +12,19 @@ from typing import Any
 
 from undrift.errors import InputError
 from undrift.folder import history
+from undrift.folder.audited import audited
 from undrift.folder.batch import Batch, Source, UnknownEdges
 from undrift.folder.card import card
 from undrift.folder.changes import forget, merge, revise, take_settings
 from undrift.folder.draft import Step, drafting, loaded
 from undrift.folder.predictions import Predictions
 from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.small import check_ways, left_small
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT, make_learner
+from undrift.learners.small_classes import SmallClasses, bounded
+from undrift.privacy.audit import Audit
 from undrift.storage.files import state_bytes, write_atomically
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
@@ -57,13 +61,17 @@ class LearnerFolder:
         like: str | Path | LearnerFolder | None = None,
         keep: int = 0,
         remember_nodes: bool = False,
+        small_classes: SmallClasses | None = None,
+        least_rows: int | None = None,
     ) -> LearnerFolder:
         """A folder with a learner that has observed nothing.
 
         `like`: an empty sibling of another folder's learner, which can `merge` with it: rows mean
         the same to both, and hashes of data have the same key. `keep`: so many old states stay.
         `remember_nodes`: keyed hashes of node ids are kept, so that `forget_node` can say where a
-        node is.
+        node is. `small_classes`: what happens to a new class that comes with fewer training nodes
+        than `least_rows` (5): "refuse" the batch, leave the class out as "context", "pool" such
+        classes into one, or "allow" it. A sibling does as the other.
         """
         if keep < 0:
             raise InputError(f"keep must be 0 or more, not {keep}")
@@ -77,7 +85,13 @@ class LearnerFolder:
                 raise InputError("a sibling has the method and settings of the other; leave yours")
             learner, key = other.learner.sibling(), other.key
             told = {"columns", "width", "reading", "aliases", "feature_map"}
+            told |= {"small_classes", "least_rows"}
             record = record.changed(**{name: getattr(other.record, name) for name in told})
+        record = record.changed(
+            small_classes=small_classes or record.small_classes,
+            least_rows=record.least_rows if least_rows is None else least_rows,
+        )
+        check_ways(record.small_classes, record.least_rows)
         create(Path(path), learner.state(), record, key, card(record, learner))
         return cls(path)
 
@@ -88,6 +102,7 @@ class LearnerFolder:
         batch: Source,
         *,
         aliases: Mapping[str, str] | None = None,
+        small_classes: SmallClasses | None = None,
         unknown_edges: UnknownEdges = "drop",
         progress: Progress = silent,
         **reading: Any,
@@ -95,12 +110,14 @@ class LearnerFolder:
         """Learn a batch; afterwards its files may be deleted, unless it may have to be forgotten.
 
         Edges to nodes that are not in the batch are dropped and counted, or an error.
-        `aliases`: classes by another name that they have in files, remembered from now on.
+        `aliases`: classes by another name that they have in files; `small_classes`: as in `new`;
+        both are remembered from now on.
         """
         with drafting(self.path) as draft:
-            take_settings(draft, reading, aliases)
+            take_settings(draft, reading, aliases, small_classes)
             found = draft.read(batch, unknown_edges=unknown_edges)
-            held, task = draft.add(found), draft.task(found)
+            held = draft.add(found)
+            task = draft.task(found, held)
             graded = draft.grade(held, task)
             draft.learner.observe(task, progress=progress)
             return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
@@ -128,7 +145,7 @@ class LearnerFolder:
             ranking, probable = learner.scores(found.graph, index), False
         names = {c: name for name, c in draft.record.classes.items()}
         ids = found.ids if index is None else found.ids[index]
-        columns = [names[c] for c in learner.classes_]
+        columns = [names.get(c, f"class {c}") for c in learner.classes_]
         made = Predictions.of(ids, ranking, columns, probable=probable)
         return replace(made, repairs=found.repairs)
 
@@ -152,6 +169,7 @@ class LearnerFolder:
         after: Source,
         *,
         aliases: Mapping[str, str] | None = None,
+        small_classes: SmallClasses | None = None,
         unknown_edges: UnknownEdges = "drop",
         progress: Progress = silent,
         **reading: Any,
@@ -160,7 +178,7 @@ class LearnerFolder:
         with drafting(self.path) as draft:
             take_settings(draft, reading)
             old = draft.read(before, unknown_edges=unknown_edges)
-            take_settings(draft, {}, aliases)
+            take_settings(draft, {}, aliases, small_classes)
             new = draft.read(after, unknown_edges=unknown_edges)
             rows = revise(draft, old, new, progress)
             return draft.commit("revise", progress, rows_subtracted=rows[0], rows_added=rows[1])
@@ -179,7 +197,8 @@ class LearnerFolder:
         A node may be in several batches, labelled in one and context in others. Each must be seen
         again with its content as observed; until then the rows of the node and of those around it
         stay in the sum. Which those are only a folder that was made with `remember_nodes` can
-        say; from any other, give every batch that may hold the node.
+        say; from any other, give every batch that may hold the node. Erasing is never refused: a
+        class that it leaves with too few training nodes is left out, where small ones are refused.
         """
         with drafting(self.path) as draft:
             take_settings(draft, reading)
@@ -191,7 +210,10 @@ class LearnerFolder:
                 if draft.holds(smaller) and (smaller is batch or not draft.holds(batch)):
                     draft.notes.append(f"{batch.where} was observed without {str(node)!r}")
                     continue
-                rows = revise(draft, batch, batch.without(node), progress)
+                small: SmallClasses | None = (
+                    "context" if draft.record.small_classes == "refuse" else None
+                )
+                rows = revise(draft, batch, batch.without(node), progress, small)
                 revised = [a + b for a, b in zip(revised, rows, strict=True)]
                 changed = True
             waiting = draft.holders(node)
@@ -259,8 +281,27 @@ class LearnerFolder:
         with exclusive(self.path / LOCK, f"writing to {self.path}"):
             return loaded(self.path).settle()
 
-    def export(self, path: str | Path) -> None:
-        """Write the learner as one file for `undrift.load`, with its names, without its history."""
+    def audit(
+        self, *batches: Source, unknown_edges: UnknownEdges = "drop", **reading: Any
+    ) -> Audit:
+        """What is kept, how many rows stand behind it, and what it gives away; see `audit`.
+
+        `batches`: some that were observed, as they were then; attacks are tried on their nodes.
+        """
         draft = loaded(self.path)
+        take_settings(draft, reading)
+        found = [draft.read(batch, unknown_edges=unknown_edges) for batch in batches]
+        tasks = [draft.task(batch, draft.held(batch)) for batch in found]
+        return audited(draft.record, draft.learner, tasks)
+
+    def export(self, path: str | Path) -> None:
+        """Write the learner as one file for `undrift.load`, with its names, without its history.
+
+        A class that was left with fewer training nodes than `least_rows` is an error.
+        """
+        draft = loaded(self.path)
+        if not bounded(draft.learner):
+            for few in left_small(draft.record):
+                raise InputError(f"{few}; nothing was written")
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
         write_atomically(path, state_bytes(draft.learner.state(), {"names": json.dumps(names)}))

@@ -80,12 +80,11 @@ def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
     >>> look_alikes(["Mule "], ["mule"])[0][:45]
     "class 'Mule ' is new and differs from 'mule' "
     """
-    folded = {_folded(name): name for name in known}
     found = []
     for name in names:
-        other = folded.get(_folded(name))
         if name in known:
             continue
+        other = same_but_for_case(name, known)
         if other is not None:
             alias = quote(f"{name}={other}")
             found.append(
@@ -99,6 +98,15 @@ def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
                 "batch and observe it with empty cells there"
             )
     return found
+
+
+def same_but_for_case(name: str, known: Iterable[str]) -> str | None:
+    """The known name that differs in case or spaces only.
+
+    >>> same_but_for_case("Money Mule", ["fine", "moneymule"])
+    'moneymule'
+    """
+    return {_folded(other): other for other in known}.get(_folded(name))
 
 
 def _folded(name: str) -> str:

@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-FORMAT = 1
+from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
+
+FORMAT = 2
 
 
 class _Frozen(BaseModel):
@@ -37,6 +39,8 @@ class Held(_Frozen):
     nodes: int
     edges: int
     labels: dict[str, int]  # labelled nodes by class name
+    rows: int = 0  # training nodes among them
+    instead: dict[str, str] = {}  # small classes, and what they are learned as: "" is without label
     tested: int = 0  # of those whose class was known: predicted before they were learned
     right: int = 0
     before: tuple[str, ...] = ()  # what it was before corrections, by the hashes of its data
@@ -68,6 +72,7 @@ class Entry(_Frozen):
     rows_added: int | None = None
     tested: int | None = None
     right: int | None = None
+    spent_epsilon: float | None = None  # of any one node, by all releases so far
     added: tuple[str, ...] = ()  # batches that came, by the hash of their data
     removed: tuple[str, ...] = ()  # batches that went
     merged: tuple[str, ...] = ()  # states of other folders that were added
@@ -93,6 +98,8 @@ class Record(_Frozen):
     aliases: dict[str, str] = {}
     keep: int = 0
     remember_nodes: bool = False
+    small_classes: SmallClasses = "refuse"
+    least_rows: int = LEAST_ROWS  # of a class, when it first comes
     feature_map: str | None = None  # a digest of what rows depend on
     batches: tuple[Held, ...] = ()
     entry: Entry

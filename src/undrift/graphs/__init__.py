@@ -1,6 +1,6 @@
 """What a graph is: `Graph`, its normalised operators, and exact K-hop batches."""
 
-from undrift.graphs.batches import Hop, receptive_field
+from undrift.graphs.batches import Hop, narrowed, receptive_field
 from undrift.graphs.field import Field
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
@@ -12,6 +12,7 @@ __all__ = [
     "Hop",
     "Normalisation",
     "disjoint_union",
+    "narrowed",
     "normalise",
     "receptive_field",
 ]

@@ -54,3 +54,23 @@ def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop,
         hops.append(Hop(block, torch.searchsorted(sources, targets)))
         targets = sources
     return tuple(reversed(hops)), targets
+
+
+def narrowed(hops: Sequence[Hop], targets: Tensor) -> tuple[tuple[Hop, ...], tuple[Tensor, ...]]:
+    """The hops that lead to some of the targets, which are places among all of them.
+
+    And where the rows that are left stood among all: before the first hop, and after each.
+    """
+    made: list[Hop] = []
+    stood = [targets]
+    for hop in reversed(hops):
+        rows = hop.operator[targets]
+        own = targets if hop.own is None else hop.own[targets]
+        sources = torch.unique(torch.cat([rows.indices.long(), own]))
+        columns = torch.searchsorted(sources, rows.indices.long())
+        shape = int(targets.numel()), int(sources.numel())
+        block = Csr(rows.indptr, columns.to(rows.indices.dtype), rows.values, shape)
+        made.append(Hop(block, torch.searchsorted(sources, own)))
+        targets = sources
+        stood.append(sources)
+    return tuple(reversed(made)), tuple(reversed(stood))

@@ -246,13 +246,17 @@ class Graph:
     def subgraph(self, nodes: Any) -> Graph:
         """The induced subgraph of these nodes (indices or a boolean mask), in that order."""
         index = row_index(as_tensor(nodes, "nodes").to(self.device), self.num_nodes, "node")
-        rows = index.cpu().numpy()
-        block = self.adjacency.to_scipy()[rows][:, rows]
-        adjacency = Csr.from_scipy(
-            block, dtype=self.adjacency.dtype, symmetric=self.adjacency.symmetric
-        )
+        if bool((index[1:] > index[:-1]).all()):
+            adjacency = self.adjacency.block(index)
+        else:
+            rows = index.cpu().numpy()
+            adjacency = Csr.from_scipy(
+                self.adjacency.to_scipy()[rows][:, rows],
+                dtype=self.adjacency.dtype,
+                symmetric=self.adjacency.symmetric,
+            ).to(self.device)
         labels = None if self.labels is None else self.labels[index]
-        part = Graph(self.features[index], adjacency.to(self.device), labels)
+        part = Graph(self.features[index], adjacency, labels)
         return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
 
     def isolated(self, nodes: Tensor) -> Graph:
@@ -279,10 +283,11 @@ class Graph:
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device; itself when it is there already."""
-        if self.device == torch.device(device):
+        features = self.features.to(device)
+        if features is self.features:  # torch knows that cuda is cuda:0
             return self
         labels = None if self.labels is None else self.labels.to(device)
-        moved = Graph(self.features.to(device), self.adjacency.to(device), labels)
+        moved = Graph(features, self.adjacency.to(device), labels)
         return moved.with_masks(**self.masks)
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-import numpy as np
-import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 from undrift.errors import unknown_name
 from undrift.sparse import Csr
 
 Normalisation = Literal["symmetric", "row", "sum"]
-Array = np.ndarray[Any, Any]
 NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
 
 
@@ -27,20 +25,14 @@ class Degrees:
         self._adjacency = adjacency
 
     @cached_property
-    def into(self) -> Array:
+    def into(self) -> Tensor:
         """What each node receives."""
         return self._adjacency.row_sums()
 
     @cached_property
-    def out(self) -> Array:
-        """What each node sends. Cost: a pass over all edges, once, if the graph is directed."""
-        if self._adjacency.symmetric:
-            return self.into
-        columns, values = (
-            part.cpu().numpy() for part in (self._adjacency.indices, self._adjacency.values)
-        )
-        sums: Array = np.bincount(columns, values, self._adjacency.shape[1])
-        return sums
+    def out(self) -> Tensor:
+        """What each node sends. Cost: a transpose, once, if the graph is directed."""
+        return self.into if self._adjacency.symmetric else self._adjacency.t().row_sums()
 
     def of(self, nodes: Tensor) -> Degrees:
         """Those of some nodes. Cost: the edges into them."""
@@ -53,15 +45,12 @@ class _SomeDegrees(Degrees):
         self._whole, self._nodes = whole, nodes
 
     @cached_property
-    def into(self) -> Array:
+    def into(self) -> Tensor:
         return self._adjacency.row_sums(self._nodes)
 
     @cached_property
-    def out(self) -> Array:
-        if self._adjacency.symmetric:
-            return self.into
-        some: Array = self._whole.out[self._nodes.cpu().numpy()]
-        return some
+    def out(self) -> Tensor:
+        return self.into if self._adjacency.symmetric else self._whole.out[self._nodes]
 
     def of(self, nodes: Tensor) -> Degrees:
         return _SomeDegrees(self._whole, self._nodes[nodes])
@@ -82,26 +71,25 @@ def normalise(
     to more than zero) then aggregates to zero, never to NaN. `degrees`: those of D, if not the
     matrix's own. Cost: one pass over the edges.
 
-    >>> a = Csr.from_scipy(sp.csr_matrix([[0.0, 1.0], [1.0, 0.0]]), symmetric=True)
+    >>> from scipy.sparse import csr_matrix
+    >>> a = Csr.from_scipy(csr_matrix([[0.0, 1.0], [1.0, 0.0]]), symmetric=True)
     >>> normalise(a).to_dense().tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
     if kind not in NORMALISATIONS:
         raise unknown_name("normalisation", kind, NORMALISATIONS)
-    matrix = adjacency.to_scipy().astype(np.float64)
+    matrix = adjacency.double()
     if self_loops:
-        matrix = (matrix + sp.identity(matrix.shape[0], format="csr")).tocsr()
+        matrix = matrix.with_loops()
     degrees, loop = degrees or Degrees(adjacency), float(self_loops)
     if kind == "symmetric":
         into, out = degrees.into + loop, degrees.out + loop
-        matrix = sp.diags(_power(into, -0.5)) @ matrix @ sp.diags(_power(out, -0.5))
+        matrix = matrix.scaled(_power(into, -0.5), _power(out, -0.5))
     elif kind == "row":
-        matrix = sp.diags(_power(degrees.into + loop, -1.0)) @ matrix
-    matrix = matrix.tocsr()
-    matrix.sort_indices()
-    return Csr.from_scipy(
-        matrix, dtype=adjacency.dtype, symmetric=adjacency.symmetric and kind != "row"
-    ).to(adjacency.device)
+        matrix = matrix.scaled(_power(degrees.into + loop, -1.0))
+    return matrix.promised(symmetric=adjacency.symmetric and kind != "row").to(
+        dtype=adjacency.dtype
+    )
 
 
 class Operators:
@@ -124,6 +112,6 @@ class Operators:
         return self._made[kind, self_loops]
 
 
-def _power(degrees: np.ndarray, exponent: float) -> np.ndarray:
-    safe = np.where(degrees > 0, degrees, 1.0)
-    return np.where(degrees > 0, safe**exponent, 0.0)
+def _power(degrees: Tensor, exponent: float) -> Tensor:
+    safe = torch.where(degrees > 0, degrees, 1.0)
+    return torch.where(degrees > 0, safe**exponent, 0.0)

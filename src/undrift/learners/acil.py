@@ -69,7 +69,7 @@ class Acil(FrozenLearner):
     display: ClassVar[str] = "ACIL"
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
-    keeps: ClassVar[str] = "R and Q of the classifier, one encoder"
+    keeps: ClassVar[str] = "sums R and Q of the classifier, one encoder"
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True

@@ -66,7 +66,7 @@ class Adr(AdaptingLearner):
     display: ClassVar[str] = "ADR"
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Song, Guan and Kong, Analytic Drift Resister"
-    keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
+    keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {

@@ -78,7 +78,7 @@ class AdrPlus(AdaptingLearner):
     name: ClassVar[str] = "adr-plus"
     display: ClassVar[str] = "ADR+"
     family: ClassVar[str] = "analytic"
-    keeps: ClassVar[str] = "R and Q per layer and of the classifier, two encoders"
+    keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrPlusLearned
     renamed: ClassVar[dict[str, str]] = {

@@ -17,6 +17,7 @@ from undrift.graphs import Field as ReceptiveField
 from undrift.graphs import Graph
 from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
+from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import State, pack, unpack
@@ -77,7 +78,7 @@ class Learner(Parameters):
     family: ClassVar[str] = "other"
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "-"  # what is kept, in a few words
-    keeps_examples: ClassVar[bool] = False
+    keeps_examples: ClassVar[bool] = False  # nodes as such; what sums give away: docs/privacy
     returns: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
     merges: ClassVar[bool] = False
@@ -316,9 +317,29 @@ class Learner(Parameters):
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
         return State(recorded_name(type(self)), self.params(), on_cpu, values)
 
-    def save(self, path: str | Path) -> None:
-        """Write the learner as one file, whole or not at all; `undrift.load` reads it."""
+    def save(self, path: str | Path, *, least_rows: int = LEAST_ROWS) -> None:
+        """Write the learner as one file, whole or not at all; `undrift.load` reads it.
+
+        A class of fewer training nodes than `least_rows` is an error, as its sums would give them
+        away, where the method can tell (`class_rows`); 1 writes anything.
+        """
+        check_class_rows(self.class_rows(), least_rows)
         save_state(path, self.state())
+
+    def class_rows(self) -> dict[int, int] | None:
+        """How many training nodes stand behind what is kept of each class.
+
+        None where the method keeps no `counts`, in what it learned or in the sums, moments or
+        prototypes of it, and where they have noise.
+        """
+        if bounded(self):
+            return None
+        known = self.learned_
+        parts = (known, *(getattr(known, name, None) for name in ("sums", "moments", "prototypes")))
+        counts = next((part.counts for part in parts if hasattr(part, "counts")), None)
+        if counts is None:
+            return None
+        return dict(zip(self.classes_, (round(float(n)) for n in counts), strict=True))
 
     def nbytes(self) -> int:
         """Bytes of all tensors in `state()`: the size of what is kept."""

@@ -88,7 +88,7 @@ class DsAl(FrozenLearner):
     display: ClassVar[str] = "DS-AL"
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Zhuang et al., AAAI 2024"
-    keeps: ClassVar[str] = "R and Q of two streams, one encoder"
+    keeps: ClassVar[str] = "sums R and Q of two streams, one encoder"
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True

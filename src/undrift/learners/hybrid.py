@@ -11,13 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.analytic.border import Border
-from undrift.analytic.class_sums import ClassSums
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
-from undrift.learners.parts.propagation.bank import Solved, solved, summed
+from undrift.learners.parts.propagation.bank import AnySums, Solved, solved, summed
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, sample_of
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
@@ -118,9 +117,11 @@ class Hybrid(SumLearner):
     the mean accuracy of the classes, as the sums tell it (`expected_accuracy`), is higher by `gain`
     than that of the bank that propagation selects. Classes of the first batch do not count: the
     encoder was trained on their rows, so its columns look better there than they are; that batch
-    cannot be forgotten. Without the encoder, scores are those of propagation, bit for bit.
+    cannot be forgotten. Without the encoder, scores are those of propagation with the same
+    `sketch`, bit for bit.
 
-    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`; the
+    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`, but the
+    whole Gram of at most 3,072 columns is kept, as it must be bordered; the
     encoder's hops (SGC) are `backbone__hops`. Cost: propagation's, one training, and for a bank
     of d columns and k of the encoder 8 d k bytes and a second factorisation per task. See
     docs/methods/hybrid.md.
@@ -176,11 +177,11 @@ class Hybrid(SumLearner):
     ) -> HybridSums:
         inside = self._propagation()
         h = self._embedded(fixed.encoder, task.graph)
-        banks: dict[str, ClassSums] = {}
+        banks: dict[str, AnySums] = {}
         encoded: dict[str, Border] = {}
         for k, name in enumerate(fixed.rows.banks):
             progress("accumulate", k, len(fixed.rows.banks))
-            features = inside.feature_map(name, fixed.rows.homophily)
+            features = inside.feature_map(name, fixed.rows)
             width = features.width(fixed.rows.num_features)
             sample = sample_of(features, task, classes, rows)
             banks[name] = summed(features, width, sample)
@@ -210,8 +211,9 @@ class Hybrid(SumLearner):
         eligible = sums.inside.eligible()
         plain = {name: solved(sums.inside.banks[name], None, balanced=True) for name in eligible}
         bank = selected_bank({name: each.accuracy for name, each in plain.items()})
+        whole: dict[str, Any] = sums.inside.banks  # `sketch` is a number: no bank is thin
         both = {
-            name: solved(sums.encoded[name].around(sums.inside.banks[name]), None, balanced=True)
+            name: solved(sums.encoded[name].around(whole[name]), None, balanced=True)
             for name in eligible
         }
         with_encoder = {name: each.accuracy for name, each in both.items()}
@@ -251,13 +253,13 @@ class Hybrid(SumLearner):
 
     def _field(self, learned: HybridLearned, graph: Graph, nodes: Tensor) -> Field | None:
         bank, fixed = learned.beside or learned.bank, learned.fixed
-        features = self._propagation().feature_map(bank, fixed.rows.homophily)
+        features = self._propagation().feature_map(bank, fixed.rows)
         return features.field(graph, nodes, fixed.encoder.hops if learned.beside else 0)
 
     def _scores(self, learned: HybridLearned, graph: Graph) -> Tensor:
         graph = graph.to(self.device)
         inside, fixed = self._propagation(), learned.fixed
-        features = inside.feature_map(learned.beside or learned.bank, fixed.rows.homophily)
+        features = inside.feature_map(learned.beside or learned.bank, fixed.rows)
         plain = features.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
         if learned.beside is None:
             return features.scored(plain, learned.answer.weights)

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from undrift.analytic.class_sums import ClassSums
+from undrift.errors import InputError
 from undrift.graphs import Field, Graph
+from undrift.learners.base import Learned, Verb
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.propagation.bank import Solved, solved, summed
-from undrift.learners.parts.propagation.feature_map import FeatureMap, check_widths, sample_of
+from undrift.learners.parts.propagation.bank import AnySums, Solved, solved, summed
+from undrift.learners.parts.propagation.denoise import GAMMA, denoised
+from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
 from undrift.learners.parts.propagation.labelled_edges import (
     PRIOR_EDGES,
     association_of,
     edges_between,
     homophily_of,
 )
+from undrift.learners.parts.propagation.private import (
+    HOMOPHILY,
+    WIDTH,
+    Level,
+    Private,
+    PrivateSums,
+)
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
+from undrift.learners.parts.propagation.size import First, Size, Wanted
 from undrift.learners.parts.sum_learner import SumLearner
+from undrift.noise.accountant import Accountant
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, silent
 
 # what these numbers rest on: docs/methods/propagation.md
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
@@ -49,12 +60,17 @@ class FixedRows:
     """What rows depend on beside their batch and the hyperparameters; the first batch decides it.
 
     `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
-    narrow dense features.
+    narrow dense features. `sizes`: of each bank (`Wanted.size`).
     """
 
     num_features: int
     homophily: float
     banks: tuple[str, ...]
+    sizes: tuple[Size, ...]
+
+    def size(self, bank: str) -> Size:
+        """What the rows and sums of this bank are cut to."""
+        return self.sizes[self.banks.index(bank)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +80,7 @@ class PropagationSums:
     Edges are counted where there is a bank with ego and neighbour channels.
     """
 
-    banks: dict[str, ClassSums]
+    banks: dict[str, AnySums]
     edges: Tensor
 
     @property
@@ -73,11 +89,13 @@ class PropagationSums:
         return self.banks["mix"].counts
 
     def __add__(self, other: PropagationSums) -> PropagationSums:
-        banks = {name: bank + other.banks[name] for name, bank in self.banks.items()}
+        theirs: dict[str, Any] = other.banks  # of the same kind: they have the same sizes
+        banks = {name: bank + theirs[name] for name, bank in self.banks.items()}
         return PropagationSums(banks, self._grown(other) + other._grown(self))
 
     def __sub__(self, other: PropagationSums) -> PropagationSums:
-        banks = {name: bank - other.banks[name] for name, bank in self.banks.items()}
+        theirs: dict[str, Any] = other.banks
+        banks = {name: bank - theirs[name] for name, bank in self.banks.items()}
         return PropagationSums(banks, self._grown(other) - other._grown(self))
 
     def _grown(self, other: PropagationSums) -> Tensor:
@@ -92,7 +110,8 @@ class PropagationSums:
 
     def below_zero(self, before: PropagationSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
-        return self.banks["mix"].below_zero(before.banks["mix"])
+        held: Any = before.banks["mix"]
+        return self.banks["mix"].below_zero(held)
 
     def eligible(self) -> tuple[str, ...]:
         """The banks that may be selected.
@@ -111,12 +130,12 @@ class PropagationSums:
 class PropagationLearned:
     """What is kept: sums, what their rows depend on, and the solution of the selected bank.
 
-    `solved` is None until it is needed.
+    With `epsilon`, the sums are those of noisy releases. `solved` is None until it is needed.
     """
 
     classes: tuple[int, ...]
     fixed: FixedRows
-    sums: PropagationSums
+    sums: PropagationSums | PrivateSums
     selected: str = ""
     solved: Solved | None = None
 
@@ -145,18 +164,30 @@ class Propagation(SumLearner):
 
     `gamma`: chosen by generalised cross-validation, from the sums; a number fixes it. Validation
     nodes are not used. `mix`, `hops`, `evidence_threshold`: see `Propagated`. `homophily`: damping
-    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`). `fourier`,
-    `sketch`, `structure`: see `FeatureMap`. `balanced=False`: every node weighs the same, not every
-    class.
+    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`). `structure`:
+    see `FeatureMap`. `balanced=False`: every node weighs the same, not every class.
+
+    How much is kept follows the first batch (`Wanted.size`) or a `budget`: bytes, or a text such as
+    `4MB`. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps all of it.
+    `sketch`: the whole Gram of rows that are cut to this many columns, 0 for all. `fourier`: random
+    Fourier features.
 
     Two more banks are kept where the default mix may fail: with ego and neighbour channels where
     the first batch shows informative heterophily (`label_association`), and with a channel per
     hop for narrow dense features. One of them is selected where its sums tell of an accuracy two
     points higher (`expected_accuracy`).
 
-    Cost, for rows of D <= 3072 columns and n nodes: n D^2 + D^3 / 3 operations per task and
-    8 D^2 + 24 D C bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where there are
-    no Fourier features; scores and probabilities form the rows, n D numbers. See
+    `epsilon`: differential privacy (docs/privacy/differential-privacy.md). Each batch is released
+    once, as sums with noise, and what is kept is (epsilon, `delta`) private for every node that is
+    in one batch at most. `level="node"`: with or without a node, its features, edges and label;
+    training rows are then nodes' own features, and predictions propagate. `level="row"`: with or
+    without a node's label, in a graph that is known; training rows are propagated. `class_list`:
+    the classes that may ever come. The noise is the system's; `testing=True` draws it from `seed`,
+    which is not private.
+
+    Cost, for rows of D <= 3072 columns, n nodes and rank r <= 512: 4 n D r + 6 D r^2 operations per
+    task and 8 D (r + 2 C) bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where rows
+    are sketched; else, and for scores and probabilities, the rows are formed, n D numbers. See
     docs/methods/propagation.md.
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -183,31 +214,83 @@ class Propagation(SumLearner):
     evidence_threshold: float = 1e4
     homophily: float | None = None
     fourier: int | None = None
-    sketch: int = 3072
+    sketch: int | None = None
+    rank: int | None = None
+    budget: float | str | None = None
     structure: bool = False
     balanced: bool = True
+    epsilon: float | None = None
+    delta: float = 1e-6
+    level: Level = "node"
+    class_list: tuple[int, ...] = ()
+    testing: bool = False
 
     def __post_init__(self) -> None:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
-        check_widths(self.fourier, self.sketch)
-        self.feature_map("mix", 1.0 if self.homophily is None else self.homophily)
+        self._wanted()
+        mix = self._propagated("mix", 1.0 if self.homophily is None else self.homophily)
+        if self.private is not None and (self.rank or self.budget):
+            raise InputError(
+                f"with epsilon the whole Gram of at most {WIDTH} columns is kept; give neither "
+                "rank nor budget, but sketch for fewer columns"
+            )
+        if self.private is not None and (self.structure or mix.blocks > 1):
+            raise InputError(
+                "epsilon is for rows of a node's features alone; leave structure=False and take a "
+                "mix without channels: adaptive, mean or hop"
+            )
+
+    @property
+    def private(self) -> Private | None:
+        """How batches are released; None without `epsilon`."""
+        if self.epsilon is None:
+            return None
+        test_seed = self.seed if self.testing else None
+        return Private(self.epsilon, self.delta, self.level, self.class_list, test_seed)
+
+    @property
+    def account_(self) -> Accountant | None:
+        """What was spent of epsilon; None without it."""
+        if self.private is None:
+            return None
+        return self.private.account if self.learned_ is None else self.learned_.sums.account
+
+    def _hindrance(self, verb: Verb) -> str | None:
+        if self.epsilon is None or verb != "forgets":
+            return None
+        return (
+            "what was released with noise is out, and tells of any one node no more than "
+            f"epsilon={self.epsilon:g} allows, whether it is forgotten or not; to be without it, "
+            "learn anew"
+        )
 
     def _fixed(self, task: Task, progress: Progress) -> FixedRows:
-        dense = task.graph.features.layout == torch.strided
+        if self.private is not None:  # nothing is measured
+            given = HOMOPHILY if self.homophily is None else self.homophily
+            size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
+            return FixedRows(task.graph.num_features, given, ("mix",), (size,))
         edges = edges_between(task, task.classes)
-        return self.fixed_by(task.graph.num_features, edges, dense=dense)
+        return self.fixed_by(task.graph.num_features, edges, First.of(task))
 
-    def fixed_by(self, num_features: int, edges: Tensor, *, dense: bool = True) -> FixedRows:
-        """What a first batch decides: its width, its labelled edges by class, dense or not."""
+    def fixed_by(self, num_features: int, edges: Tensor, first: First) -> FixedRows:
+        """What a first batch decides: its features, its labelled edges by class, and its size."""
         homophily = homophily_of(edges) if self.homophily is None else self.homophily
         names = ["mix"]
         if self.mix == "adaptive" and self.hops:
             if self.homophily is None and homophily < _HETEROPHILY_UNDER:
                 names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
-            narrow = dense and num_features <= _NARROW and self.gamma is None
+            narrow = first.dense and num_features <= _NARROW and self.gamma is None
             names += ["hops"] if narrow else []
-        return FixedRows(num_features, homophily, tuple(names))
+        sizes = []
+        for name in names:
+            width = self._propagated(name, homophily).width(num_features)
+            wanted = replace(self._wanted(), fourier=0) if name == "hops" else self._wanted()
+            sizes.append(wanted.size(first, width, len(names)))
+        return FixedRows(num_features, homophily, tuple(names), tuple(sizes))
+
+    def _wanted(self) -> Wanted:
+        return Wanted(self.sketch, self.fourier, self.rank, self.budget)
 
     def _sums(
         self,
@@ -220,17 +303,46 @@ class Propagation(SumLearner):
         banks = {}
         for k, name in enumerate(fixed.banks):
             progress("accumulate", k, len(fixed.banks))
-            features = self.feature_map(name, fixed.homophily)
+            features = self.feature_map(name, fixed)
             sample = sample_of(features, task, classes, rows)
             banks[name] = summed(features, features.width(fixed.num_features), sample)
         progress("accumulate", len(fixed.banks), len(fixed.banks))
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
+    def _learn(self, task: Task, progress: Progress) -> Learned:
+        if self.private is None:
+            return super()._learn(task, progress)
+        before = self.learned_
+        fixed = before.fixed if before else self._fixed(task, progress)
+        features = self.feature_map("mix", fixed)
+        progress("accumulate", 0, 1)
+        batch = self.private.summed(features, fixed.num_features, task)
+        known = (before.classes, before.sums) if before else None
+        classes, sums = self.private.learned(batch, known)
+        progress("accumulate", 1, 1)
+        return PropagationLearned(classes, fixed, sums)
+
+    def take(
+        self, fixed: Any, classes: tuple[int, ...], sums: Any, *, progress: Progress = silent
+    ) -> Self:
+        """Add sums that were made elsewhere; with `epsilon` there are none, as they lack noise."""
+        if self.private is not None:
+            raise InputError(
+                "sums that were made elsewhere have no noise; with epsilon, observe the batch in "
+                "memory"
+            )
+        return super().take(fixed, classes, sums, progress=progress)
+
+    def _emptied(self) -> Learned:
+        if self.private is None:
+            return super()._emptied()
+        return PropagationLearned((), self.learned_.fixed, self.learned_.sums.emptied())
+
     def _known(
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums,
+        sums: PropagationSums | PrivateSums,
         progress: Progress,
     ) -> PropagationLearned:
         return PropagationLearned(classes, fixed, sums)
@@ -239,10 +351,15 @@ class Propagation(SumLearner):
         self,
         fixed: FixedRows,
         classes: tuple[int, ...],
-        sums: PropagationSums,
+        sums: PropagationSums | PrivateSums,
         progress: Progress,
     ) -> PropagationLearned:
         progress("solve", 0, 1)
+        if isinstance(sums, PrivateSums):
+            clean = denoised(sums, len(self.class_list))
+            answer = solved(clean, self.gamma or GAMMA, balanced=self.balanced)
+            progress("solve", 1, 1)
+            return PropagationLearned(classes, fixed, sums, "mix", answer)
         answers = {
             name: solved(sums.banks[name], self.gamma, balanced=self.balanced)
             for name in sums.eligible()
@@ -254,36 +371,39 @@ class Propagation(SumLearner):
     def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
         reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
         for name in fixed.banks:
-            reach = reach.maximum(self.feature_map(name, fixed.homophily).reach(graph))
+            reach = reach.maximum(self.feature_map(name, fixed).reach(graph))
         return reach
 
     def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
-        maps = (self.feature_map(name, fixed.homophily) for name in fixed.banks)
+        maps = (self.feature_map(name, fixed) for name in fixed.banks)
         return torch.stack([each.looks(graph, nodes, hops) for each in maps]).any(dim=0)
 
-    def feature_map(self, bank: str, homophily: float) -> FeatureMap:
+    def feature_map(self, bank: str, fixed: FixedRows) -> FeatureMap:
         """The features of a bank: `mix`, `separate` or `hops`."""
-        mix = Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
-        propagated, fourier = {
-            "mix": (mix, self.fourier),
-            "separate": (Propagated("separate", hops=2), self.fourier),
-            "hops": (Propagated("concat", hops=2, homophily=homophily), 0),
-        }[bank]
-        return FeatureMap(propagated, self.sketch, fourier, self.seed, self.structure)
+        propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
+        extra = self.seed, self.structure, size.power, size.rank
+        return FeatureMap(propagated, size.sketch, size.fourier, *extra)
+
+    def _propagated(self, bank: str, homophily: float) -> Propagated:
+        if bank == "separate":
+            return Propagated("separate", hops=2)
+        if bank == "hops":
+            return Propagated("concat", hops=2, homophily=homophily)
+        return Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed.homophily)
+        features = self.feature_map(learned.selected, learned.fixed)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
         return features.scored(rows, learned.answer.weights)
 
     def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> Field | None:
-        return self.feature_map(learned.selected, learned.fixed.homophily).field(graph, nodes)
+        return self.feature_map(learned.selected, learned.fixed).field(graph, nodes)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed.homophily)
+        features = self.feature_map(learned.selected, learned.fixed)
         scores = features.spread(graph.to(self.device), learned.answer.weights)
         return scores if nodes is None else scores[nodes.to(scores.device)]
 

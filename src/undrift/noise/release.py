@@ -103,6 +103,12 @@ class Sums:
     counts: Tensor
 
     @classmethod
+    def zero(cls, width: int, classes: int, device: str = "cpu") -> Sums:
+        """The sums of no rows."""
+        shapes: tuple[tuple[int, ...], ...] = ((width, width), (width, classes), (classes,))
+        return cls(*(torch.zeros(s, dtype=torch.float64, device=device) for s in shapes))
+
+    @classmethod
     def of(cls, rows: Tensor, targets: Tensor) -> Sums:
         """The sums over these rows, clipped; each has one class, a one in `targets`, or none."""
         y = targets.double()

@@ -13,6 +13,7 @@ from undrift.reporting.terminal import plain_table
 if TYPE_CHECKING:
     from undrift.folder.record import Line
     from undrift.folder.store import Version
+    from undrift.privacy.audit import Audit
 
 _SHOWN = 8  # names of columns, or batches of a step
 
@@ -31,7 +32,10 @@ def fact_table(found: Version, title: str) -> Table:
         ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
         ("old states", f"{record.keep} kept"),
         ("node hashes", "remembered" if record.remember_nodes else "not kept"),
+        ("small classes", f"{record.small_classes}, under {record.least_rows} training nodes"),
     ]
+    if entry.spent_epsilon is not None:
+        facts.append(("epsilon spent", f"{entry.spent_epsilon:.3g}"))
     return plain_table(title, {"": "word", " ": "text"}, facts)
 
 
@@ -39,6 +43,46 @@ def class_table(found: Version) -> Table:
     """Labelled nodes per class."""
     rows = [(name, f"{n:,}") for name, n in found.record.counts.items()]
     return plain_table(None, {"class": "name", "labelled nodes": "number"}, rows)
+
+
+def audit_tables(found: Audit) -> list[Table]:
+    """What is kept, what stands behind it, and what attacks find."""
+    tensors = [
+        (each.name, " x ".join(map(str, each.shape)), size(each.nbytes)) for each in found.kept
+    ]
+    behind = [
+        (
+            each.name,
+            f"{each.rows:,}",
+            f"{each.columns:,}",
+            f"{each.rows_per_column:.2f}",
+            "-" if each.smallest is None else f"{each.smallest[1]:,} ({each.smallest[0]})",
+            "-" if each.thinnest is None else f"{each.thinnest:.1f}",
+        )
+        for each in found.behind
+    ]
+    attacks = [
+        (
+            each.where,
+            each.attack,
+            f"{each.measure} {each.figure:.2f}",
+            "tried" if each.measured else "foretold",
+            each.tried,
+        )
+        for each in found.findings
+    ]
+    numbers = {"rows": "number", "columns": "number", "rows per column": "number"}
+    numbers |= {"smallest class": "text", "thinnest column": "number"}
+    tables = [
+        plain_table("Kept", {"tensor": "name", "shape": "word", "size": "number"}, tensors),
+        plain_table("Rows behind it", {"sum": "name", **numbers}, behind),
+        plain_table(
+            "Attacks",
+            {"sum": "name", "attack": "word", "figure": "word", "": "word", "how": "text"},
+            attacks,
+        ),
+    ]
+    return [table for table in tables if table.row_count]
 
 
 def history_table(lines: Sequence[Line]) -> Table:

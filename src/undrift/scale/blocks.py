@@ -94,6 +94,7 @@ def rows_of(plan: Plan, bank: str, where: slice) -> Tensor:
         if name == bank
     ]
     rows = row_normalised(torch.from_numpy(np.concatenate(channels, axis=1)))
+    rows = plan.maps[bank].powered(rows)
     assert isinstance(rows, Tensor)  # noqa: S101  # of a tensor
     return rows
 

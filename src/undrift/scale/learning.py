@@ -10,6 +10,7 @@ import torch
 
 from undrift.errors import InputError
 from undrift.learners.base import Learner
+from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation, PropagationSums
 from undrift.scale.blocks import block_calls, first_calls
 from undrift.scale.estimate import Estimate
@@ -38,6 +39,11 @@ def observe(
     unlabelled. The plans' files are to be cleared once what was learned is safe.
     """
     propagation = _propagation(learner, graph)
+    if propagation.private is not None:
+        raise InputError(
+            "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
+            "memory, or make a learner without epsilon"
+        )
     ids = tuple(sorted({classes[c] for c in graph.manifest.classes if c in classes}))
     if not ids:
         raise InputError(
@@ -51,10 +57,12 @@ def observe(
     if known is None or "separate" in known.fixed.banks:
         complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
     if known is None:
-        fixed = propagation.fixed_by(graph.manifest.features, class_edges(counted))
+        m = graph.manifest
+        first = First(counted.rows, 4 * m.nodes * m.features + 8 * m.edges, dense=True)
+        fixed = propagation.fixed_by(m.features, class_edges(counted), first)
     else:
         fixed = known.fixed
-    maps = {bank: propagation.feature_map(bank, fixed.homophily) for bank in fixed.banks}
+    maps = {bank: propagation.feature_map(bank, fixed) for bank in fixed.banks}
     plan = Plan.of(graph, maps, columns)
     if tell is not None:
         tell(Estimate.of(plan, engine.workers))
@@ -92,7 +100,7 @@ def predict(
     graph.verify(progress)
     learned = propagation.settle(progress=progress).learned_
     answer = learned.answer
-    maps = {learned.selected: propagation.feature_map(learned.selected, learned.fixed.homophily)}
+    maps = {learned.selected: propagation.feature_map(learned.selected, learned.fixed)}
     weights = answer.weights.cpu().numpy()
     told = repr((sha256(weights.tobytes()).hexdigest(), answer.temperature, list(names)))
     plan = Plan.of(graph, maps, None, told)

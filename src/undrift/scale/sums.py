@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
+from undrift.analytic.thin_sums import ThinSums
+from undrift.learners.parts.propagation.bank import AnySums, no_rows
 from undrift.scale.blocks import rows_of
 from undrift.scale.graph_folder import GB, npy_header
 from undrift.scale.plan import Call, Plan
@@ -28,10 +31,10 @@ def sum_calls(plan: Plan) -> list[Call]:
 
 
 def add_rows(plan: Plan, name: str, bank: str, start: int, stop: int) -> None:
-    """Write the sums over some rows: the Gram matrix, then a row per class and kind."""
+    """Write the sums over some rows, side by side (`_table`)."""
     features = plan.maps[bank]
     width, classes = features.width(plan.folder.manifest.features), _classes(plan)
-    sums = ClassSums.zero(width, classes)
+    sums = no_rows(features, width, classes)
     assert plan.nodes is not None  # noqa: S101  # sums are of labelled nodes
     labels = plan.places_of(plan.folder.labels[plan.nodes[start:stop]])
     targets = one_hot(torch.from_numpy(labels), tuple(range(classes)))
@@ -40,20 +43,44 @@ def add_rows(plan: Plan, name: str, bank: str, start: int, stop: int) -> None:
         here = targets[where.start - start : where.stop - start]
         for part, expanded in features.pieces(rows):
             sums = sums.add(expanded, here[part])
-    counts = sums.counts.expand(width, classes)
-    table = torch.cat([sums.gram, sums.moment, sums.squares, counts], dim=1)
+    table = _table(sums)
     plan.put(name, [npy_header(tuple(table.shape), np.float64), table.numpy()])
 
 
-def added(plan: Plan, bank: str) -> ClassSums:
+def added(plan: Plan, bank: str) -> AnySums:
     """The sum of what all tasks of a bank have left, in their order."""
-    width, classes = plan.maps[bank].width(plan.folder.manifest.features), _classes(plan)
-    total = ClassSums.zero(width, classes)
+    features, classes = plan.maps[bank], _classes(plan)
+    total: Any = no_rows(features, features.width(plan.folder.manifest.features), classes)
     for i, _ in enumerate(_parts(plan, bank)):
-        table = torch.from_numpy(plan.load(_part(bank, i)))
-        gram, moment, squares, counts = table.split([width, classes, classes, classes], dim=1)
-        total = total + ClassSums(gram, moment, squares, counts[0])
-    return total
+        total = total + _of_table(total, torch.from_numpy(plan.load(_part(bank, i))))
+    found: AnySums = total
+    return found
+
+
+def _table(sums: AnySums) -> Tensor:
+    """All numbers of sums as columns of one table, those without a column of rows repeated."""
+    wide = [_column(each, sums.width) for each in _columns(sums)]
+    return torch.cat(wide, dim=1)
+
+
+def _of_table(like: AnySums, table: Tensor) -> AnySums:
+    """Sums of the same kind and size from such a table."""
+    parts = table.split([_column(each, like.width).shape[1] for each in _columns(like)], dim=1)
+    if isinstance(like, ThinSums):
+        seen, moment, diagonal, lengths, counts = parts
+        return ThinSums(seen, diagonal[:, 0], moment, lengths[0], counts[0], like.seed)
+    gram, moment, squares, counts = parts
+    return ClassSums(gram, moment, squares, counts[0])
+
+
+def _columns(sums: AnySums) -> tuple[Tensor, ...]:
+    if isinstance(sums, ThinSums):
+        return sums.seen, sums.moment, sums.diagonal.unsqueeze(1), sums.lengths, sums.counts
+    return sums.gram, sums.moment, sums.squares, sums.counts
+
+
+def _column(part: Tensor, width: int) -> Tensor:
+    return part if part.dim() == 2 else part.expand(width, part.shape[0])
 
 
 def count_edges(plan: Plan, name: str) -> None:

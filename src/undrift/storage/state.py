@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.storage.halves import half_of, whole_of
 
 # A field of one of these types may hold a value of those. An int is a float as typing has it.
 _PLAIN: dict[Any, tuple[type, ...]] = {
@@ -56,7 +57,8 @@ def pack(thing: Any, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any
     """Tensors and plain values of a dataclass, a tuple, a dict or a leaf, keyed by their path.
 
     Beside its parts a tuple keeps its length (`path.#`), a dict its keys (`path.#`) and a
-    dataclass the name of its class (`path.@`). Tensors are shared, not copied. What `unpack`
+    dataclass the name of its class (`path.@`). Tensors are shared, not copied, but for fields that
+    a dataclass names in `stored_as_half`: of those the half is kept. What `unpack`
     could not build again is refused here, with a `TypeError`, before anything is saved.
 
     >>> pack({"a": 1, "b": (2.0, None)})[1]
@@ -76,7 +78,9 @@ def _take_apart(thing: Any, path: str, tensors: dict[str, Tensor], values: dict[
         values[path] = thing
         return
     if is_dataclass(thing) and not isinstance(thing, type):
+        halves = _halves(type(thing))
         parts = {name: getattr(thing, name) for name in _hints(type(thing))}
+        parts |= {name: half_of(parts[name]) for name in halves}
         values[_join(path, _CLASS)] = type(thing).__name__
     elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
         parts = {str(i): part for i, part in enumerate(thing)}
@@ -129,6 +133,11 @@ def unpack(
             name: unpack(hint, tensors, values, _join(prefix, name), kinds)
             for name, hint in _hints(kind).items()
         }
+        for name in _halves(kind):
+            whole = whole_of(parts[name])
+            if whole is None:
+                raise _damaged(_join(prefix, name), "is no half of a symmetric matrix")
+            parts[name] = whole
         return kind(**parts)
     value = _get(values, prefix)
     if not _holds(kind, value):
@@ -170,6 +179,12 @@ def _holds(kind: Any, value: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     return isinstance(value, _PLAIN.get(kind, ()))
+
+
+def _halves(kind: type) -> tuple[str, ...]:
+    """The fields that the class says are symmetric matrices."""
+    named: tuple[str, ...] = getattr(kind, "stored_as_half", ())
+    return named
 
 
 @cache

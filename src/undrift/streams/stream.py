@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -153,6 +153,15 @@ class TaskStream:
     def stand_in(self) -> bool:
         """Whether the data only imitates a benchmark."""
         return bool(self.provenance.get("stand_in"))
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same stream on another device; itself when it is there already."""
+        graph = self.graph.to(device)
+        if graph is self.graph:
+            return self
+        masks = {name: getattr(self, name).to(device) for name in ("train", "val", "test")}
+        arrives = None if self.arrives is None else self.arrives.to(device)
+        return replace(self, graph=graph, arrives=arrives, **masks)
 
     # what arrives ------------------------------------------------------------------------
 

@@ -160,6 +160,30 @@ def balanced_joint_ridge(
     return joint_ridge(stacked, torch.cat(wanted), gamma * float(diagonal.mean()), weights)
 
 
+def thin_joint_ridge(
+    rows: Tensor, targets: Tensor, directions: Tensor, gamma: float
+) -> tuple[Tensor, float]:
+    """W of `ThinSums.balanced` and its degrees of freedom, with all rows and d x d matrices kept.
+
+    The covariance within classes is replaced by its Nystroem matrix on these directions with the
+    true diagonal, each column stretched by its share in the means of the classes.
+    """
+    x, y = rows.double(), targets.double()
+    counts = y.sum(dim=0)
+    means = (x.T @ y) / counts
+    deviations = x - y @ means.T
+    within = deviations.T @ deviations
+    seen = within @ directions
+    low = seen @ torch.linalg.pinv(directions.T @ seen, hermitian=True, rtol=1e-12) @ seen.T
+    low = low - torch.diag(low.diagonal()) + torch.diag(within.diagonal())
+    n, size = len(x), means.abs()
+    stretch = (size.sum(dim=1) / (size @ counts / n) / n).sqrt()
+    gram = low * torch.outer(stretch, stretch) + means @ means.T
+    system = gram + gamma * gram.diagonal().mean() * torch.eye(len(gram), dtype=torch.float64)
+    every = (low + (means * counts) @ means.T) * (y.shape[1] / n)
+    return torch.linalg.solve(system, means), float(torch.linalg.solve(system, every).trace())
+
+
 def cross_validated(rows: Tensor, targets: Tensor, ridge: float) -> float:
     """The generalised cross-validation error, with the hat matrix formed."""
     x, y = rows.double(), targets.double()

@@ -12,7 +12,7 @@ from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import Finding, attack_state, kept_sums, predicted
 from undrift.privacy.attacks.completions import Blank, completions, named
 from undrift.privacy.attacks.confidence import confidence
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric
 from undrift.privacy.attacks.roc import auc
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
@@ -58,19 +58,35 @@ def test_a_wide_bank_of_few_rows_leaks_and_a_narrow_one_less() -> None:
     assert narrow["two states"].figure < 8
 
 
+def test_directions_hide_less_than_their_number_of_columns_would() -> None:
+    tasks = [texts(120, 0, 0, 80), texts(120, 1, 1, 80), texts(10, 2, 2, 8)]
+    before = Propagation(rank=24, fourier=0).observe(tasks[0]).observe(tasks[1])
+    after = before.clone()
+    after.learned_ = before.learned_
+    after.observe(tasks[2])
+    found = by_name(attack_state(after, tasks, before))
+    assert found["unexplained"].figure > found["normalised leverage"].figure + 0.02
+    assert found["all candidates"].figure > 0.99
+    assert found["two states"].figure == 8.0  # fewer rows than directions
+    told = by_name(predicted(after))
+    assert (told["span"].figure, told["all candidates"].figure) == (0.5, 1.0)
+
+
 def test_one_row_of_a_class_is_read_from_its_moment() -> None:
     tasks = [texts(60, 0, 0, 50), texts(2, 1, 1, 1)]
-    learner = Propagation(fourier=0).observe(tasks[0]).observe(tasks[1])
+    learner = Propagation(sketch=0, fourier=0).observe(tasks[0]).observe(tasks[1])
     one = by_name(attack_state(learner, tasks))["small class"]
     assert (one.rows, one.leaks) == (1, True)
     assert one.figure == pytest.approx(1.0)
-    many = by_name(attack_state(Propagation(fourier=0).observe(tasks[0]), tasks[:1]))["small class"]
+    many = by_name(attack_state(Propagation(sketch=0, fourier=0).observe(tasks[0]), tasks[:1]))[
+        "small class"
+    ]
     assert (many.rows, many.leaks) == (50, False)
 
 
 def test_counts_foretell_what_is_found() -> None:
     tasks = [texts(60, 0, 0, 50), texts(2, 1, 1, 1)]
-    learner = Propagation(fourier=0).observe(tasks[0]).observe(tasks[1])
+    learner = Propagation(sketch=0, fourier=0).observe(tasks[0]).observe(tasks[1])
     told = by_name(predicted(learner))
     assert not told["span"].measured
     assert (told["span"].figure, told["small class"].figure) == (1.0, 1.0)
@@ -101,14 +117,14 @@ def test_every_kind_of_state_is_attacked(name: str) -> None:
 
 def test_a_word_of_a_member_is_named_and_of_another_guessed() -> None:
     task = texts(120, 0, 0, 80)
-    (kept,) = kept_sums(Propagation(fourier=0, hops=2).observe(task))
+    (kept,) = kept_sums(Propagation(sketch=0, fourier=0, hops=2).observe(task))
     assert kept.gram is not None
-    spectrum = Spectrum.of(kept.gram)
+    metric = Metric(kept.gram)
     generator = torch.Generator().manual_seed(0)
 
     def share(nodes: range) -> float:
         blanks = [Blank.of(task.graph, node, 7, generator) for node in nodes]
-        hits = [named(completions(kept, spectrum, blank)) for blank in blanks if blank]
+        hits = [named(completions(kept, metric, blank)) for blank in blanks if blank]
         return sum(hits) / len(hits)
 
     assert share(range(0, 80, 10)) == 1.0

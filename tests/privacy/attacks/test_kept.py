@@ -12,10 +12,13 @@ from undrift.testing.graphs import tiny_stream
 WITH_SUMS = ("propagation", "hybrid", "adr", "adr-plus", "acil", "ds-al", "dpcr", "efc", "polo")
 
 
+WHOLE = {"fourier": 0, "sketch": 0}  # the sums are told to the last digit
+
+
 def learned(name: str, tasks: int = 1, **params: object) -> tuple[Learner, list]:
     stream = tiny_stream(features=20)
     trained = name not in ("propagation",)
-    backbone = {"backbone": Backbone(epochs=3, hidden=(8, 8))} if trained else {"fourier": 0}
+    backbone = {"backbone": Backbone(epochs=3, hidden=(8, 8))} if trained else WHOLE
     learner = make_learner(name, **{**backbone, **params})
     batches = [stream.task(t) for t in range(tasks)]
     for task in batches:
@@ -53,3 +56,12 @@ def test_what_is_current_adds_up_over_all_batches(name: str) -> None:
 def test_plain_weights_keep_no_sum() -> None:
     assert kept_sums(learned("bare")[0]) == []
     assert kept_sums(make_learner("propagation")) == []
+
+
+def test_what_was_seen_is_the_gram_of_the_rows_through_the_directions() -> None:
+    learner, tasks = learned("propagation", tasks=3, rank=4)
+    kept = kept_sums(learner)[0]
+    assert kept.seen is not None
+    rows = torch.cat([kept.rows_of(task, kept.members(task)) for task in tasks])
+    torch.testing.assert_close(rows.T @ (rows @ kept.seen.directions), kept.seen.seen)
+    torch.testing.assert_close(rows.square().sum(dim=0), kept.seen.diagonal)

@@ -5,7 +5,7 @@ import torch
 
 from undrift.privacy.attacks.fitted import fitted
 from undrift.privacy.attacks.membership import (
-    Spectrum,
+    Metric,
     in_class_gram,
     leverage,
     likelihood,
@@ -14,6 +14,7 @@ from undrift.privacy.attacks.membership import (
     span,
 )
 from undrift.privacy.attacks.roc import auc, found_at
+from undrift.privacy.attacks.seen import Seen
 
 
 def uneven_rows(count: int, width: int, seed: int = 0) -> torch.Tensor:
@@ -29,24 +30,23 @@ MEMBERS = torch.arange(300) < 200
 
 def test_a_row_lies_in_the_span_only_if_it_was_summed() -> None:
     rows = uneven_rows(300, 250)
-    spectrum = Spectrum.of(rows[:200].T @ rows[:200])
-    assert spectrum.rank == 200
-    assert auc(span(spectrum, rows), MEMBERS) == 1.0
-    assert found_at(leverage(spectrum, rows), MEMBERS, 0.0) == 1.0
+    metric = Metric(rows[:200].T @ rows[:200])
+    assert auc(span(metric, rows), MEMBERS) == 1.0
+    assert found_at(leverage(metric, rows), MEMBERS, 0.0) == 1.0
 
 
 def test_with_more_rows_than_columns_the_span_tells_nothing() -> None:
     rows = uneven_rows(300, 40)
-    assert auc(span(Spectrum.of(rows[:200].T @ rows[:200]), rows), MEMBERS) == 0.5
+    assert auc(span(Metric(rows[:200].T @ rows[:200]), rows), MEMBERS) == 0.5
 
 
 def test_what_a_row_is_like_is_divided_out() -> None:
     rows = uneven_rows(300, 40)
-    spectrum = Spectrum.of(rows[:200].T @ rows[:200])
-    plain = auc(leverage(spectrum, rows), MEMBERS)
+    metric = Metric(rows[:200].T @ rows[:200])
+    plain = auc(leverage(metric, rows), MEMBERS)
     assert plain > 0.52
-    assert auc(normalised_leverage(spectrum, rows), MEMBERS) > plain + 0.05
-    assert auc(likelihood(spectrum, rows, 200), MEMBERS) > plain
+    assert auc(normalised_leverage(metric, rows), MEMBERS) > plain + 0.05
+    assert auc(likelihood(metric, rows, 200), MEMBERS) > plain
 
 
 def test_the_class_mean_is_taken_off() -> None:
@@ -56,7 +56,7 @@ def test_the_class_mean_is_taken_off() -> None:
     known, targets = rows[:200], torch.eye(3, dtype=torch.float64)[columns[:200]]
     gram, sums, counts = known.T @ known, known.T @ targets, targets.sum(dim=0)
     found = auc(own_class(gram, sums, counts, rows, columns), MEMBERS)
-    assert found > auc(leverage(Spectrum.of(gram), rows), MEMBERS)
+    assert found > auc(leverage(Metric(gram), rows), MEMBERS)
     alone = torch.stack([known[columns[:200] == c].T @ known[columns[:200] == c] for c in range(3)])
     assert auc(in_class_gram(alone, rows, columns), MEMBERS) > found
 
@@ -64,10 +64,10 @@ def test_the_class_mean_is_taken_off() -> None:
 def test_candidates_that_are_all_known_are_told_apart_in_few_columns() -> None:
     rows = uneven_rows(300, 25)  # 325 different numbers in R
     gram = rows[:200].T @ rows[:200]
-    found = fitted(Spectrum.of(gram), 200, rows)
+    found = fitted(Metric(gram), 200, rows)
     assert auc(found, MEMBERS) > 0.99
-    assert auc(normalised_leverage(Spectrum.of(gram), rows), MEMBERS) < 0.8
-    sparse = fitted(Spectrum.of(gram), 200, rows, explicit=False)
+    assert auc(normalised_leverage(Metric(gram), rows), MEMBERS) < 0.8
+    sparse = fitted(Metric(gram), 200, rows, explicit=False)
     torch.testing.assert_close(sparse, found, rtol=0.0, atol=0.02)
 
 
@@ -76,10 +76,40 @@ def test_noise_in_the_sum_hides_members(width: int) -> None:
     rows = uneven_rows(300, width)
     noise = torch.randn(width, width, generator=torch.Generator().manual_seed(1)).double()
     gram = rows[:200].T @ rows[:200] + 100 * (noise + noise.T)
-    spectrum = Spectrum.of(gram)
+    metric = Metric(gram)
     for statistic in (
-        span(spectrum, rows),
-        normalised_leverage(spectrum, rows),
-        fitted(spectrum, 200, rows),
+        span(metric, rows),
+        normalised_leverage(metric, rows),
+        fitted(metric, 200, rows),
     ):
         assert auc(statistic, MEMBERS) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_sum_seen_through_few_directions_tells_as_much_as_its_numbers() -> None:
+    rows = uneven_rows(300, 120)
+    gram = rows[:200].T @ rows[:200]
+    omega = torch.randn(120, 30, generator=torch.Generator().manual_seed(2)).double()
+    seen = Seen(gram @ omega, omega, gram.diagonal())
+    through = rows @ omega
+    torch.testing.assert_close(seen.core, through[:200].T @ through[:200])
+    by_core = auc(normalised_leverage(Metric(seen.core), through), MEMBERS)
+    found = auc(seen.unexplained(rows), MEMBERS)
+    assert found > by_core + 0.05
+    assert found < auc(normalised_leverage(Metric(gram), rows), MEMBERS)  # of the whole
+    assert auc(seen.fitted(rows, 200), MEMBERS) > 0.999
+    noise = torch.randn(120, 30, generator=torch.Generator().manual_seed(3)).double()
+    blurred = Seen(seen.seen + 2000 * noise, omega, gram.diagonal())
+    assert auc(blurred.fitted(rows, 200), MEMBERS) == pytest.approx(0.5, abs=0.1)
+
+
+def test_class_means_are_taken_off_what_was_seen() -> None:
+    rows = uneven_rows(200, 50)
+    targets = torch.eye(4, dtype=torch.float64)[torch.arange(200) % 4]
+    sums, counts = rows.T @ targets, targets.sum(dim=0)
+    omega = torch.randn(50, 9, generator=torch.Generator().manual_seed(2)).double()
+    gram = rows.T @ rows
+    around = Seen(gram @ omega, omega, gram.diagonal()).around(sums, counts)
+    centred = rows - (targets / counts) @ sums.T
+    within = centred.T @ centred
+    torch.testing.assert_close(around.seen, within @ omega)
+    torch.testing.assert_close(around.diagonal, within.diagonal())

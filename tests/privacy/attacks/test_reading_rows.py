@@ -35,6 +35,15 @@ def test_few_rows_of_words_are_the_sparsest_vectors(sign: float) -> None:
     assert float(nearest(rows, read).min()) > 0.9999
 
 
+def test_rows_are_read_through_a_few_directions_as_well() -> None:
+    rows = words(12, 300, 15)
+    omega = dense(300, 20)
+    read = sparse_rows(rows.T @ (rows @ omega), nonnegative=True, most=12)
+    assert float(nearest(rows, read).min()) > 0.9999
+    fewer = sparse_rows(rows.T @ (rows @ omega[:, :6]), nonnegative=True, most=12)
+    assert float(nearest(rows, fewer).max()) < 0.9  # six directions span half of twelve rows
+
+
 def test_features_that_neighbours_mixed_are_read_all_the_same() -> None:
     own = words(12, 300, 15)
     mixed = own + 0.4 * own.roll(1, dims=0) + 0.2 * own.roll(2, dims=0)

@@ -12,6 +12,7 @@ What is attacked are sums. A learner's state is a list of `KeptSum` (`kept_sums`
 function of tensors, so it is the same for every method:
 
 - `small_classes`: the mean of a class with few rows is nearly each of them;
+- `thin_columns`: a column of a Gram matrix that one row has most of is that row;
 - `gram_difference`: few rows are the sparsest vectors in the span of their Gram matrix;
 - `known_rows`: what rows that one knows leave of a Gram matrix and a moment;
 - `membership`: whether a row is in a Gram matrix, by span, leverage, likelihood;

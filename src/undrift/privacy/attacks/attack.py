@@ -13,7 +13,7 @@ from undrift.privacy.attacks.fitted import fitted
 from undrift.privacy.attacks.gram_difference import sparse_rows
 from undrift.privacy.attacks.kept import Candidates, KeptSum, kept_sums
 from undrift.privacy.attacks.membership import (
-    Spectrum,
+    Metric,
     in_class_gram,
     leverage,
     likelihood,
@@ -22,12 +22,14 @@ from undrift.privacy.attacks.membership import (
     span,
 )
 from undrift.privacy.attacks.roc import auc
+from undrift.privacy.attacks.seen import Seen
 from undrift.privacy.attacks.small_classes import (
     cosines_beside,
     expected_cosine,
     nearest,
     row_of_class,
 )
+from undrift.privacy.attacks.thin_columns import thin_columns
 from undrift.streams.task import Task
 
 READ = 0.99  # the cosine from which a row counts as read out
@@ -55,6 +57,7 @@ def attack_state(
         known = batches if kept.current else batches[-1:]
         candidates = Candidates.of(kept, known, labels if kept.current else None)
         found += _small_classes(kept, candidates)
+        found += thin_columns(kept, candidates)
         found += _memberships(kept, candidates, whole=len(known) == len(batches))
         if before is not None:
             found += two_states(kept, older.get(kept.name), batches[-1])
@@ -68,14 +71,16 @@ def membership_statistics(
 
     `whole`: the candidates have all members among them, so that they can be fitted to the sum.
     """
+    if kept.seen is not None:
+        return _through_directions(kept, kept.seen, candidates, whole=whole)
     if kept.gram is None:
         return {}
-    rows, spectrum = candidates.rows, Spectrum.of(kept.gram)
+    rows, metric = candidates.rows, Metric(kept.gram)
     found = {
-        "span": span(spectrum, rows),
-        "leverage": leverage(spectrum, rows),
-        "normalised leverage": normalised_leverage(spectrum, rows),
-        "likelihood": likelihood(spectrum, rows, kept.count),
+        "span": span(metric, rows),
+        "leverage": leverage(metric, rows),
+        "normalised leverage": normalised_leverage(metric, rows),
+        "likelihood": likelihood(metric, rows, kept.count),
     }
     columns = kept.columns_of(candidates.labels)
     if columns is not None and kept.class_grams is not None:
@@ -83,8 +88,29 @@ def membership_statistics(
     elif columns is not None and kept.counts is not None and kept.means is not None:
         found["own class"] = own_class(kept.gram, kept.means, kept.counts, rows, columns)
     if whole:
-        found["all candidates"] = fitted(spectrum, kept.count, rows)
+        found["all candidates"] = fitted(metric, kept.count, rows)
     return found
+
+
+def _through_directions(
+    kept: KeptSum, seen: Seen, candidates: Candidates, *, whole: bool
+) -> dict[str, Tensor]:
+    """The same of a Gram matrix that was seen through a few directions."""
+    rows = candidates.rows
+    through, metric = rows @ seen.directions, Metric(seen.core)
+    found = {
+        "span": span(metric, through),
+        "leverage": leverage(metric, through),
+        "normalised leverage": normalised_leverage(metric, through),
+        "likelihood": likelihood(metric, through, kept.count),
+        "unexplained": seen.unexplained(rows),
+    }
+    columns = kept.columns_of(candidates.labels)
+    if columns is not None and kept.means is not None and kept.counts is not None:
+        means = (kept.means / kept.counts.clamp(min=1)).double().cpu()
+        around = seen.around(kept.means, kept.counts)
+        found["own class"] = around.unexplained(rows - means.T[columns])
+    return {**found, "all candidates": seen.fitted(rows, kept.count)} if whole else found
 
 
 def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding]:
@@ -98,18 +124,26 @@ def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding
     count = int(members.sum())
     if not 0 < count <= _BATCH:
         return []
-    gram = kept.gram.double().cpu()
-    if older is not None and older.gram is not None:
-        gram = gram - older.gram.double().cpu()
     columns = kept.linear or kept.width
+    products = _between(kept, older)[:columns]
     rows = kept.rows_of(task, members)[:, :columns]
     own = kept.own_rows_of(task, members)[:, :columns]
-    block = gram[:columns, :columns]
-    read = sparse_rows(block, nonnegative=bool((rows >= 0).all()), most=count)
+    read = sparse_rows(products, nonnegative=bool((rows >= 0).all()), most=count)
     cosine = torch.maximum(nearest(rows, read), nearest(own, read))
     tried = f"the sparsest vectors in the difference of two states, against {count} rows"
     got = float((cosine >= READ).sum())
     return [Finding("two states", kept.name, tried, "rows", got, count)]
+
+
+def _between(kept: KeptSum, older: KeptSum | None) -> Tensor:
+    """A matrix `sum z v^T` over the rows that came between two states, of whatever v."""
+    now, then = kept.seen, older.seen if older is not None else None
+    if now is not None:
+        return now.seen - then.seen if then is not None else now.seen
+    if kept.gram is None:
+        raise ValueError("a sum without products has no difference")
+    gram = kept.gram.double().cpu()
+    return gram if older is None or older.gram is None else gram - older.gram.double().cpu()
 
 
 def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
@@ -158,7 +192,10 @@ def _predicted_of(kept: KeptSum) -> Iterator[Finding]:
     if kept.gram is None:
         return
     n, d = kept.count, kept.width
-    for name, least in (("span", d), ("all candidates", d * (d + 1) // 2)):
+    numbers = d * (d + 1) // 2
+    if kept.seen is not None:
+        d, numbers = int(kept.seen.core.shape[0]), int(kept.seen.seen.numel())
+    for name, least in (("span", d), ("all candidates", numbers)):
         figure = 1.0 if n < least else 0.5
         tried = f"{n} rows in {d} columns; fewer than {least} can be told apart"
         yield Finding(name, kept.name, tried, "auc", figure, n, measured=False)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.privacy.attacks.kept import KeptSum
-from undrift.privacy.attacks.membership import Spectrum
+from undrift.privacy.attacks.membership import Metric, normalised_leverage
+from undrift.privacy.attacks.seen import Seen
 from undrift.sparse import Csr, stacked
 
 
@@ -60,15 +61,17 @@ class Blank:
         return Graph(features, edges.to(features.device)), self.node + n * torch.arange(k)
 
 
-def completions(kept: KeptSum, spectrum: Spectrum, blank: Blank) -> Tensor:
-    """A score per word of a blank: minus the leverage of the row that it makes.
+def completions(kept: KeptSum, metric: Metric | Seen, blank: Blank) -> Tensor:
+    """A score per word of a blank: how much the row that it makes looks like a member.
 
     A row that was summed lies in the span of R, or has a lower leverage than one that differs in a
-    word (`Spectrum.leverage`). Of a node that was not learned from, the score is how usual the word
-    is beside the others: what any model of the data tells. Cost: a row per word.
+    word (`normalised_leverage`). Of a node that was not learned from, the score is how usual the
+    word is beside the others: what any model of the data tells. Cost: a row per word.
     """
-    rows = kept.rows(*blank.all_completed())
-    return -spectrum.leverage(rows.double().cpu())
+    rows = kept.rows(*blank.all_completed()).double().cpu()
+    if isinstance(metric, Seen):
+        return metric.unexplained(rows)
+    return normalised_leverage(metric, rows)
 
 
 def named(scores: Tensor) -> float:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.privacy.attacks.low_rank import low_rank
+from undrift.privacy.attacks.low_rank import column_span
 
 _THRESHOLDS = (1.5, 0.75, 0.3, 0.15, 0.07, 0.03, 0.015)  # of the mean entry, from coarse to fine
 _STEPS = 8  # at each threshold
@@ -19,14 +19,16 @@ _NEW = 1e-5  # of its length, that a vector must have outside the span of those 
 
 
 def sparse_rows(
-    gram: Tensor,
+    products: Tensor,
     *,
     nonnegative: bool = False,
     most: int = 256,
     starts: int = 256,
     seed: int = 0,
 ) -> Tensor:
-    """`[r, d]`: the sparsest independent vectors in the span of a Gram matrix of rank r <= `most`.
+    """`[r, d]`: the sparsest independent vectors in the span of a sum of few rows.
+
+    `products`: a Gram matrix, or any `sum z v^T` `[d, k]`, of rank r <= `most`.
 
     With r rows in more columns, each row is in the span, and so is what rows are mixed of: the
     features of neighbours that are in the batch themselves. Sums of such vectors have more entries
@@ -45,10 +47,10 @@ def sparse_rows(
     >>> sorted(sparse_rows(words.T @ words).abs().gt(1e-6).int().tolist())
     [[0, 0, 1, 1, 1, 0], [1, 1, 0, 0, 1, 0]]
     """
-    exact = gram.double().cpu()
-    diagonal = exact.diagonal()
-    live = (diagonal > 1e-12 * diagonal.max()).nonzero().flatten()
-    basis = low_rank(exact[live][:, live], most, seed)[1]
+    exact = products.double().cpu()
+    strength = exact.square().sum(dim=1)
+    live = (strength > 1e-20 * strength.max()).nonzero().flatten()
+    basis = column_span(exact[live], most, seed)
     found = exact.new_zeros(basis.shape[1], exact.shape[0])
     found[:, live] = _sparsest(basis, nonnegative, starts, seed)
     return found

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.privacy.attacks.seen import Seen
 from undrift.streams.task import Task
 
 RowsOf = Callable[[Graph, Tensor], Tensor]
@@ -27,7 +28,8 @@ class KeptSum:
     points where the mean of its rows points. `counts`: the rows behind each. `class_grams`:
     `[C, d, d]`, where each class has its own. `count`: all rows. `current` is False where rows of
     batches before the last were made by an encoder that the state no longer has. `linear`: how many
-    of the leading columns are linear in features; 0 is all.
+    of the leading columns are linear in features; 0 is all. `seen`: R through a few directions,
+    where no more of it is kept; then `gram` is what can be made of that.
     """
 
     name: str
@@ -41,6 +43,7 @@ class KeptSum:
     class_grams: Tensor | None = field(default=None, repr=False)
     current: bool = True
     linear: int = 0
+    seen: Seen | None = field(default=None, repr=False)
 
     @property
     def width(self) -> int:

@@ -2,80 +2,100 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
-from scipy.linalg import eigh
 from torch import Tensor
 
-_ZERO = 1e-10  # of the largest eigenvalue: what rounding leaves of the others
+_TINY = torch.finfo(torch.float64).tiny
 _SMALL, _SMOOTH = 1e-8, 0.1  # ridges, relative to the mean diagonal
+_OUTSIDE = 1e-7  # the share of a row from which it is outside the span, and not rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
-    """The eigenvectors of a Gram matrix. Cost to make: 9 d^3, then d^2 per row.
+class Metric:
+    """`(R + g I)^-1` of a Gram matrix R, for the few ridges g that attacks use.
 
-    >>> spectrum = Spectrum.of(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
-    >>> spectrum.residual(torch.eye(2)).tolist()
-    [0.0, 1.0]
+    Ridges are relative to the mean diagonal. Cost: d^3 / 3 for each, then d^2 per row. A ridge that
+    is too small for the rounding or noise in R is raised until there is a Cholesky factor.
+
+    >>> metric = Metric(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
+    >>> metric.outside(torch.eye(2)).gt(0.5).tolist()
+    [False, True]
     """
 
-    values: Tensor
-    vectors: Tensor
-    rank: int
+    gram: Tensor
+    _made: dict[float, tuple[Tensor, float]] = field(default_factory=dict, init=False, repr=False)
 
-    @classmethod
-    def of(cls, gram: Tensor) -> Spectrum:
-        """The spectrum of R; rounding of its type decides which values are zero."""
-        exact = gram.double().cpu()
-        try:
-            values, vectors = torch.linalg.eigh(exact)
-        except RuntimeError:  # seen where most values are zero
-            values, vectors = map(torch.from_numpy, eigh(exact.numpy(), driver="evr"))
-        least = max(_ZERO, torch.finfo(gram.dtype).eps * gram.shape[0]) * values[-1].clamp(min=0)
-        return cls(values.clamp(min=0), vectors, int((values > least).sum()))
+    @property
+    def width(self) -> int:
+        """Columns of a row."""
+        return int(self.gram.shape[0])
 
-    def residual(self, rows: Tensor) -> Tensor:
-        """`|z - P z|^2 / |z|^2`, the share of a row outside the span of R: 0 for a member."""
-        outside = self.vectors[:, : self.values.numel() - self.rank]
-        squares = rows.double().square().sum(dim=1).clamp(min=torch.finfo(torch.float64).tiny)
-        return (rows.double() @ outside).square().sum(dim=1) / squares
+    def factor(self, ridge: float) -> tuple[Tensor, float]:
+        """The lower factor of `R + g I`, and g."""
+        if ridge not in self._made:
+            self._made[ridge] = _factor(self.gram.double().cpu(), ridge)
+        return self._made[ridge]
+
+    def whitened(self, rows: Tensor, ridge: float) -> Tensor:
+        """`L^-1 z` of every row: their products are those in the metric."""
+        lower, _ = self.factor(ridge)
+        solved: Tensor = torch.linalg.solve_triangular(lower, rows.double().T, upper=False).T
+        return solved
 
     def leverage(self, rows: Tensor, ridge: float = _SMALL) -> Tensor:
-        """`z^T (R + ridge mean(diag R) I)^-1 z`: under 1 for a member.
+        """`z^T (R + g I)^-1 z`: under 1 for a member.
 
-        With next to no ridge, a share of a row outside the span weighs 1e8 times as much.
+        With next to no ridge, a share of a row outside the span of R weighs 1e8 times as much.
         """
-        level = ridge * self.values.mean().clamp(min=torch.finfo(torch.float64).tiny)
-        return ((rows.double() @ self.vectors).square() / (self.values + level)).sum(dim=1)
+        return self.whitened(rows, ridge).square().sum(dim=1)
+
+    def outside(self, rows: Tensor) -> Tensor:
+        """`|z - P z|^2 / |z|^2`, the share of a row outside the span of R: 0 for a member.
+
+        The limit of `g z^T (R + g I)^-1 z`, taken at a small g.
+        """
+        _, level = self.factor(_SMALL)
+        return level * self.leverage(rows) / rows.double().square().sum(dim=1).clamp(min=_TINY)
 
 
-def span(spectrum: Spectrum, rows: Tensor) -> Tensor:
+def _factor(gram: Tensor, ridge: float) -> tuple[Tensor, float]:
+    mean = gram.diagonal().mean().abs().clamp(min=_TINY)
+    eye = torch.eye(gram.shape[0], dtype=torch.float64)
+    level = ridge * float(mean)
+    while True:
+        lower, failed = torch.linalg.cholesky_ex(gram + level * eye)
+        if not int(failed):
+            return lower, level
+        level *= 10
+
+
+def span(metric: Metric, rows: Tensor) -> Tensor:
     """Minus the share of each row outside the span: 0 is a member, or looks like one.
 
-    Tells members apart where there are fewer rows than columns; no statistic needs to know less.
+    Tells members apart where there are fewer rows than columns.
     """
+    outside = metric.outside(rows)
     # what rounding leaves is no evidence: rows in the span are all alike
-    residual = spectrum.residual(rows)
-    return -torch.where(residual < 1e-9, 0.0, residual)
+    return -torch.where(outside < _OUTSIDE, 0.0, outside)
 
 
-def leverage(spectrum: Spectrum, rows: Tensor) -> Tensor:
+def leverage(metric: Metric, rows: Tensor) -> Tensor:
     """Minus the leverage: a member with `u = z^T (R - z z^T)^-1 z` has `u / (1 + u)`, not u."""
-    return -spectrum.leverage(rows)
+    return -metric.leverage(rows)
 
 
-def normalised_leverage(spectrum: Spectrum, rows: Tensor) -> Tensor:
+def normalised_leverage(metric: Metric, rows: Tensor) -> Tensor:
     """Minus the leverage over the leverage under a ridge of a tenth of the mean diagonal.
 
     How unusual a row is differs between rows much more than what membership takes off. The ridge
     hides the directions that the row itself has made, so what is left is how unusual it is.
     """
-    return -spectrum.leverage(rows) / spectrum.leverage(rows, _SMOOTH)
+    return -metric.leverage(rows) / metric.leverage(rows, _SMOOTH).clamp(min=_TINY)
 
 
-def likelihood(spectrum: Spectrum, rows: Tensor, count: int) -> Tensor:
+def likelihood(metric: Metric, rows: Tensor, count: int) -> Tensor:
     """The log-likelihood ratio of R with and without each row, up to a constant.
 
         (n - d - 2) / 2 log(1 - z^T R^-1 z) + z^T S^-1 z / 2
@@ -84,12 +104,12 @@ def likelihood(spectrum: Spectrum, rows: Tensor, count: int) -> Tensor:
     S is R shrunk by the same ridge as above, at the scale at which the median row cancels. Under
     more columns than rows it is the leverage.
     """
-    exact, smooth = spectrum.leverage(rows), spectrum.leverage(rows, _SMOOTH)
-    freedom = count - int(spectrum.values.numel()) - 2
+    exact, smooth = metric.leverage(rows), metric.leverage(rows, _SMOOTH)
+    freedom = count - metric.width - 2
     if freedom <= 0:
         return -exact
     without = freedom / 2 * torch.log1p(-exact.clamp(max=1 - 1e-9))
-    scale = -without.median() / smooth.median().clamp(min=torch.finfo(torch.float64).tiny)
+    scale = -without.median() / smooth.median().clamp(min=_TINY)
     return without + scale * smooth
 
 
@@ -99,21 +119,21 @@ def own_class(gram: Tensor, sums: Tensor, counts: Tensor, rows: Tensor, columns:
         S = R - sum_c n_c mu_c mu_c^T,    -(z - mu_c)^T S^+ (z - mu_c) / smooth
 
     `sums`: Q, a column per class. `columns`: the class of each row. The mean takes out what a
-    class has in common, which is most of a row's length. Cost: another spectrum.
+    class has in common, which is most of a row's length. Cost: another metric.
     """
     means = (sums / counts.clamp(min=1)).double().cpu()
     around = gram.double().cpu() - means @ (means * counts.cpu()).T
-    return normalised_leverage(Spectrum.of(around), rows.double() - means.T[columns])
+    return normalised_leverage(Metric(around), rows.double() - means.T[columns])
 
 
 def in_class_gram(class_grams: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """The normalised leverage of each row in the Gram matrix of its own class.
 
     A state with a second moment per class has fewer rows behind each than behind their sum. Cost:
-    9 C d^3.
+    a metric per class.
     """
     found = torch.zeros(rows.shape[0], dtype=torch.float64)
     for column in columns.unique().tolist():
         own = columns == column
-        found[own] = normalised_leverage(Spectrum.of(class_grams[column]), rows[own])
+        found[own] = normalised_leverage(Metric(class_grams[column]), rows[own])
     return found

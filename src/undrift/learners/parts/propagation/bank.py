@@ -9,7 +9,11 @@ from torch import Tensor
 from undrift.analytic.calibration import best_temperature, expected_accuracy, held_out_scores
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import FIRST_GAMMA, choose_by_cross_validation, solution_at
+from undrift.analytic.thin_sums import ThinSums
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
+
+AnySums = ClassSums | ThinSums
+"""What a bank may be: a whole Gram, or one seen through a few directions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +30,7 @@ class Solved:
     accuracy: tuple[float | None, ...]
 
 
-def solved(sums: ClassSums, gamma: float | None, *, balanced: bool) -> Solved:
+def solved(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
     """`W = (R + gamma mean(diag R) I)^-1 Q`, every class weighing the same if `balanced`.
 
     gamma is chosen by generalised cross-validation; a number fixes it.
@@ -43,15 +47,22 @@ def solved(sums: ClassSums, gamma: float | None, *, balanced: bool) -> Solved:
     return Solved(chosen.gamma, w, best_temperature(unseen), accuracy)
 
 
-def summed(features: FeatureMap, width: int, sample: Sample) -> ClassSums:
+def no_rows(features: FeatureMap, width: int, classes: int, device: str = "cpu") -> AnySums:
+    """The sum of no rows: thin where the map has a rank, else with a whole Gram."""
+    if features.rank:
+        return ThinSums.zero(width, classes, device, rank=features.rank, seed=features.seed)
+    return ClassSums.zero(width, classes, device)
+
+
+def summed(features: FeatureMap, width: int, sample: Sample) -> AnySums:
     """The sum of rows, which have `width` columns with their Fourier features.
 
     Fourier features exist for some rows at a time only.
     """
-    if len(sample) == 0:
-        return ClassSums.zero(width, sample.targets.shape[1], str(sample.targets.device))
-    parts = ((part, sample.targets[where]) for where, part in features.pieces(sample.rows))
-    sums = ClassSums.of(*next(parts))
-    for part, targets in parts:
-        sums = sums.add(part, targets)
+    targets = sample.targets
+    if len(sample) == 0 or features.rank:
+        sums = no_rows(features, width, targets.shape[1], str(targets.device))
+    for k, (where, part) in enumerate(features.pieces(sample.rows) if len(sample) else ()):
+        first = k == 0 and not features.rank  # no Gram of zeros is made only to be added to
+        sums = ClassSums.of(part, targets[where]) if first else sums.add(part, targets[where])
     return sums

@@ -12,14 +12,11 @@ from torch import Tensor
 from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
-from undrift.errors import InputError
 from undrift.graphs import Field, Graph
-from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.learners.parts.propagation.propagated import Propagated, row_normalised
 from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
 from undrift.typing import Rows
-
-_NARROW = 1024  # columns up to which random Fourier features are added on their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +34,20 @@ class Sample:
 class FeatureMap:
     """What ridge regression sees of a node: propagated features, then two fixed random maps.
 
-    `sketch`: rows of more columns are count-sketched to this many (`Sketch`); a mix with a channel
-    per hop shares them among the channels; 0 never does. `fourier`: how many random Fourier
-    features (`Fourier`) stand beside; if not given, min(2048, 16 d) where rows have at most 1,024
-    columns, else none. Both maps come from the seed and are not stored. `structure`: three
-    columns of degrees (`structural_columns`).
+    `sketch`: rows of more columns are sketched to this many (`Sketch`); a mix with a channel per
+    hop shares them among the channels; 0 never does. `fourier`: how many random Fourier features
+    (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
+    z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `structure`:
+    three columns of degrees (`structural_columns`). `rank`: how the rows are summed (`no_rows`).
     """
 
     propagated: Propagated
-    sketch: int = 3072
-    fourier: int | None = None
+    sketch: int = 0
+    fourier: int = 0
     seed: int = 0
     structure: bool = False
+    power: float = 1.0
+    rank: int = 0
 
     def plain(self, graph: Graph, nodes: Tensor) -> Rows:
         """The rows of these nodes before Fourier features, in float64.
@@ -59,6 +58,7 @@ class FeatureMap:
         if field is not None:
             graph, nodes = field.graph, field.at
         rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+        rows = self.powered(rows)
         if not self.structure:
             return rows
         columns = structural_columns(graph)[nodes].to(rows.dtype)
@@ -66,6 +66,14 @@ class FeatureMap:
             return beside([rows, columns])
         sparse = Csr.from_scipy(sp.csr_matrix(columns.cpu().numpy()), dtype=rows.dtype)
         return beside([rows, sparse.to(rows.device)])
+
+    def powered(self, rows: Rows) -> Rows:
+        """Rows of length one, with their entries taken to the power."""
+        if self.power == 1:
+            return rows
+        if isinstance(rows, Csr):
+            return row_normalised(rows.signed_power(self.power))
+        return row_normalised(rows.sign() * rows.abs().pow(self.power))
 
     def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
         """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
@@ -106,10 +114,9 @@ class FeatureMap:
     def spread(self, graph: Graph, weights: Tensor) -> Tensor:
         """Scores of every node, up to a positive factor per node (see `Propagated.spread`).
 
-        With Fourier features or structure a row must be formed, and the factor is one.
+        With a power, Fourier features or structure a row must be formed, and the factor is one.
         """
-        fourier = self.fourier_of(self._columns(graph.num_features))
-        if fourier is None and not self.structure:
+        if self.power == 1 and not self.fourier and not self.structure:
             sketch = self.sketch_of(graph.num_features)
             return self.propagated.spread(graph, weights, sketch)
         return self.scores(graph, weights)
@@ -133,10 +140,7 @@ class FeatureMap:
 
     def fourier_of(self, width: int) -> Fourier | None:
         """The Fourier features of plain rows of so many columns."""
-        wanted = self.fourier
-        if wanted is None:
-            wanted = min(2 * _NARROW, 16 * width) if width <= _NARROW else 0
-        return Fourier(width, wanted, seed=self.seed) if wanted else None
+        return Fourier(width, self.fourier, seed=self.seed) if self.fourier else None
 
     def _columns(self, num_features: int) -> int:
         sketch = self.sketch_of(num_features)
@@ -151,14 +155,6 @@ def sample_of(
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
     return Sample(feature_map.plain(task.graph, nodes), one_hot(task.labels[nodes], classes))
-
-
-def check_widths(fourier: int | None, sketch: int) -> None:
-    """Reject numbers of columns that cannot be."""
-    if fourier is not None and fourier < 0:
-        raise InputError(f"fourier must be at least 0, not {fourier}")
-    if sketch < 0 or sketch != int(sketch):
-        raise InputError(f"sketch must be a whole number of columns, or 0 for none, not {sketch}")
 
 
 STRUCTURE = 3

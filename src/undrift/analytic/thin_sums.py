@@ -1,0 +1,234 @@
+"""`ThinSums`: class sums that see the Gram matrix through a few random directions only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from undrift.analytic.gram import add_product_, pieces
+from undrift.analytic.thin import Thin, ThinStatistics
+from undrift.errors import InputError
+from undrift.typing import Rows
+
+_PRIOR_ROWS = 20.0  # as in `ClassSums`: rows of pooled variance that a class's own is shrunk by
+_ROUNDING = 1e-12  # of all squares: what is left within classes if nothing is
+_SHIFT = 1e-9  # of the mean diagonal: keeps directions that no row has from being divided by zero
+
+
+@dataclass(frozen=True, eq=False)
+class ThinSums:
+    """`seen = G omega` for the Gram matrix G and `rank` random directions, in place of G.
+
+    Beside it the diagonal of G, and per class: `moment = sum z`, `lengths = sum |z|^2`, `counts`.
+    omega is drawn from `seed`. All of it is a plain sum over rows, so a commutative group like
+    `ClassSums`, with 8 d (rank + C + 1) bytes in place of 4 d^2. When solving, the covariance
+    within classes is taken as the Nystroem matrix `Y (omega^T Y)^-1 Y^T` of what was seen of it
+    (Y), with its true diagonal (Tropp, Yurtsever, Udell and Cevher, NeurIPS 2017). The means of
+    the classes are exact.
+
+    >>> rows = torch.eye(4, dtype=torch.float64)
+    >>> sums = ThinSums.of(rows, torch.ones(4, 1), rank=2)
+    >>> tuple(sums.seen.shape), sums.count
+    ((4, 2), 4)
+    """
+
+    seen: Tensor
+    diagonal: Tensor
+    moment: Tensor
+    lengths: Tensor
+    counts: Tensor
+    seed: int
+
+    @classmethod
+    def zero(
+        cls, width: int, classes: int = 0, device: str = "cpu", *, rank: int, seed: int = 0
+    ) -> ThinSums:
+        """The sum of no rows."""
+
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float64, device=device)
+
+        per_class = zeros(width, classes), zeros(classes), zeros(classes)
+        return cls(zeros(width, rank), zeros(width), *per_class, seed)
+
+    @classmethod
+    def of(cls, rows: Rows, targets: Tensor, *, rank: int, seed: int = 0) -> ThinSums:
+        """The sum over these rows, whose class is a one in `targets` (`one_hot`)."""
+        width, device = rows.shape[1], str(rows.device)
+        return cls.zero(width, device=device, rank=rank, seed=seed).add(rows, targets)
+
+    def add(self, rows: Rows, targets: Tensor) -> ThinSums:
+        """The sum with these rows; `targets` may have more columns than were seen.
+
+        Cost: 4 nnz rank operations.
+        """
+        y = targets.double()
+        wide = self.grow(y.shape[1])
+        seen, moment = wide.seen.clone(), wide.moment.clone()
+        diagonal, lengths = wide.diagonal.clone(), wide.lengths.clone()
+        omega = self.directions()
+        for where, part in pieces(rows):
+            x = part.double()
+            add_product_(seen, x, x @ omega)
+            add_product_(moment, x, y[where])
+            square = x.square()
+            diagonal += square.sum(dim=0)
+            lengths += square.sum(dim=1) @ y[where]
+        return ThinSums(seen, diagonal, moment, lengths, wide.counts + y.sum(dim=0), self.seed)
+
+    def directions(self) -> Tensor:
+        """omega: standard normal, drawn on the CPU, so that every device uses the same."""
+        rng = np.random.default_rng([self.seed, self.width, self.rank, 1])
+        drawn = torch.from_numpy(rng.standard_normal((self.width, self.rank)))
+        return drawn.to(self.seen.device)
+
+    # the group ---------------------------------------------------------------------------
+
+    def __add__(self, other: ThinSums) -> ThinSums:
+        return self._combine(other, 1)
+
+    def __sub__(self, other: ThinSums) -> ThinSums:
+        return self._combine(other, -1)
+
+    def _combine(self, other: ThinSums, sign: int) -> ThinSums:
+        if self.seen.shape != other.seen.shape or self.seed != other.seed:
+            raise InputError(
+                f"cannot combine sums of {self.width} columns at rank {self.rank} with those of "
+                f"{other.width} at {other.rank}, or of different seeds; they describe different "
+                "features"
+            )
+        grown = max(self.classes, other.classes)
+        a, b = self.grow(grown), other.grow(grown)
+        return ThinSums(
+            torch.add(a.seen, b.seen, alpha=sign),
+            torch.add(a.diagonal, b.diagonal, alpha=sign),
+            torch.add(a.moment, b.moment, alpha=sign),
+            torch.add(a.lengths, b.lengths, alpha=sign),
+            torch.add(a.counts, b.counts, alpha=sign),
+            self.seed,
+        )
+
+    def select(self, columns: Sequence[int]) -> ThinSums:
+        """The same sum with these classes in this order; -1 is a class without rows."""
+        index = torch.tensor(columns, dtype=torch.int64, device=self.counts.device)
+        there = (index >= 0).double()
+        index = index.clamp(min=0)
+
+        def taken(table: Tensor) -> Tensor:
+            if table.shape[-1] == 0:
+                return table.new_zeros(*table.shape[:-1], index.numel())
+            return table[..., index] * there
+
+        moment, lengths, counts = (taken(t) for t in (self.moment, self.lengths, self.counts))
+        return replace(self, moment=moment, lengths=lengths, counts=counts)
+
+    def grow(self, classes: int) -> ThinSums:
+        """The same sum with at least this many classes."""
+        if classes <= self.classes:
+            return self
+        return self.select([*range(self.classes), *([-1] * (classes - self.classes))])
+
+    def below_zero(self, before: ThinSums) -> bool:
+        """Whether more was subtracted from `before` than it held, as far as a sum can tell."""
+        held = before.grow(self.classes)
+        own = self.lengths - self.moment.square().sum(dim=0) / self.counts.clamp(min=1)
+        return (
+            bool((self.counts < -0.5).any())
+            or bool((own < -1e-9 * (held.lengths + self.lengths.abs())).any())
+            or bool((self.diagonal < -1e-9 * before.diagonal.abs().max()).any())
+        )
+
+    # what it is --------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int:
+        """Columns of a row: d."""
+        return int(self.seen.shape[0])
+
+    @property
+    def rank(self) -> int:
+        """Directions through which the Gram is seen."""
+        return int(self.seen.shape[1])
+
+    @property
+    def classes(self) -> int:
+        """Columns of the moment: C, with or without rows."""
+        return int(self.counts.shape[0])
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return int(self.counts.sum())
+
+    def within(self) -> Thin:
+        """The sum of squares and products around the class means, as far as it was seen.
+
+        Nystroem matrices are never larger than what they stand for, so that what is missing of
+        the diagonal is not negative; rounding apart.
+        """
+        means = self.moment / self.counts.clamp(min=1)
+        omega = self.directions()
+        y = self.seen - self.moment @ (means.T @ omega)
+        core = omega.T @ y
+        core = (core + core.T) / 2
+        scale = float(core.diagonal().mean()) if self.rank else 0.0
+        diagonal = (self.diagonal - (self.moment * means).sum(dim=1)).clamp(min=0)
+        if scale <= _ROUNDING * float(self.diagonal.sum()):  # every row is its class's mean
+            return Thin(diagonal, y.new_zeros(self.width, 0))
+        core.diagonal().add_(_SHIFT * scale)
+        lower = torch.linalg.cholesky(core)
+        factor = torch.linalg.solve_triangular(lower, y.T, upper=False).T
+        return Thin((diagonal - factor.square().sum(dim=1)).clamp(min=0), factor)
+
+    def plain(self) -> ThinStatistics:
+        """R and Q in which every row weighs the same."""
+        return ThinStatistics(self.products(), self.moment, self.count, float(self.counts.sum()))
+
+    def balanced(self) -> ThinStatistics:
+        """R and Q in which every class with rows weighs one, as in `ClassSums.balanced`.
+
+        A column's variance in a class is taken to go with the class's mean in it, as counts have
+        it: no squares are kept per class, which would tell who is among a few rows. With
+        `m_j = sum_c n_c |mu_jc| / n`, R is `E S E + sum_c mu_c mu_c^T`,
+        `E_jj^2 = sum_c |mu_jc| / m_j`; C where classes are of one size.
+        """
+        there = self.counts > 0.5
+        means = self.moment / self.counts.clamp(min=1)
+        total = max(float(self.counts.sum()), 1.0)
+        usual = (means.abs() @ self.counts) / total
+        ratio = means.abs().sum(dim=1) / torch.where(usual > 0, usual, 1.0)
+        root = torch.where(usual > 0, ratio, float(there.sum())).div(total).sqrt()
+        matrix = self.within().stretched(root).plus(means)
+        return ThinStatistics(matrix, means, self.count, float(there.sum()))
+
+    @property
+    def gram(self) -> Tensor:
+        """All d^2 numbers of the Gram as far as it was seen: for whoever looks at what is kept."""
+        return self.products().to_dense()
+
+    def products(self) -> Thin:
+        """The Gram of all rows, as far as it was seen."""
+        return self.within().plus(self.moment / self.counts.clamp(min=1).sqrt())
+
+    def spread(self) -> Thin:
+        """The Gram of all rows at their mean weight in `balanced`: C / n each."""
+        there = float((self.counts > 0.5).sum())
+        return self.products().scaled(there / max(float(self.counts.sum()), 1.0))
+
+    def score_spread(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """`W^T S W`, the pooled covariance of scores, and each class's variance over the pooled."""
+        total = max(float(self.counts.sum()), 1.0)
+        return weights.T @ self.within().times(weights) / total, self.variance_ratios()
+
+    def variance_ratios(self) -> Tensor:
+        """`[C]`: each class's shrunk variance over the pooled one, all columns together."""
+        sizes = self.counts.clamp(min=1)
+        own = (self.lengths - self.moment.square().sum(dim=0) / sizes).clamp(min=0)
+        pooled = float(own.sum()) / max(float(self.counts.sum()), 1.0)
+        share = self.counts / (self.counts + _PRIOR_ROWS)
+        relative = own / sizes / pooled if pooled > 0 else torch.ones_like(own)
+        return share * relative + (1 - share)

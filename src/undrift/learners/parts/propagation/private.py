@@ -1,0 +1,167 @@
+"""Propagation with noise: what is released of a batch, and the account of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
+from undrift.noise.accountant import Accountant
+from undrift.noise.gaussian import check_guarantee
+from undrift.noise.release import Mechanism, Sums
+from undrift.noise.sampling import Normal, seeded_normal, system_normal
+from undrift.streams.task import Task, joined
+
+Level = Literal["row", "node"]
+
+WIDTH = 512
+"""Columns of a row at most, where there is noise: more columns get more of it in all."""
+
+HOMOPHILY = 1.0
+"""The homophily weight that is not given: none is measured, as that would look at labels."""
+
+_PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach in a batch
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateSums:
+    """Sums of releases: R, Q and counts with noise, and how many releases each of them adds up.
+
+    `parts`: of every class, the releases in which it was found; its columns are sums of those.
+    """
+
+    gram: Tensor
+    moment: Tensor
+    counts: Tensor
+    parts: Tensor
+    account: Accountant
+
+    @property
+    def releases(self) -> int:
+        """How many releases the Gram is the sum of."""
+        return self.account.releases
+
+    def __add__(self, other: PrivateSums) -> PrivateSums:
+        grown = max(self.counts.shape[0], other.counts.shape[0])
+        a, b = self._grown(grown), other._grown(grown)
+        return PrivateSums(
+            a.gram + b.gram,
+            a.moment + b.moment,
+            a.counts + b.counts,
+            a.parts + b.parts,
+            a.account.merged(b.account),
+        )
+
+    def select(self, columns: Sequence[int]) -> PrivateSums:
+        """The same sums with these classes in this order; -1 is a class that was not found."""
+        index = torch.tensor(columns, dtype=torch.int64, device=self.counts.device)
+
+        def taken(table: Tensor) -> Tensor:
+            none = table.new_zeros(*table.shape[:-1], 1)
+            return torch.cat([table, none], dim=-1)[..., index]
+
+        moment, counts, parts = map(taken, (self.moment, self.counts, self.parts))
+        return PrivateSums(self.gram, moment, counts, parts, self.account)
+
+    def emptied(self) -> PrivateSums:
+        """The sum of no release over the same features."""
+        account = Accountant(self.account.epsilon, self.account.delta)
+        return replace(self.select([]), gram=torch.zeros_like(self.gram), account=account)
+
+    def _grown(self, classes: int) -> PrivateSums:
+        have = self.counts.shape[0]
+        return self if classes == have else self.select([*range(have), *[-1] * (classes - have)])
+
+
+Found = tuple[tuple[int, ...], PrivateSums]
+"""Classes, and sums with a column for each."""
+
+
+@dataclass(frozen=True)
+class Private:
+    """How a batch becomes a private release (docs/privacy/differential-privacy.md has the proof).
+
+    `level`: `row` sums propagated rows, and any one node's label, and that it has one, is private
+    while the graph is not; `node` sums each node's own features alone, so that a node's features,
+    edges and label are private together, whatever its degree. `class_list`: every class that may
+    ever come, as which classes a batch has is in its labels. `test_seed`: noise of a seed, for
+    tests.
+    """
+
+    epsilon: float
+    delta: float
+    level: Level
+    class_list: tuple[int, ...]
+    test_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_guarantee(self.epsilon, self.delta)
+        if not self.class_list or len(set(self.class_list)) != len(self.class_list):
+            raise InputError(
+                "epsilon needs class_list, every class that may ever come, none twice, as the list "
+                "of classes seen would tell of single nodes; give it, such as class_list=(0, 1, 2)"
+            )
+
+    @property
+    def account(self) -> Accountant:
+        """Before the first release."""
+        return Accountant(self.epsilon, self.delta)
+
+    def of_training(self, features: FeatureMap) -> FeatureMap:
+        """The map of the rows that are summed."""
+        if self.level == "row":
+            return features
+        return replace(features, propagated=replace(features.propagated, hops=0))
+
+    def learned(self, sums: Sums, known: Found | None) -> Found:
+        """The classes found so far and the sums of releases, after one more batch (`summed`)."""
+        found, one = self.released(sums, known[1].account if known else self.account)
+        if known is None:
+            return found, one
+        classes = joined(known[0], found)
+        place = {c: i for i, c in enumerate(found)}
+        return classes, known[1] + one.select([place.get(c, -1) for c in classes])
+
+    def released(self, sums: Sums, account: Accountant) -> Found:
+        """The release of a batch, whose nodes were in none before, and the classes found in it.
+
+        A class is found where its noisy count is three deviations of the noise or more; what was
+        released of the others is left out. Without any, the class of the largest count is found.
+        """
+        mechanism = Mechanism(self.epsilon, self.delta)
+        charged = account.beside(mechanism.multiplier)
+        draw: Normal = system_normal
+        if self.test_seed is not None:
+            draw = seeded_normal(self.test_seed, account.releases)
+        noisy = mechanism.released(sums, draw)
+        deviation = mechanism.sigma(sums.width, sums.classes) / mechanism.scales.count
+        found = (noisy.counts > _PRESENT * deviation).nonzero().flatten().tolist()
+        found = found or [int(noisy.counts.argmax())]
+        parts = torch.ones_like(noisy.counts)
+        # of this release alone: what was before is in the sums that it is added to
+        alone = replace(charged, releases=1)
+        whole = PrivateSums(noisy.gram, noisy.moment, noisy.counts, parts, alone)
+        return tuple(self.class_list[i] for i in found), whole.select(found)
+
+    def summed(self, features: FeatureMap, num_features: int, task: Task) -> Sums:
+        """The sums of a batch before noise; they leave this file with noise only."""
+        self._check_classes(task)
+        features = self.of_training(features)
+        sample = sample_of(features, task, self.class_list)
+        sums = Sums.zero(features.width(num_features), len(self.class_list), str(task.graph.device))
+        for where, part in features.pieces(sample.rows):
+            sums = sums + Sums.of(part.to_dense(), sample.targets[where])
+        return sums
+
+    def _check_classes(self, task: Task) -> None:
+        strange = [c for c in task.classes if c not in self.class_list]
+        if strange:
+            raise InputError(
+                f"class {strange[0]} is not in class_list {list(self.class_list)}, and with noise "
+                "the list of classes is fixed beforehand; make a learner whose class_list has it"
+            )

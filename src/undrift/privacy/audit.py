@@ -1,0 +1,251 @@
+"""`audit`: what a learner keeps, how many rows stand behind it, and what that gives away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from undrift.formatting import counted, size
+from undrift.learners.base import Learner
+from undrift.learners.parts.sum_learner import SumLearner
+from undrift.learners.small_classes import LEAST_ROWS
+from undrift.privacy.attacks import Finding, KeptSum, attack_state, kept_sums, predicted
+from undrift.privacy.attacks.finding import LEAST
+from undrift.storage.state import pack
+from undrift.streams.task import Task
+
+ALIKE_FROM = 20
+"""Rows from which a mean that resembles one of them says what they are like, and not who."""
+
+SHOWN_ONLY = frozenset({"all candidates"})
+"""Attacks that are shown and not judged.
+
+Whoever holds the rows of everybody who may have been learned can tell from nearly any sum who was;
+no guard changes that, only noise.
+"""
+
+ROWS_PER_COLUMN = 30.0
+"""Rows per column of a sum under which the audit is not passed.
+
+Under one, the span of a sum holds the rows that are in it and hardly any other. From about thirty
+on, a row alone told whether it is in the sum with an AUC of 0.51 to 0.62 on four real graphs
+(docs/privacy/guards.md).
+"""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor of the state: its name in the file, its shape and its bytes."""
+
+    name: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Behind:
+    """How many rows stand behind the numbers of one sum.
+
+    `smallest` is the class with the fewest rows, and how many; None where counts are not kept.
+    `products`: whether products of columns are kept, R, and not class means alone. `thinnest` and
+    `typical` are the least and the median of `(sum_c q_jc)^2 / R_jj` over the columns j that are
+    not negative: at least so many rows stand behind one (Cauchy-Schwarz). Where it is one, column j
+    of R is that row. None where there are no such columns, or no class sums.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    smallest: tuple[str, int] | None = None
+    products: bool = False
+    thinnest: float | None = None
+    typical: float | None = None
+
+    @property
+    def rows_per_column(self) -> float:
+        """Rows over columns."""
+        return self.rows / max(self.columns, 1)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What is kept, what stands behind it, what attacks find, and which thresholds are broken.
+
+    `broken` has a phrase for each; without any the audit is passed.
+    """
+
+    method: str
+    kept: tuple[Kept, ...]
+    behind: tuple[Behind, ...]
+    findings: tuple[Finding, ...]
+    broken: tuple[str, ...]
+    examples: bool = False
+    bound: str = ""  # what noise proves
+
+    @property
+    def passed(self) -> bool:
+        """Whether no threshold is broken."""
+        return not self.broken
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(each.nbytes for each in self.kept)
+
+    @property
+    def verdict(self) -> str:
+        """One line."""
+        if self.broken:
+            return f"not passed: {'; '.join(self.broken)}"
+        if self.bound:
+            return f"{self.bound}; no threshold is broken"
+        if not self.behind:
+            return "no sum over rows is kept; what weights give away was not looked at"
+        how = "tried" if any(each.measured for each in self.findings) else "foretold"
+        return f"no threshold is broken (attacks: {how}); this is no bound"
+
+
+def audit(
+    learner: Learner,
+    tasks: Iterable[Task] = (),
+    *,
+    least_rows: int = LEAST_ROWS,
+    names: Mapping[int, str] | None = None,
+) -> Audit:
+    """Look at what a learner keeps. With batches that it observed, attacks are tried on it.
+
+    Broken is: a class of fewer training nodes than `least_rows`, or fewer effective rows behind a
+    column; fewer rows than `ROWS_PER_COLUMN` times the columns; an attack whose figure is one to
+    act on (`attacks.finding.LEAST`); examples that are kept. Without batches, what attacks would
+    find is foretold from counts. Where sums were released with noise, how many rows stand behind
+    them tells nothing, and nothing is foretold: what holds is their epsilon. `names`: of the
+    classes. Cost: d^2, and with batches 9 d^3, for d columns.
+
+    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, *_ = tiny_stream()
+    >>> audit(Propagation().observe(first)).behind[0].smallest
+    ('0', 6)
+    """
+    learner.settle()
+    batches = list(tasks)
+    told = {c: str(c) for c in learner.classes_} | dict(names or {})
+    plain = isinstance(learner, SumLearner)
+    behind = tuple(_behind(each, told, plain_sums=plain) for each in kept_sums(learner))
+    tried = attack_state(learner, batches) if batches else []
+    done = {(each.attack, each.where) for each in tried}
+    bound = _bound(learner)
+    if not bound:
+        tried += [each for each in predicted(learner) if (each.attack, each.where) not in done]
+    findings = tuple(replace(each, tried=_named(each.tried, told)) for each in tried)
+    broken = [*([] if bound else _thin(behind, least_rows)), *_leaks(findings)]
+    if learner.keeps_examples:
+        broken.insert(0, "examples are kept: nodes as they were, or what stands for them")
+    return Audit(
+        learner.name,
+        _tensors(learner),
+        behind,
+        findings,
+        tuple(broken),
+        learner.keeps_examples,
+        bound,
+    )
+
+
+def _bound(learner: Learner) -> str:
+    """What noise proves of any one node; nothing where there is none, or a known seed drew it."""
+    account = getattr(learner, "account_", None)
+    if account is None or learner.params().get("testing"):
+        return ""
+    return (
+        f"released with noise: epsilon {account.spent_epsilon:.3g}, delta {account.delta:g} for "
+        f"any one {learner.params()['level']}"
+    )
+
+
+def _tensors(learner: Learner) -> tuple[Kept, ...]:
+    found = pack(learner.learned_)[0] if learner.learned_ is not None else {}
+    return tuple(Kept(name, tuple(t.shape), t.nbytes) for name, t in found.items())
+
+
+def _behind(kept: KeptSum, names: Mapping[int, str], *, plain_sums: bool) -> Behind:
+    smallest = None
+    if kept.counts is not None and bool((kept.counts > 0.5).any()):
+        sizes = torch.where(kept.counts > 0.5, kept.counts, torch.inf)
+        c = int(sizes.argmin())
+        smallest = names[kept.classes[c]], round(float(sizes[c]))
+    told = Behind(kept.name, kept.count, kept.width, smallest, products=kept.gram is not None)
+    if kept.gram is None or kept.means is None or not plain_sums:
+        return told
+    rows = _effective_rows(kept.gram, kept.means)
+    if not rows.numel():
+        return told
+    return replace(told, thinnest=float(rows.min()), typical=float(rows.median()))
+
+
+def _effective_rows(gram: Tensor, moment: Tensor) -> Tensor:
+    """Of every column that is not zero and nowhere negative, how many rows are not zero there."""
+    squares = gram.diagonal().double()
+    least = 1e-12 * squares.max().clamp(min=torch.finfo(torch.float64).tiny)
+    negative = (gram < -least).any(dim=0) | (moment < -least).any(dim=1)
+    there = (squares > least) & ~negative
+    return moment.double().sum(dim=1)[there].square() / squares[there]
+
+
+def _thin(behind: Iterable[Behind], least_rows: int) -> Iterator[str]:
+    for each in behind:
+        if each.smallest is not None and each.smallest[1] < least_rows:
+            c, n = each.smallest
+            yield f"{each.name}: class {c!r} has {counted(n, 'row')}, under {least_rows}"
+        if each.products and 0 < each.rows < ROWS_PER_COLUMN * each.columns:
+            least = f"under {ROWS_PER_COLUMN:g} each"
+            yield f"{each.name}: {each.rows:,} rows in {each.columns:,} columns, {least}"
+        if each.thinnest is not None and each.thinnest < min(least_rows, each.rows):
+            yield f"{each.name}: a column with {each.thinnest:.1f} rows, under {least_rows}"
+
+
+def _leaks(findings: Iterable[Finding]) -> Iterator[str]:
+    """A phrase for the worst finding of each sum and measure that is one to act on."""
+    worst: dict[tuple[str, str], Finding] = {}
+    for each in findings:
+        alike = each.measure == "cosine" and (each.rows or 0) >= ALIKE_FROM
+        if each.leaks and each.measured and not alike and each.attack not in SHOWN_ONLY:
+            key = each.where, each.measure
+            worst[key] = max(worst.get(key, each), each, key=lambda found: found.figure)
+    for each in worst.values():
+        reached = f"{each.measure} {each.figure:.2f}, not under {LEAST[each.measure]:g}"
+        yield f"{each.where}: {each.attack}, {reached}"
+
+
+def _named(text: str, names: Mapping[int, str]) -> str:
+    """A sentence with classes by their names."""
+    return re.sub(r"\bclass (\d+)\b", lambda m: f"class {names.get(int(m[1]), m[1])!r}", text)
+
+
+def lines(found: Audit) -> list[str]:
+    """The audit as plain lines, for cards and terminals."""
+    told = [f"{counted(len(found.kept), 'tensor')}, {size(found.nbytes)}"]
+    for each in found.behind:
+        told.append(f"{each.name}: {_about(each)}")
+    told += [f"{each.where}: {_figure(each)}" for each in found.findings]
+    return told
+
+
+def _about(each: Behind) -> str:
+    parts = [f"{each.rows:,} rows in {each.columns:,} columns ({each.rows_per_column:.2f} each)"]
+    if each.smallest is not None:
+        parts.append(f"smallest class {each.smallest[0]!r} with {each.smallest[1]:,}")
+    if each.thinnest is not None and each.typical is not None:
+        parts.append(
+            f"behind a column at least {each.thinnest:.1f}, in the middle {each.typical:.0f}"
+        )
+    return ", ".join(parts)
+
+
+def _figure(each: Finding) -> str:
+    how = "" if each.measured else ", foretold"
+    return f"{each.attack} ({each.tried}): {each.measure} {each.figure:.2f}{how}"

@@ -1,0 +1,166 @@
+"""Thin sums: a group, the same solution as with all d^2 numbers, and less of the rows in them."""
+
+from __future__ import annotations
+
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.selection import choose_by_cross_validation, solution_at
+from undrift.analytic.statistics import one_hot
+from undrift.analytic.thin import Thin, ThinInverse
+from undrift.analytic.thin_sums import ThinSums
+from undrift.errors import InputError
+from undrift.sparse import Csr
+from undrift.testing.references import thin_joint_ridge
+
+NAMES = ("seen", "diagonal", "moment", "lengths", "counts")
+
+
+def rows_of(seed: int, n: int = 48, d: int = 12) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, 3, (n,), generator=draw)
+    labels[:3] = torch.arange(3)
+    x = torch.randn(n, d, generator=draw, dtype=torch.float64)
+    return x * (1 + labels.unsqueeze(1)) + labels.unsqueeze(1), one_hot(labels, (0, 1, 2))
+
+
+def close(a: ThinSums, b: ThinSums) -> None:
+    for name in NAMES:
+        torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=1e-9, atol=1e-10)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 999), order=st.permutations(range(4)), gone=st.integers(0, 3))
+def test_they_depend_on_the_rows_in_them_and_on_nothing_else(
+    seed: int, order: list[int], gone: int
+) -> None:
+    x, y = rows_of(seed)
+    batches = [slice(12 * k, 12 * k + 12) for k in range(4)]
+    total = ThinSums.zero(12, rank=4)
+    for k in order:
+        total = total + ThinSums.of(x[batches[k]], y[batches[k]], rank=4)
+    kept = torch.ones(48, dtype=torch.bool)
+    kept[batches[gone]] = False
+    left = total - ThinSums.of(x[batches[gone]], y[batches[gone]], rank=4)
+    slow = ThinSums.of(x[kept], y[kept], rank=4)
+    close(total, ThinSums.of(x, y, rank=4))
+    close(left, slow)
+    ours, theirs = (choose_by_cross_validation(s.balanced(), s.spread()) for s in (left, slow))
+    assert ours.gamma == theirs.gamma
+    torch.testing.assert_close(ours.weights, theirs.weights, rtol=1e-8, atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 999), rank=st.integers(1, 11), gamma=st.sampled_from([0.01, 0.3, 3.0]))
+def test_the_solution_is_that_of_square_matrices(seed: int, rank: int, gamma: float) -> None:
+    x, y = rows_of(seed)
+    sums = ThinSums.of(x, y, rank=rank)
+    ours = solution_at(sums.balanced(), gamma, sums.spread())
+    slow, freedom = thin_joint_ridge(x, y, sums.directions(), gamma)
+    torch.testing.assert_close(ours.weights, slow, rtol=1e-6, atol=1e-7)
+    assert ours.freedom == pytest.approx(freedom, rel=1e-6)
+
+
+def test_with_a_direction_for_every_column_nothing_is_lost() -> None:
+    x, y = rows_of(1)
+    thin, whole = ThinSums.of(x, y, rank=12), ClassSums.of(x, y)
+    torch.testing.assert_close(thin.gram, whole.gram, rtol=1e-4, atol=1e-3)
+    ours, theirs = (solution_at(s.plain(), 0.3) for s in (thin, whole))
+    torch.testing.assert_close(ours.weights, theirs.weights, rtol=1e-5, atol=1e-6)
+    assert ours.freedom == pytest.approx(theirs.freedom, rel=1e-5)
+
+
+def test_what_is_seen_never_exceeds_the_gram_and_has_its_diagonal() -> None:
+    x, y = rows_of(2)
+    gap = ClassSums.of(x, y).gram - ThinSums.of(x, y, rank=3).gram
+    torch.testing.assert_close(
+        gap.diagonal(), torch.zeros(12, dtype=torch.float64), atol=1e-8, rtol=0
+    )
+    low = ThinSums.of(x, y, rank=3).within()
+    means = (x.T @ y) / y.sum(dim=0)
+    within = (x - y @ means.T).T @ (x - y @ means.T)
+    assert float(torch.linalg.eigvalsh(within - low.factor @ low.factor.T).min()) > -1e-7
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_fewer_rows_than_directions(n: int) -> None:
+    x, y = rows_of(3)
+    sums = ThinSums.of(x[:n], y[:n], rank=8)
+    weights = solution_at(sums.balanced(), 0.3, sums.spread()).weights
+    assert bool(torch.isfinite(weights).all())
+    assert sums.count == n
+
+
+def test_sparse_rows_give_the_same_sums() -> None:
+    x, y = rows_of(4)
+    x = x * (x > 1.5)
+    close(
+        ThinSums.of(Csr.from_scipy(sp.csr_matrix(x.numpy()), dtype=torch.float64), y, rank=5),
+        ThinSums.of(x, y, rank=5),
+    )
+
+
+def test_classes_are_selected_and_grow() -> None:
+    x, y = rows_of(5)
+    turned = ThinSums.of(x, y, rank=4).select([2, -1, 0])
+    assert turned.counts.tolist() == [float(y[:, 2].sum()), 0.0, float(y[:, 0].sum())]
+    first = ThinSums.of(x, y[:, :1], rank=4)
+    assert (first + ThinSums.of(x, y, rank=4)).classes == 3
+
+
+def test_more_than_there_was_is_noticed() -> None:
+    x, y = rows_of(6)
+    some, all_of_them = ThinSums.of(x[:20], y[:20], rank=4), ThinSums.of(x, y, rank=4)
+    assert (some - all_of_them).below_zero(some)
+    assert not (all_of_them - some).below_zero(all_of_them)
+
+
+def test_other_directions_are_other_sums() -> None:
+    x, y = rows_of(7)
+    with pytest.raises(InputError, match="they describe different features"):
+        ThinSums.of(x, y, rank=4) + ThinSums.of(x, y, rank=5)
+    with pytest.raises(InputError, match="they describe different features"):
+        ThinSums.of(x, y, rank=4) + ThinSums.of(x, y, rank=4, seed=1)
+
+
+def test_a_row_that_was_summed_stands_out_less_than_in_the_whole_gram() -> None:
+    """Membership by leverage where rows are fewer than columns: certain there, not here."""
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 80, dtype=torch.float64, generator=draw)
+    y = one_hot(torch.arange(30) % 2, (0, 1))
+
+    def lowest(gram: Tensor) -> float:
+        """The share of rows in the sum whose leverage is under that of every other row."""
+        inverse = torch.linalg.inv(gram + 1e-6 * gram.diagonal().mean() * torch.eye(80))
+        leverage = ((x @ inverse) * x).sum(dim=1)
+        return float((leverage[:30] < leverage[30:].min()).double().mean())
+
+    assert lowest(ClassSums.of(x[:30], y).gram) == 1.0
+    assert lowest(ThinSums.of(x[:30], y, rank=4).gram) < 0.6
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 999), k=st.integers(0, 6), ridge=st.sampled_from([1e-3, 1.0]))
+def test_the_inverse_is_the_inverse(seed: int, k: int, ridge: float) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    thin, other = (
+        Thin(
+            torch.rand(7, dtype=torch.float64, generator=draw),
+            torch.randn(7, k, dtype=torch.float64, generator=draw),
+        )
+        for _ in range(2)
+    )
+    slow = torch.linalg.inv(thin.to_dense() + ridge * torch.eye(7))
+    inverse = ThinInverse.of(thin, ridge)
+    torch.testing.assert_close(
+        inverse.solve(torch.eye(7, dtype=torch.float64)), slow, rtol=1e-7, atol=1e-8
+    )
+    assert inverse.trace_with(other) == pytest.approx(
+        float((slow @ other.to_dense()).trace()), rel=1e-7
+    )
+    torch.testing.assert_close(thin.diag, thin.to_dense().diagonal())

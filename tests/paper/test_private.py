@@ -1,0 +1,76 @@
+"""The measurement of privacy's cost does what the learner does, and its file is read as written."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from paper import private_utility
+from paper.private_figure import private_figure, private_table, read_utility
+from undrift.errors import InputError
+from undrift.evaluation.loop import evaluate
+from undrift.evaluation.protocols import exams
+from undrift.learners.propagation import Propagation
+from undrift.testing.graphs import tiny_stream
+
+
+@pytest.mark.parametrize("form", private_utility.FORMS)
+def test_sums_made_once_give_what_a_learner_gives(form):
+    stream = tiny_stream()
+    exam = next(iter(exams(stream, 2)))
+    asked = exam.masks["test"].nonzero().flatten()
+    settings = {**private_utility.FORMS[form], "seed": 1, "testing": True}
+    known = private_utility._Prepared(stream, exam, asked, settings)
+    learner = Propagation(epsilon=30.0, class_list=tuple(range(6)), **settings)
+    graded = evaluate(learner, stream).by_class
+    answer = known.predicted(30.0)
+    assert torch.equal(answer, learner.predict(exam.graph, asked))
+    mean = private_utility._graded(answer, stream, exam, asked)
+    assert mean == pytest.approx(sum(graded.rows[-1]) / 3, abs=1e-3)
+
+
+def test_what_was_measured_is_kept_and_not_measured_again(tmp_path, monkeypatch):
+    calls = []
+
+    def once(name, seed):
+        calls.append((name, seed))
+        keys = [f"{f} {e:g}" for f in private_utility.FORMS for e in private_utility.EPSILONS]
+        return dict.fromkeys(keys, 80.0 + seed)
+
+    monkeypatch.setattr(private_utility, "measured", once)
+    monkeypatch.setattr(private_utility, "default", lambda name, seed: {"default": 90.0})
+    file = tmp_path / "privacy" / "utility.json"
+    for seeds in (["0"], ["0", "1"]):
+        assert private_utility.main([str(file), "--streams", "cs-cl", "--seeds", *seeds]) == 0
+    assert calls == [("cs-cl", 0), ("cs-cl", 1)]
+    table = read_utility(tmp_path)
+    assert table == json.loads(file.read_text())
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+    assert len(private_figure(table).axes) == 1
+
+
+def test_a_missing_file_says_how_to_measure(tmp_path):
+    with pytest.raises(InputError, match="python -m paper private"):
+        read_utility(tmp_path)
+
+
+def test_the_page_has_the_table_of_what_was_measured():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "privacy" / "differential-privacy.md").read_text()
+    assert private_table(read_utility(root / "results")) in page
+
+
+def test_the_targets_are_met():
+    """Means over five seeds on CS-CL: row level at epsilon 1, 2 and 4, and node level above it."""
+    root = Path(__file__).parents[2]
+    runs = read_utility(root / "results")["cs-cl"].values()
+    assert len(runs) == 5
+
+    def mean(key):
+        return sum(run[key] for run in runs) / 5
+
+    assert mean("row 1") >= 85
+    assert mean("row 2") >= 87.3
+    assert mean("row 4") >= 89.5
+    assert mean("node 8") > mean("features 8") + 3

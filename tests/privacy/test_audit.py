@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from undrift import Graph
+from undrift.learners.adr import Adr
+from undrift.learners.joint import Joint
+from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.propagation import Propagation
+from undrift.privacy.audit import ROWS_PER_COLUMN, audit, lines
+from undrift.streams.task import Task
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+
+def narrow(**params: Any) -> Propagation:
+    return Propagation(hops=2, fourier=0, **params)
+
+
+def words(rows: int = 40, columns: int = 4) -> Graph:
+    """Nodes with words, two classes; the last word is one node's alone."""
+    x = np.random.default_rng(0).random((rows, columns))
+    x[:, -1] = 0
+    x[3, -1] = 1
+    return Graph.from_arrays(x, np.zeros((2, 0), dtype=int), np.arange(rows) % 2)
+
+
+def test_every_tensor_of_the_state_is_listed() -> None:
+    learner = narrow().observe(tiny_graph())
+    found = audit(learner)
+    state = learner.state()
+    assert {each.name: each.shape for each in found.kept} == {
+        name: tuple(tensor.shape) for name, tensor in state.tensors.items()
+    }
+    assert found.nbytes == learner.nbytes()
+
+
+def test_rows_behind_are_counted() -> None:
+    found = audit(narrow().observe(tiny_graph()), names={0: "zero"})
+    (mix,) = [each for each in found.behind if each.name == "mix"]
+    assert (mix.rows, mix.columns) == (60, 12)
+    assert mix.smallest == ("zero", 10)
+    assert mix.rows_per_column == 5
+    assert mix.thinnest is None  # numbers of both signs cancel, and tell nothing
+
+
+def test_a_column_with_one_node_behind_it_is_thin_and_is_that_node() -> None:
+    learner = narrow(homophily=0.0).observe(words())
+    found = audit(learner)
+    (mix, *_) = found.behind
+    assert mix.thinnest == pytest.approx(1.0)
+    assert mix.typical is not None
+    assert 20 < mix.typical <= 40
+    assert any("a column with 1.0 rows, under 5" in phrase for phrase in found.broken)
+    gram = learner.learned_.sums.banks["mix"].gram
+    row = torch.nn.functional.normalize(words().features[3].double(), dim=0)
+    column = torch.nn.functional.normalize(gram[:, -1], dim=0)
+    assert float(row @ column) == pytest.approx(1.0)
+
+
+def test_the_verdict_follows_from_the_figures() -> None:
+    many = tiny_graph(nodes=240)
+    passed = audit(narrow(sketch=8, gamma=0.1).observe(many))
+    assert passed.passed
+    assert passed.verdict.startswith("no threshold is broken (attacks: foretold)")
+    few = audit(narrow().observe(tiny_graph()))
+    assert not few.passed
+    assert f"60 rows in 12 columns, under {ROWS_PER_COLUMN:g} each" in few.verdict
+    assert any("class '0' has 10 rows, under 11" in b for b in audit_of_ten(11))
+    assert not any("class" in b for b in audit_of_ten(10))
+
+
+def audit_of_ten(least_rows: int) -> tuple[str, ...]:
+    """The broken thresholds of a learner with ten nodes of each class."""
+    return audit(narrow().observe(tiny_graph()), least_rows=least_rows).broken
+
+
+def test_with_data_attacks_are_tried() -> None:
+    """Fewer rows than columns: the span tells members from nodes that were context."""
+    graph = tiny_graph(features=40)
+    assert graph.labels is not None
+    train = torch.arange(60) % 7 > 2
+    task = Task(graph, train, classes=range(6))
+    found = audit(narrow(homophily=0.0, sketch=64).observe(task), [task])
+    assert any(each.measured for each in found.findings)
+    (span,) = [e for e in found.findings if e.attack == "span" and e.where == "mix"]
+    assert span.measured
+    assert any(each.attack == "small class" for each in found.findings)
+    # of the attacks on one sum the worst is named
+    phrases = [phrase for phrase in found.broken if phrase.startswith("mix:") and "auc" in phrase]
+    best = max(
+        e.figure for e in found.findings if e.where == "mix" and e.attack != "all candidates"
+    )
+    assert len(phrases) == 1
+    assert f"auc {best:.2f}, not under 0.6" in phrases[0]
+
+
+def test_examples_and_weights_are_named() -> None:
+    first = tiny_stream().task(0)
+    backbone = Backbone(epochs=1, hidden=(4, 4))
+    kept = audit(Joint(backbone=backbone).observe(first))
+    assert kept.examples
+    assert kept.verdict.startswith("not passed: examples are kept")
+    sums = audit(Adr(backbone=backbone, alpha=1).observe(first))
+    assert [each.name for each in sums.behind][-1] == "classifier"
+    assert sums.behind[-1].smallest == ("0", 6)
+    nothing = audit(narrow())
+    assert nothing.passed
+    assert nothing.verdict == "no sum over rows is kept; what weights give away was not looked at"
+
+
+def test_lines_name_classes_as_their_user_does() -> None:
+    told = "\n".join(lines(audit(narrow().observe(tiny_graph()), names={0: "mule"})))
+    assert "smallest class 'mule' with 10" in told
+    assert "class 'mule' is the smallest" in told
+    assert "class 0" not in told
+
+
+def test_no_tensor_of_the_default_is_a_sum_over_validation_nodes() -> None:
+    """Validation nodes leave no trace: they are as nodes without a label."""
+    for task in tiny_stream():
+        assert bool(task.val.any())
+        hidden = Task(task.graph, task.train, None, task.val | task.test, task.classes)
+        with_them, without = (narrow().observe(each).state().tensors for each in (task, hidden))
+        assert with_them.keys() == without.keys()
+        for name, tensor in with_them.items():
+            assert torch.equal(tensor, without[name]), name
+        learned = narrow().observe(task).learned_
+        assert int(learned.sums.counts.sum()) == int(task.train.sum())
+
+
+def test_sums_with_noise_are_judged_by_their_epsilon() -> None:
+    first, *_ = tiny_stream()
+    settings: dict[str, Any] = {"epsilon": 2.0, "class_list": (0, 1)}
+    found = audit(Propagation(**settings).observe(first))
+    assert found.passed
+    assert "epsilon 2, delta 1e-06 for any one node" in found.verdict
+    # whoever has the seed has the noise
+    seeded = audit(Propagation(**settings, testing=True).observe(first))
+    assert not seeded.passed
+    assert "epsilon" not in seeded.verdict

@@ -1,0 +1,53 @@
+"""The half of a symmetric matrix: the same bits come back, and half the bytes are kept."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from undrift.analytic.class_sums import ClassSums
+from undrift.errors import InputError
+from undrift.storage import halves
+from undrift.storage.state import pack, unpack
+
+
+@pytest.mark.parametrize("d", [0, 1, 2, 7, 33])
+def test_the_same_bits_come_back(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "_BLOCK", 4)
+    x = torch.randn(9, d, dtype=torch.float64, generator=torch.Generator().manual_seed(d))
+    gram = x.T @ x
+    gram = gram.tril() + gram.tril(-1).T
+    half = halves.half_of(gram)
+    assert half.shape == (d * (d + 1) // 2,)
+    back = halves.whole_of(half)
+    assert back is not None
+    assert torch.equal(back, gram)
+
+
+def test_what_is_not_symmetric_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "_BLOCK", 2)
+    for matrix in (torch.arange(9.0).reshape(3, 3), torch.ones(2, 3)):
+        assert halves.half_of(matrix) is matrix
+        assert halves.whole_of(matrix) is matrix
+
+
+def sums() -> ClassSums:
+    rows = torch.randn(8, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    return ClassSums.of(rows, torch.ones(8, 1))
+
+
+def test_sums_in_a_state_have_half_a_gram() -> None:
+    tensors, values = pack(sums())
+    assert tensors["gram"].shape == (15,)
+    assert torch.equal(unpack(ClassSums, tensors, values).gram, sums().gram)
+
+
+def test_a_whole_gram_of_an_older_state_is_read() -> None:
+    tensors, values = pack(sums())
+    assert torch.equal(unpack(ClassSums, tensors | {"gram": sums().gram}, values).gram, sums().gram)
+
+
+def test_a_part_of_a_half_is_a_damaged_state() -> None:
+    tensors, values = pack(sums())
+    with pytest.raises(InputError, match="'gram' is no half of a symmetric matrix"):
+        unpack(ClassSums, tensors | {"gram": tensors["gram"][:-1]}, values)
