@@ -66,6 +66,7 @@ results: $(READY)
 	$(if $(RUNS),$(BIN)/python -m paper compact $(RUNS) results)
 	$(BIN)/python -m paper page results docs/results.md $(if $(RUNS),|| [ $$? = 1 ])
 	$(BIN)/python -m paper returning results/returning docs/returning.md
+	$(BIN)/python -m paper attacks-page results docs/privacy/attacks.md
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/paper/test_claims.py
 
 # every figure of docs/ from the tables in results/. Two need runs that the tables do not hold, 12 and
@@ -79,6 +80,7 @@ AGAIN ?= now small_classes
 attacks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m paper attacks results/privacy/attacks.json --again $(AGAIN)
 	$(MAKE) figures RUNS_TOO=
+	$(BIN)/python -m paper attacks-page results docs/privacy/attacks.md || [ $$? = 1 ]
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -22,6 +22,7 @@ ALL = (
     "propagation",
     "neighbourhood",
     "forgetting",
+    "scale",
     "cuda",
 )
 

@@ -54,6 +54,7 @@ getting-started
 choosing-a-method
 your-own-graph
 first-year
+larger-than-memory
 data-stewards
 experiments
 protocols

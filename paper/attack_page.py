@@ -22,6 +22,7 @@ from paper.attack_words import (
     TWO_STATES,
     WORDS,
 )
+from paper.attacks import METHODS as TRIED
 from paper.markdown_text import grid, prose
 from paper.page import write_page
 from undrift.reporting.names import method_facts, stream_title
@@ -174,9 +175,8 @@ def _words(found: Found) -> str:
 
 
 def _other_methods(parts: dict[str, Any]) -> list[str]:
-    if "methods" not in parts:
-        return []
-    return ["## Other methods", prose(METHODS), _methods(parts["methods"])]
+    there = {method: parts[method] for method in TRIED if method in parts}
+    return ["## Other methods", prose(METHODS), _methods(there)] if there else []
 
 
 def _methods(methods: dict[str, Any]) -> str:
@@ -186,7 +186,7 @@ def _methods(methods: dict[str, Any]) -> str:
         sums = told["sums"] or [None]
         for each in sums:
             if each is None:
-                lines.append([name, "weights alone", "", "", "", "", sure])
+                lines.append([name, "no products", "", "", "", "", sure])
                 continue
             attack, best = best_of_one_row(each)
             everyone = each["attacks"].get("all candidates")

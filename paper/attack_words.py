@@ -64,11 +64,12 @@ dimension off it (`known_rows`). One or two unknown rows are found exactly, what
 MEMBERSHIP = """
 Is this row in the sum? With fewer rows than columns, a row lies in the span of R only if it was
 summed, or is a mix of rows that were. With more, a member has a lower leverage than it would have
-otherwise, and what is unusual about the row itself can be divided out ("normalised leverage", and
-around the mean of its class, "own class"). "Unexplained" is for sums that are seen through a few
-directions: the regression of rows on what was seen of them fits members better. "At 1 %" is the
-share of members found when one in a hundred others is accused wrongly; with some hundreds of
-others, "at 0.1 %" means accusing none or one.
+otherwise, and what is unusual about the row itself can be divided out ("normalised leverage").
+"Unexplained" is for sums that are seen through a few directions: the regression of rows on what
+was seen of them fits members better. "Own class" is either of the two around the mean of the
+row's class, which the attacker must know for it. "At 1 %" is the share of members found when one
+in a hundred others is accused wrongly; with some hundreds of others, "at 0.1 %" means accusing
+none or one.
 """
 
 ALL_ROWS = """

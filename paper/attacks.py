@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -33,7 +34,7 @@ __all__ = ["METHODS", "STREAMS", "WIDTHS", "main", "was"]
 
 STREAMS = ("citeseer-cl", "coraml-cl", "cs-cl", "photo-cl")
 METHODS = ("adr", "acil", "ds-al", "dpcr", "efc", "polo", "bare")
-WIDTHS = (64, 128, 256, 512, 1024)
+WIDTHS = (64, 256, 1024)
 SIZES = (1, 2, 8, 16, 32, 64)
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 DRAWS = 2
@@ -72,7 +73,7 @@ def _all_on(make: Callable[[], Propagation]) -> Part:
 
 def _widths(stream: TaskStream) -> list[Any]:
     nodes = stream.graph.num_nodes
-    return list(by_width(stream, WIDTHS[:3:2] if nodes > LARGE else WIDTHS))
+    return list(by_width(stream, WIDTHS[:2] if nodes > LARGE else WIDTHS))
 
 
 def _known_shares(stream: TaskStream) -> list[Any]:
@@ -82,15 +83,24 @@ def _known_shares(stream: TaskStream) -> list[Any]:
 def _two_states_by_width(stream: TaskStream) -> list[Any]:
     return [
         each
-        for width in (64, 128, 256, 512, 1024)
+        for width in (*WIDTHS, 2048)
         for each in two_states_by(stream, Propagation(sketch=width, fourier=0), (8, 32), DRAWS)
     ]
+
+
+def _of_method(method: str, stream: TaskStream) -> dict[str, Any]:
+    learner = _observed(make_learner(method), stream)
+    sums = list(membership(learner, stream))
+    for each in sums:
+        for attack in each["attacks"].values():
+            del attack["roc"]  # of no figure
+    sure = {key: value for key, value in confidences(learner, stream).items() if key != "roc"}
+    return {"sums": sums, "confidence": sure}
 
 
 PARTS: dict[str, tuple[tuple[str, ...], Part]] = {
     "was": (STREAMS, _all_on(was)),
     "now": (STREAMS, _all_on(Propagation)),
-    "widths": (STREAMS, _widths),
     "validation": (
         STREAMS,
         lambda stream: list(validation_moments(stream, was(), (5, 10, 20, 40), DRAWS)),
@@ -105,22 +115,10 @@ PARTS: dict[str, tuple[tuple[str, ...], Part]] = {
         ("photo-cl",),
         lambda stream: list(beside_known(stream, was(), 8, (1, 2, 3, 4, 8), DRAWS)),
     ),
-    "methods": (
-        ("coraml-cl",),
-        lambda stream: {method: _of_method(method, stream) for method in METHODS},
-    ),
+    "widths": (STREAMS, _widths),
+    **{method: (("coraml-cl",), partial(_of_method, method)) for method in METHODS},
 }
 """What is measured, and on which streams."""
-
-
-def _of_method(method: str, stream: TaskStream) -> dict[str, Any]:
-    learner = _observed(make_learner(method), stream)
-    sums = list(membership(learner, stream))
-    for each in sums:
-        for attack in each["attacks"].values():
-            del attack["roc"]  # of no figure
-    sure = {key: value for key, value in confidences(learner, stream).items() if key != "roc"}
-    return {"sums": sums, "confidence": sure}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -147,6 +145,15 @@ def _measure(out: Path, again: Sequence[str]) -> None:
             start = process_time()
             there[part] = run(load_stream(name, seed=0))
             sys.stderr.write(f"{name}, {part}: {process_time() - start:.0f} s of a core\n")
-            ordered = {stream: found[stream] for stream in STREAMS if stream in found}
             out.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(out, json.dumps(ordered, indent=1).encode() + b"\n")
+            write_atomically(out, _lines(found).encode())
+
+
+def _lines(found: dict[str, dict[str, Any]]) -> str:
+    """As JSON, in the order of `STREAMS` and `PARTS`, with a line per part."""
+    streams = []
+    for name in (name for name in STREAMS if name in found):
+        parts = (part for part in PARTS if part in found[name])
+        lines = (f"  {json.dumps(part)}: {json.dumps(found[name][part])}" for part in parts)
+        streams.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(streams) + "\n}\n"

@@ -15,8 +15,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from paper.attack_figures import ATTACK_FIGURES
 from paper.compact import read_compact
 from paper.private_figure import private_figure, read_utility
+from paper.size_figure import read_sizes, size_figure
 from undrift.errors import InputError
 from undrift.experiments.leakage_study import load_studies
 from undrift.experiments.run import execute, prepare
@@ -64,10 +66,17 @@ def _private(records: Records) -> Any:
     return private_figure(read_utility(records.folder))
 
 
+def _sizes(records: Records) -> Any:
+    """What is kept against what it knows and gives away."""
+    return size_figure(read_sizes(records.folder))
+
+
 FIGURES: dict[str, Callable[[Records], Any]] = {
     "cs-cl": _readme,
+    "sizes": _sizes,
     "private-accuracy": _private,
     **{name: _of_the_report(name) for name in OF_THE_REPORT},
+    **ATTACK_FIGURES,
 }
 """The figures that the tables are enough for."""
 

@@ -3,7 +3,7 @@
 `small`: a class of the last task is learned from n nodes only, all others whole. How near is the
 mean of its rows to one of them, and how often is the class right? Three draws of nodes for every
 class of the last task. `columns`: membership from one row alone, against rows per column, by the
-best of four statistics.
+best of four statistics. `directions`: the same where R is seen through a few directions.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from undrift.streams.task import Task
 
 STREAMS = ("coraml-cl", "citeseer-cl", "photo-cl", "dblp-cl", "cs-cl")
 SIZES = (1, 2, 3, 4, 5, 8, 10, 20)
+RANKS = (16, 32, 64, 128)
 WIDTHS = (64, 128, 256, 512, 1024, 2048)
 DRAWS = 3
 
@@ -39,7 +40,7 @@ DRAWS = 3
 def small(stream: TaskStream) -> Iterator[tuple[int, float, float, float]]:
     """Nodes of the class, its nearest cosine, its accuracy and the others' mean, per draw."""
     *earlier, last = stream
-    before = Propagation(sketch=512, fourier=0)
+    before = Propagation(sketch=512, fourier=0, rank=0)
     for task in earlier:
         before.observe(task)
     for c in last.classes:
@@ -72,7 +73,7 @@ def columns(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float]]]
     """Columns, rows per column, and the AUC of each statistic."""
     for width in WIDTHS:
         if width <= stream.graph.num_features:
-            learner = Propagation(sketch=width, fourier=0)
+            learner = Propagation(sketch=width, fourier=0, rank=0)
             for task in stream:
                 learner.observe(task)
             kept, *_ = kept_sums(learner)
@@ -88,6 +89,19 @@ def columns(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float]]]
             yield kept.width, kept.count / kept.width, found
 
 
+def directions(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float]]]:
+    """Directions, rows per direction, and the AUC of what a regression on them leaves."""
+    for rank in RANKS:
+        learner = Propagation(rank=rank)
+        for task in stream:
+            learner.observe(task)
+        kept, *_ = kept_sums(learner)
+        tried = Candidates.of(kept, list(stream))
+        if kept.seen is not None:
+            told = kept.seen.unexplained(tried.rows)
+            yield rank, kept.count / rank, {"unexplained": auc(told, tried.members)}
+
+
 def _there(table: Tensor | None) -> Tensor:
     if table is None:
         raise ValueError("this learner keeps no such sum")
@@ -98,10 +112,10 @@ def main(what: str, streams: Sequence[str]) -> None:
     """Print a line per stream and number."""
     for name in streams or STREAMS:
         stream = undrift.load_stream(name, seed=0)
-        if what == "columns":
-            for width, share, found in columns(stream):
+        if what in ("columns", "directions"):
+            for width, share, found in (columns if what == "columns" else directions)(stream):
                 told = ", ".join(f"{which} {figure:.2f}" for which, figure in found.items())
-                sys.stdout.write(f"{name} {width} columns, {share:.1f} rows each: {told}\n")
+                sys.stdout.write(f"{name} {width} {what}, {share:.1f} rows each: {told}\n")
                 sys.stdout.flush()
             continue
         lines = list(small(stream))

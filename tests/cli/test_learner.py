@@ -191,7 +191,7 @@ def test_an_audit_is_a_verdict_and_an_exit_code(
     assert run("audit", desk, "--data", *month(tmp_path, 2)) == 2
     assert "n2.csv is not in" in capsys.readouterr().err
     fine = tmp_path / "fine"
-    narrow = ["--set", "hops=1", "--set", "fourier=0", "--set", "gamma=0.1"]
+    narrow = [f"--set={each}" for each in ("hops=1", "fourier=0", "gamma=0.1", "rank=0")]
     assert run("new", fine, *narrow, "--least-rows", "3") == 0
     for number in range(1, 7):
         assert run("observe", fine, *month(tmp_path, number)) == 0

@@ -32,6 +32,7 @@ WITH_COMMANDS = (
     "protocols.md",
     "arrivals.md",
     "first-year.md",
+    "larger-than-memory.md",
     "data-stewards.md",
 )
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

@@ -242,7 +242,7 @@ def test_a_saved_learner_has_enough_of_each_class(tmp_path: Path) -> None:
 
 
 def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path) -> None:
-    folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 64})
+    folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 64, "rank": 0})
     step = folder.observe(month(desk, 1))
     assert any("35 rows for 69 columns: whoever has the states" in note for note in step.notes)
     card = (folder.path / "README.md").read_text()

@@ -17,7 +17,8 @@ from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
 def narrow(**params: Any) -> Propagation:
-    return Propagation(hops=2, fourier=0, **params)
+    """A learner that keeps its whole Gram matrix, over few columns."""
+    return Propagation(**{"hops": 2, "fourier": 0, "rank": 0, **params})
 
 
 def words(rows: int = 40, columns: int = 4) -> Graph:
@@ -142,3 +143,15 @@ def test_sums_with_noise_are_judged_by_their_epsilon() -> None:
     seeded = audit(Propagation(**settings, testing=True).observe(first))
     assert not seeded.passed
     assert "epsilon" not in seeded.verdict
+
+
+def test_directions_are_the_columns_of_what_is_seen_through_them() -> None:
+    graph = tiny_graph(nodes=240, features=40)
+    found = audit(Propagation(hops=2, fourier=0, gamma=0.1, rank=8).observe(graph))
+    (mix,) = found.behind
+    assert (mix.rows, mix.columns) == (240, 8)
+    assert mix.thinnest is None
+    assert "mix: 240 rows in 8 directions, under 150 each" in found.verdict
+    assert audit(Propagation(hops=2, fourier=0, gamma=0.1, rank=1).observe(graph)).passed
+    whole = audit(Propagation(hops=2, fourier=0, gamma=0.1, rank=0).observe(graph))
+    assert (whole.behind[0].columns, whole.passed) == (40, False)

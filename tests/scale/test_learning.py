@@ -91,6 +91,9 @@ def test_what_cannot_be_is_one_sentence(imported: Callable[[Graph], GraphFolder]
         observe(Propagation(), folder, {}, Local())
     with pytest.raises(InputError, match="structure=True does not work"):
         observe(Propagation(structure=True), folder, CLASSES, Local())
+    private = Propagation(epsilon=1.0, class_list=range(6))
+    with pytest.raises(InputError, match="learned from sums without noise"):
+        observe(private, folder, CLASSES, Local())
     with pytest.raises(InputError, match="nothing was observed yet"):
         predict(Propagation(), folder, [], "x.parquet", Local())
     other = Propagation().observe(half_labelled(nodes=60, features=5))

@@ -156,6 +156,7 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
             "observe desk feb-nodes.parquet feb-edges.parquet --id account --label kind",
             'observe desk nodes.csv edges.csv --alias "Mule=mule" --ignore comment',
             "observe desk graph.npz",
+            "observe desk papers --workers 4",
         ),
     ),
     "predict": (
@@ -163,6 +164,7 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
         (
             "predict desk nodes.csv edges.csv --out predictions.csv",
             "predict desk nodes.csv edges.csv --nodes a17 a18 --out two.parquet",
+            "predict desk papers --out predictions.parquet --dask tcp://host:8786",
         ),
     ),
     "forget": (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from undrift.cli.batches import Columns, Many, aliases, batches, one_batch
+from undrift.cli.large import Workers, is_folder, observe_folder, predict_folder
 from undrift.learners.registry import DEFAULT
 from undrift.learners.small_classes import SmallClasses
 
@@ -93,10 +94,12 @@ def observe(
     *files: Path,
     alias: Annotated[tuple[str, ...], Many] = (),
     small_classes: SmallClasses | None = None,
+    workers: int | None = None,
+    dask: str | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,
 ) -> None:
-    """Learn a batch: a table of nodes and a table of edges, or one .npz or .pt file.
+    """Learn a batch: a table of nodes and a table of edges, one .npz or .pt file, a graph folder.
 
     Columns are matched by name, classes too; new classes and known ones may come together. Nodes
     without a label are context. Keep the files of a batch that may have to be forgotten.
@@ -106,25 +109,41 @@ def observe(
     folder
         The learner's folder.
     files
-        NODES EDGES, as .csv, .tsv or .parquet; or one .npz or .pt file of both.
+        NODES EDGES, as .csv, .tsv or .parquet; or one .npz or .pt file of both; or a graph folder
+        of "undrift graph import", which may be larger than memory.
     alias
         A class by another name that it has in files, as "other name=name"; repeat it for more.
     small_classes
         Refuse new classes with few training nodes, leave them out as context, pool them, or allow
         them; remembered from now on.
+    workers
+        For a graph folder: so many processes on this machine.
+    dask
+        For a graph folder: the address of a Dask cluster, such as tcp://host:8786.
     columns
         How tables are read.
     traceback
         When it fails, print where.
     """
     with working("learning") as progress:
-        step = folders()(folder).observe(
-            one_batch(files),
-            aliases=aliases(alias),
-            small_classes=small_classes,
-            progress=progress,
-            **columns.given(),
-        )
+        if is_folder(files):
+            step = observe_folder(
+                folder,
+                files[0],
+                Workers(workers, dask),
+                progress,
+                aliases=aliases(alias),
+                small_classes=small_classes,
+            )
+        else:
+            Workers(workers, dask).refuse()
+            step = folders()(folder).observe(
+                one_batch(files),
+                aliases=aliases(alias),
+                small_classes=small_classes,
+                progress=progress,
+                **columns.given(),
+            )
     tell(folder, step)
 
 
@@ -136,6 +155,8 @@ def predict(
     nodes: Annotated[
         tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=True)
     ] = (),
+    workers: int | None = None,
+    dask: str | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,
 ) -> None:
@@ -146,11 +167,15 @@ def predict(
     folder
         The learner's folder.
     files
-        NODES EDGES, or one .npz or .pt file; labels are not needed.
+        NODES EDGES, or one .npz or .pt file, or a graph folder; labels are not needed.
     out
         The .csv or .parquet file to write.
     nodes
         The ids of the nodes to predict; all without it.
+    workers
+        For a graph folder: so many processes on this machine.
+    dask
+        For a graph folder: the address of a Dask cluster, such as tcp://host:8786.
     columns
         How tables are read.
     traceback
@@ -159,12 +184,17 @@ def predict(
     from undrift.folder.predictions import check_out
 
     check_out(out)
-    with working("predicting"):
-        found = folders()(folder).predict(one_batch(files), nodes or None, **columns.given())
-    found.write(out)
-    if str(found.repairs):
-        say(f"note: {found.repairs}", progress=True)
-    count = len(found.classes)
+    if is_folder(files):
+        with working("predicting") as progress:
+            count = predict_folder(folder, files[0], out, Workers(workers, dask, nodes), progress)
+    else:
+        Workers(workers, dask).refuse()
+        with working("predicting"):
+            found = folders()(folder).predict(one_batch(files), nodes or None, **columns.given())
+        found.write(out)
+        if str(found.repairs):
+            say(f"note: {found.repairs}", progress=True)
+        count = len(found.classes)
     say(f"{count:,} prediction{'s' * (count != 1)}: {out}")
 
 

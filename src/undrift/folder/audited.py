@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from undrift.folder.record import Record
-from undrift.folder.spent import spent_epsilon
 from undrift.formatting import counted
 from undrift.learners.base import Learner
 from undrift.privacy.attacks import kept_sums
-from undrift.privacy.audit import Audit, audit
+from undrift.privacy.audit import Audit, audit, columns_of
 from undrift.streams.task import Task
 
 
@@ -21,10 +20,9 @@ def audited(record: Record, learner: Learner, tasks: Iterable[Task] = ()) -> Aud
 
 
 def widest(learner: Learner) -> int:
-    """The columns of the widest sum of products; 0 without any, and where they have noise."""
-    if spent_epsilon(learner) is not None:
-        return 0
-    return max((each.width for each in kept_sums(learner) if each.gram is not None), default=0)
+    """The columns of the widest sum of products; 0 without any."""
+    sums = [each for each in kept_sums(learner) if each.gram is not None]
+    return max(map(columns_of, sums), default=0)
 
 
 def few_rows(rows: int, columns: int) -> list[str]:
@@ -33,5 +31,5 @@ def few_rows(rows: int, columns: int) -> list[str]:
         return []
     return [
         f"{counted(rows, 'row')} for {columns:,} columns: whoever has the states before and after "
-        "this step can compute them; larger batches or fewer columns (sketch) help"
+        "this step can compute them; larger batches or fewer columns (sketch, rank) help"
     ]

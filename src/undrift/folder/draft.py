@@ -17,6 +17,7 @@ from undrift.folder.audited import few_rows, widest
 from undrift.folder.batch import Batch, Source, UnknownEdges, read_batch
 from undrift.folder.card import card
 from undrift.folder.hashing import data_hash, node_hashes
+from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Entry, Held, Line, Record
 from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
@@ -66,7 +67,7 @@ class Draft:
     nodes: dict[str, Array]  # hashes of node ids, by batch
     key: bytes
     notes: list[str] = field(default_factory=list)
-    _added: list[Batch] = field(default_factory=list)
+    _added: list[Batch | LargeBatch] = field(default_factory=list)
 
     # batches -----------------------------------------------------------------------------
 
@@ -92,13 +93,18 @@ class Draft:
         `held`: its entry in the record, which says what its small classes are learned as.
         """
         batch = replaced(batch, held.instead)
+        ids = self.number(batch)
+        return self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
+
+    def number(self, batch: Batch | LargeBatch) -> dict[str, int]:
+        """The id of every class; those that are new get theirs here."""
         known = self.record.classes
         self.notes += look_alikes(batch.counts, known)
         ids = numbered(batch.counts, known, self.record.past_ids)
         self.record = self.record.changed(
             classes=ids, columns=batch.columns, width=batch.graph.num_features
         )
-        return self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
+        return ids
 
     def held(self, batch: Batch) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""
@@ -122,7 +128,11 @@ class Draft:
         return next((held for held in self.record.batches if held.data == data), None)
 
     def add(
-        self, batch: Batch, instead_of: Held | None = None, *, small: SmallClasses | None = None
+        self,
+        batch: Batch | LargeBatch,
+        instead_of: Held | None = None,
+        *,
+        small: SmallClasses | None = None,
     ) -> Held:
         """Enter a batch into the record; one that is in it, or was corrected, is an error.
 
@@ -170,7 +180,9 @@ class Draft:
         self._added.append(batch)
         return held
 
-    def learned_as(self, batch: Batch, small: SmallClasses | None = None) -> dict[str, str]:
+    def learned_as(
+        self, batch: Batch | LargeBatch, small: SmallClasses | None = None
+    ) -> dict[str, str]:
         """What the small classes of a batch would be learned as; see `instead_of_small`."""
         known = self.record
         how = "allow" if bounded(self.learner) else small or known.small_classes
@@ -178,10 +190,10 @@ class Draft:
             self._training_rows(batch), known.counts, how, known.least_rows, batch.where
         )
 
-    def _training_rows(self, batch: Batch) -> dict[str, int]:
+    def _training_rows(self, batch: Batch | LargeBatch) -> dict[str, int]:
         """The training nodes of each class, as the learner would see the batch."""
-        if not batch.counts:
-            return {}
+        if not batch.counts or isinstance(batch, LargeBatch):
+            return batch.counts
         ids = numbered(batch.counts, self.record.classes, self.record.past_ids)
         task = self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
         labels = task.labels[task.train]

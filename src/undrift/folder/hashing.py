@@ -16,17 +16,22 @@ import scipy.sparse as sp
 import torch
 
 from undrift.folder.batch import Batch
+from undrift.folder.large_batch import LargeBatch
 from undrift.sparse import Csr
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _ROWS = 65_536
 
 
-def data_hash(batch: Batch, key: bytes) -> str:
+def data_hash(batch: Batch | LargeBatch, key: bytes) -> str:
     """The hash of a batch, which must have its columns in the learner's order.
 
-    Cost: a sort of the ids and one pass over features and edges.
+    Cost: a sort of the ids and one pass over features and edges. A graph folder has been hashed
+    when it was imported, in another way: what is in both forms has two hashes.
     """
+    if isinstance(batch, LargeBatch):
+        content = batch.graph.manifest.content.encode()
+        return blake2b(content, key=key, digest_size=16, person=b"undrift large").hexdigest()
     names = [str(name) for name in batch.ids.tolist()]
     order = sorted(range(len(names)), key=names.__getitem__)
     graph = batch.graph.subgraph(np.array(order, dtype=np.int64))

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from shlex import quote
-from typing import get_args
+from typing import TypeVar, get_args
 
 from undrift.errors import InputError
 from undrift.folder.batch import Batch
+from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import same_but_for_case
 from undrift.folder.record import Record
 from undrift.formatting import counted
 from undrift.learners.small_classes import SmallClasses
+
+AnyBatch = TypeVar("AnyBatch", bound=Batch | LargeBatch)
 
 POOL = "(small classes)"
 """The class that small classes are learned as where they are pooled."""
@@ -46,7 +49,7 @@ def way(small_classes: SmallClasses) -> str:
     return _WAYS[small_classes]
 
 
-def replaced(batch: Batch, instead: Mapping[str, str]) -> Batch:
+def replaced(batch: AnyBatch, instead: Mapping[str, str]) -> AnyBatch:
     """The batch with other classes in the place of some; without any where that is empty."""
     names = {c: instead.get(name, name) for c, name in batch.class_names.items()}
     return replace(batch, class_names={c: name for c, name in names.items() if name})

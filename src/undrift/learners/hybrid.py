@@ -136,7 +136,7 @@ class Hybrid(SumLearner):
     name: ClassVar[str] = "hybrid"
     display: ClassVar[str] = "Hybrid"
     family: ClassVar[str] = "analytic"
-    keeps: ClassVar[str] = "R, Q and column squares of the training nodes, summed; one encoder"
+    keeps: ClassVar[str] = "sums over training nodes: R or a part of it, Q, counts; one encoder"
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True

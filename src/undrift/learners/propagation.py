@@ -200,7 +200,7 @@ class Propagation(SumLearner):
     name: ClassVar[str] = "propagation"
     display: ClassVar[str] = "Propagation"
     family: ClassVar[str] = "analytic"
-    keeps: ClassVar[str] = "R, Q and column squares of the training nodes, summed"
+    keeps: ClassVar[str] = "sums over training nodes: R or a part of it, Q, counts"
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True

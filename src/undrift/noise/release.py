@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,8 +80,7 @@ class Mechanism:
         """
         scales, d, c = self.scales, sums.width, sums.classes
         sigma = self.sigma(d, c)
-        upper = np.triu_indices(d)
-        stretch = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+        upper, stretch = _upper_half(d)
 
         def noisy(values: Array) -> Array:
             return on_grid(values) + on_grid(sigma * draw(values.size)).reshape(values.shape)
@@ -92,6 +93,13 @@ class Mechanism:
         counts = noisy(sums.counts.cpu().numpy() * scales.count) / scales.count
         made = (torch.from_numpy(x).to(sums.gram.device) for x in (gram, moment, counts))
         return Sums(*made)
+
+
+@lru_cache(maxsize=4)
+def _upper_half(width: int) -> tuple[tuple[Any, Any], Array]:
+    """The places of the upper half of a matrix, and what each is multiplied by."""
+    upper = np.triu_indices(width)
+    return upper, np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
 
 
 @dataclass(frozen=True, eq=False)

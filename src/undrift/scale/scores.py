@@ -42,7 +42,9 @@ def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -
     """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
     bank, temperature, names = answer
     weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
-    scores = plan.maps[bank].scored(rows_of(plan, bank, slice(start, stop)), weights)
+    features = plan.maps[bank]
+    at_a_time = slices(start, stop, at_once(plan, len(weights)))
+    scores = torch.cat([features.scored(rows_of(plan, bank, w), weights) for w in at_a_time])
     ranking = scores if temperature is None else torch.softmax(scores / temperature, dim=1)
     best = ranking.topk(min(2, len(names)), dim=1)
     first, second = best.indices[:, 0].numpy(), best.indices[:, -1].numpy()

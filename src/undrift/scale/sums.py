@@ -114,8 +114,8 @@ def _parts(plan: Plan, bank: str) -> Iterator[slice]:
 
 
 def at_once(plan: Plan, width: int) -> int:
-    """Rows of so many columns that take an eighth of the memory."""
-    return max(int(plan.folder.manifest.memory * GB / 8 / (8 * width)), 64)
+    """Rows of so many columns that take a sixteenth of the memory: a few copies are made."""
+    return max(int(plan.folder.manifest.memory * GB / 16 / (8 * width)), 64)
 
 
 def slices(start: int, stop: int, size: int) -> Iterator[slice]:

@@ -30,10 +30,10 @@ def test_a_state_follows_the_data() -> None:
     assert nbytes(Wanted().size(FEW, 2879), 2879, 7) <= 4e6
 
 
-def test_there_are_two_rows_behind_every_direction() -> None:
+def test_there_are_three_rows_behind_every_direction() -> None:
     few = First(rows=100, nbytes=10**9, dense=False)
     assert Wanted().size(few, 5000).rank == 32
-    assert Wanted(budget="1GB").size(few, 5000).rank == 50
+    assert Wanted(budget="1GB").size(few, 5000).rank == 33
     assert Wanted(rank=400).size(few, 5000).rank == 400
 
 

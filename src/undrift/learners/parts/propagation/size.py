@@ -14,7 +14,7 @@ from undrift.streams.task import Task
 _MOST_COLUMNS = 3072
 _MOST_RANK = 512  # beyond it accuracy no longer rises on any stream
 _LEAST_RANK = 8
-_ROWS_PER_DIRECTION = 2  # rows of the first batch that must stand behind each direction
+_ROWS_PER_DIRECTION = 3  # rows of the first batch that must stand behind each direction
 _GROWTH = 3  # a stream is taken to hold so many times its first batch
 _ALWAYS_ALLOWED = 4e6  # bytes that need no asking for
 _COLUMNS_TO_BYTES = 2.5  # columns squared per byte: about twenty columns to a direction
@@ -81,7 +81,7 @@ class Wanted:
 
         Bytes: those given, else three times the first batch, at least 4 MB. Columns: the square
         root of 2.5 times the bytes, at most 3,072. Directions: what the bytes hold of such
-        columns, at most 512 and one per two rows of the first batch; without a budget a power of
+        columns, at most 512 and one per three rows of the first batch; without a budget a power of
         two. A number that the user gave stands; with one for `sketch` bytes decide nothing.
         """
         given = bytes_of(self.budget)

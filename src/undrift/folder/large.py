@@ -1,0 +1,62 @@
+"""Observing and predicting a graph in a folder, larger than memory: the same steps, in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from undrift.folder.changes import take_settings
+from undrift.folder.draft import Step, drafting, loaded
+from undrift.folder.large_batch import LargeBatch
+from undrift.folder.predictions import check_out
+from undrift.folder.small import replaced
+from undrift.learners.small_classes import SmallClasses
+from undrift.scale.learning import Tell, observe, predict
+from undrift.scale.plan import Engine
+from undrift.typing import Progress, silent
+
+
+def observe_large(
+    folder: str | Path,
+    graph: str | Path,
+    engine: Engine,
+    *,
+    aliases: Mapping[str, str] | None = None,
+    small_classes: SmallClasses | None = None,
+    tell: Tell | None = None,
+    progress: Progress = silent,
+) -> Step:
+    """Have the learner of a folder learn a graph folder; killed, it goes on with the same call.
+
+    Nodes of known classes are not predicted beforehand, as they are in memory: that would take
+    the time of another step.
+    """
+    with drafting(Path(folder)) as draft:
+        take_settings(draft, {}, aliases, small_classes)
+        batch = LargeBatch.of(graph, draft.record)
+        batch = replaced(batch, draft.add(batch).instead)
+        ids = draft.number(batch)
+        given = {told: ids[name] for told, name in batch.named().items()}
+        plans = observe(draft.learner, batch.graph, given, engine, tell=tell, progress=progress)
+        step = draft.commit("observe", progress)
+    for plan in plans:
+        plan.clear()
+    return step
+
+
+def predict_large(
+    folder: str | Path,
+    graph: str | Path,
+    out: str | Path,
+    engine: Engine,
+    *,
+    tell: Tell | None = None,
+    progress: Progress = silent,
+) -> int:
+    """Write the class of every node of a graph folder; how many there are."""
+    check_out(Path(out))
+    draft = loaded(Path(folder))
+    batch = LargeBatch.of(graph, draft.record)
+    names = {c: name for name, c in draft.record.classes.items()}
+    columns = [names[c] for c in draft.learner.classes_]
+    return predict(draft.learner, batch.graph, columns, out, engine, tell=tell, progress=progress)
