@@ -2,8 +2,9 @@
 
     python -m paper attacks results/privacy/attacks.json [--again now widths ...]
 
-needs the files of CiteSeer, Cora-ML, CS and Photo (`UNDRIFT_DATA`) and some minutes of a core. What
-the file has already is not run again, but for the parts named. Everything is drawn from seed 0.
+needs the files of CiteSeer, Cora-ML, CS and Photo (`UNDRIFT_DATA`) and twelve minutes of a core, of
+which `now`, the default as it is, takes three. What the file has already is not run again, but for
+the parts named. Everything is drawn from seed 0.
 `python -m paper figures` draws what is written, and `python -m paper attacks-page` makes
 docs/privacy/attacks.md of it.
 """
@@ -34,7 +35,7 @@ __all__ = ["METHODS", "STREAMS", "WIDTHS", "main", "was"]
 
 STREAMS = ("citeseer-cl", "coraml-cl", "cs-cl", "photo-cl")
 METHODS = ("adr", "acil", "ds-al", "dpcr", "efc", "polo", "bare")
-WIDTHS = (64, 256, 1024)
+WIDTHS = (64, 128, 256, 512, 1024)
 SIZES = (1, 2, 8, 16, 32, 64)
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 DRAWS = 2
@@ -73,7 +74,8 @@ def _all_on(make: Callable[[], Propagation]) -> Part:
 
 def _widths(stream: TaskStream) -> list[Any]:
     nodes = stream.graph.num_nodes
-    return list(by_width(stream, WIDTHS[:2] if nodes > LARGE else WIDTHS))
+    widths = WIDTHS if nodes < LARGE / 2 else WIDTHS[::2] if nodes < LARGE else WIDTHS[:3:2]
+    return list(by_width(stream, widths))
 
 
 def _known_shares(stream: TaskStream) -> list[Any]:
@@ -83,7 +85,7 @@ def _known_shares(stream: TaskStream) -> list[Any]:
 def _two_states_by_width(stream: TaskStream) -> list[Any]:
     return [
         each
-        for width in (*WIDTHS, 2048)
+        for width in (64, 256, 1024, 2048)
         for each in two_states_by(stream, Propagation(sketch=width, fourier=0), (8, 32), DRAWS)
     ]
 
