@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: install demo browser docs test check lint types imports bench results figures attacks clean
+.PHONY: install demo browser docs test check lint types imports audit torture bench results figures attacks clean
 
 install: $(READY)
 
@@ -47,6 +47,15 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 check: lint types imports docs test
+
+# every fault at every call of a save, an observe, a run of bench and a report; some minutes
+torture: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m undrift.testing.torture
+
+# known vulnerabilities of the pinned versions; asks a service on the network, so no part of check
+audit: $(READY)
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --disable-pip --no-deps -r constraints.txt
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -79,6 +79,7 @@ api
 results
 returning
 reliability
+files-from-outside
 ```
 
 ```{toctree}

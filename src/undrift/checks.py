@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import lru_cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -42,6 +43,13 @@ def checked(name: str, hint: Any, value: Any) -> Any:
     if choices and isinstance(value, str):
         raise unknown_name(name, value, choices)
     raise InputError(f"{name} must be {_described(hint)}, not {value!r}")
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is there and is no file: a pipe would wait for ever, a device never end."""
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe, a socket or a device"
+        raise InputError(f"{path} is {kind}, not a file; give the path of a file")
 
 
 def check_fields(thing: Any) -> None:

@@ -87,3 +87,31 @@ def test_its_help_has_an_example(capsys: Captured) -> None:
     shown = capsys.readouterr().out
     assert "Usage: undrift report" in shown
     assert "undrift report runs --out report" in shown
+
+
+def test_an_interrupted_report_leaves_the_older_one_as_it_was(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from undrift.reporting import report
+
+    save_result(result(0), tmp_path / "runs")
+    assert start(["report"]) == 0
+
+    def files() -> dict[Path, bytes]:
+        return {p: p.read_bytes() for p in (tmp_path / "report").rglob("*") if p.is_file()}
+
+    before = files()
+    (tmp_path / "report" / ".report.0123abcd.part" / "tables").mkdir(parents=True)
+    save_result(result(1), tmp_path / "runs")
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(report, "_draw", interrupted)
+        assert start(["report"]) == 130
+    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert files() == before
+    assert sorted(p.name for p in (tmp_path / "report").iterdir()) == ["index.html", "tables"]
+    assert start(["report"]) == 0
+    assert files() != before

@@ -76,6 +76,13 @@ def test_a_search_costs_what_it_shares() -> None:
     assert Estimator([], [done]).seconds(Job(searches=(shared,))) == 99.0
 
 
+def test_a_wide_expansion_costs_the_cube_of_its_columns() -> None:
+    """Said 32 s for a plan of minutes while every alpha counted the same."""
+    base = RunSpec(stream="cs-cl", method="adr")
+    wide = SearchSpec(base=base, grid={"gamma": (0.1, 1.0), "alpha": (16, 32, 64)})
+    assert Estimator().seconds(Job(searches=(wide,))) == 30.0 * (6 + 7 + 63)
+
+
 def test_runs_that_wait_for_their_search_count_too() -> None:
     rows = (PlanRow("bare", "bare"), PlanRow("adr", "adr", {}, GRID))
     plan = Plan("mine", "Mine", rows, ("cs-cl",), seeds=(0, 1))

@@ -170,3 +170,19 @@ def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(
     why = "line 2: running-mean cannot learn a class that comes back; "
     with pytest.raises(InputError, match=why):
         read_plan(write(tmp_path, text))
+
+
+def test_a_name_in_any_script_is_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text('name = "größe-1"\nstreams = ["synthetic"]\nmethods = ["bare"]\n', "utf-8")
+    assert read_plan(path).name == "größe-1"
+    path.write_text('name = "../x"\nstreams = ["synthetic"]\nmethods = ["bare"]\n')
+    with pytest.raises(InputError, match="cannot be the name of a plan"):
+        read_plan(path)
+
+
+def test_values_nested_too_deeply_are_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text("a = " + "[" * 3000 + "]" * 3000)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_plan(path)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from undrift.datasets.catalogue import OWN
+
 CODE = """
 import sys
 from undrift.cli import main
@@ -87,16 +89,15 @@ def test_without_the_variable_files_go_to_the_cache_folder(
     assert (tmp_path / ".cache" / "undrift" / "tiny.npz").is_file()
 
 
-def test_the_official_address_is_asked_and_a_wrong_file_does_not_pass(
-    shell: Any, site: Any, official: Any, tmp_path: Path
-) -> None:
-    """The server plays snap.stanford.edu, as a proxy, with a file of five nodes."""
-    site.put("/ogb/data/nodeproppred/arxiv.zip", official.ogb())
-    environment = {"http_proxy": site.address, "UNDRIFT_DATA": str(tmp_path)}
-    done = shell("data", "fetch", "ogbn-arxiv", **environment)
-    assert done.returncode == 0, done.stderr
-    assert site.requests[0][0] == "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
-    done = shell("data", "check", "ogbn-arxiv", **environment)
+def test_every_official_address_is_https() -> None:
+    files = [file for dataset in OWN.values() for file in dataset.files]
+    assert len(files) > 10
+    assert [file.url for file in files if not file.url.startswith("https://")] == []
+
+
+def test_a_wrong_file_does_not_pass(shell: Any, official: Any, tmp_path: Path) -> None:
+    (tmp_path / "arxiv.zip").write_bytes(official.ogb())  # five nodes
+    done = shell("data", "check", "ogbn-arxiv", UNDRIFT_DATA=str(tmp_path))
     assert done.returncode == 2
     assert "arxiv.zip has 5 nodes instead of the 169,343 of ogbn-arxiv" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -286,3 +287,50 @@ def test_nodes_with_a_time_may_arrive_by_it(folder: Path, tasks: str) -> None:
     wanted = [sum(year >= start for start in starts) for year in years]
     assert stream.task_of.tolist() == wanted
     assert all(len(classes) > 3 for classes in stream.classes)
+
+
+def test_periods_are_told_as_the_dates_that_were_given(folder: Path) -> None:
+    nodes = folder / "data" / "nodes.csv"
+    head, *rows = nodes.read_text().splitlines()
+    place = head.split(",").index("year")
+    dated = [row.split(",") for row in rows]
+    for k, cells in enumerate(dated):
+        cells[place] = f"2026-01-{1 + k % 28:02d}"
+    nodes.write_text("\n".join([head, *map(",".join, dated)]) + "\n")
+    (folder / "s.toml").write_text(TABLES + '[tasks]\nby = "time"\nperiods = [2026-01-03]\n')
+    told = load_stream_file(folder / "s.toml").provenance["periods"]
+    assert told.startswith("2 periods, starting at 2026-01-01, 2026-01-03")
+    (folder / "s.toml").write_text(TABLES + '[tasks]\nby = "time"\nperiods = [2027-01-03]\n')
+    with pytest.raises(InputError, match=r"start at 2027-01-03, as .* 2026-01-01 to 2026-01"):
+        load_stream_file(folder / "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("order", "wrong"),
+    [
+        (TOPICS[:5], r"each of the 6 classes once \(missing: vis\)"),
+        ([*TOPICS, "ai"], r"each of the 6 classes once \(twice: ai\)"),
+    ],
+)
+def test_a_wrong_order_by_names_is_answered_in_names(
+    order: list[str], wrong: str, folder: Path
+) -> None:
+    (folder / "s.toml").write_text(TABLES + TASKS + f"order = {order}\n")
+    with pytest.raises(InputError, match=wrong):
+        load_stream_file(folder / "s.toml")
+
+
+def test_values_nested_too_deeply_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("a = " + "[" * 3000 + "]" * 3000)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_stream_file(tmp_path / "s.toml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are Unix's")
+def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "data" / "pipe.npz")
+    (folder / "s.toml").write_text('name = "x"\n[graph]\nnpz = "data/pipe.npz"\n' + TASKS)
+    with pytest.raises(InputError, match=r"pipe\.npz is a pipe, a socket or a device, not a file"):
+        load_stream_file(folder / "s.toml")
+    with pytest.raises(InputError, match="not a file"):
+        read_stream_file(folder / "data" / "pipe.npz")

@@ -15,6 +15,7 @@ from undrift.graphs import Graph
 from undrift.learners.acil import Acil
 from undrift.learners.base import Learner
 from undrift.streams.task import Task
+from undrift.testing.check_examples import found_examples, matches, planted, responds, spans
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
 from undrift.typing import Progress, silent
 
@@ -106,6 +107,57 @@ class Sampler(Means):
         learned = super()._learn(task, progress)
         one = _dense(task.graph)[:1]
         return MeansLearned(learned.classes, learned.num_features, learned.means, one)
+
+
+class Disguiser(Means):
+    """Keeps four nodes of the newest task in some disguise and says it keeps none."""
+
+    def disguise(self, rows: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def _learn(self, task: Task, progress: Progress) -> MeansLearned:
+        learned = super()._learn(task, progress)
+        return replace(learned, extra=self.disguise(_dense(task.graph)[:4]))
+
+
+def secret(size: int) -> Tensor:
+    return torch.randn(size, size, generator=torch.Generator().manual_seed(9))
+
+
+class Flattener(Disguiser):
+    def disguise(self, rows: Tensor) -> Tensor:
+        return torch.cat([torch.tensor([3.0]), rows.flatten()])
+
+
+class Turner(Disguiser):
+    def disguise(self, rows: Tensor) -> Tensor:
+        return rows.T.contiguous()
+
+
+class Scaler(Disguiser):
+    def disguise(self, rows: Tensor) -> Tensor:
+        return rows / rows.norm(dim=1, keepdim=True)
+
+
+class Mixer(Disguiser):
+    """One node with another."""
+
+    def disguise(self, rows: Tensor) -> Tensor:
+        return secret(len(rows)) @ rows
+
+
+class Rotator(Disguiser):
+    """One feature with another."""
+
+    def disguise(self, rows: Tensor) -> Tensor:
+        return rows @ secret(rows.shape[1])
+
+
+class Scrambler(Disguiser):
+    """Everything with everything."""
+
+    def disguise(self, rows: Tensor) -> Tensor:
+        return secret(rows.numel()) @ rows.flatten() + 5.0
 
 
 class Boaster(Means):
@@ -259,3 +311,19 @@ def test_a_learner_that_takes_any_state_is_caught() -> None:
 
     with pytest.raises(AssertionError, match="another method"):
         LEARNER_CHECKS["state_of_another_method"](Trusting())
+
+
+@pytest.mark.parametrize("kind", [Flattener, Turner, Scaler, Mixer, Rotator, Scrambler])
+def test_nodes_in_a_linear_disguise_are_found(kind: type[Learner]) -> None:
+    assert found_examples(Means()) is None
+    assert found_examples(kind()) is not None
+
+
+def test_each_way_to_look_finds_what_it_is_for() -> None:
+    rows = planted()
+    assert matches(torch.cat([torch.ones(5), -3 * rows[7]]), rows)
+    assert not matches(rows.sum(dim=0), rows)
+    assert spans(secret(4) @ rows[:4], rows)
+    assert not spans(rows.unflatten(0, (4, 20)).sum(dim=1), rows)  # four sums
+    assert responds(rows, rows + 1, rows - 1)
+    assert not responds(rows, rows + 1, rows - 1 + rows**2)

@@ -127,6 +127,7 @@ def bench(
 def _announce(
     console: Console, plans: Sequence[Plan], found: Progress, estimator: Estimator, workers: int
 ) -> None:
+    from undrift.experiments.estimate import START
     from undrift.streams.arrival import BY_CLASS
     from undrift.streams.benchmarks import stream_info
     from undrift.streams.file import is_stream_file
@@ -154,10 +155,11 @@ def _announce(
     if not found.pending:
         return
     here = estimate.measured
-    basis = "from runs in this folder" if here else "from recorded runs of another machine"
+    elsewhere = "from recorded runs of another machine, this one may take several times as long"
+    basis = "from runs in this folder" if here else elsewhere
     basis = "a guess" if estimate.guessed > len(found.pending) / 2 else basis
     console.print(
-        f"about {duration(estimate.seconds / workers)} with {workers} "
+        f"about {duration(START + estimate.seconds / workers)} with {workers} "
         f"worker{'s' if workers > 1 else ''} ({basis}"
         + (f"; {estimate.guessed} jobs have no recorded time)" if estimate.guessed else ")")
     )

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from undrift.checks import check_regular
 from undrift.errors import InputError
 from undrift.memory import need
 
@@ -144,6 +145,7 @@ def open_zip(path: Path, kind: str = "a zip file") -> zipfile.ZipFile:
 def open_npz(path: str | Path, holds: str) -> Iterator[Npz]:
     """An `.npz` file, open; `holds` says in an error what arrays such a file should have."""
     path = Path(path)
+    check_regular(path)
     with suppress(OSError), path.open("rb") as file:
         if file.read(6) == b"\x93NUMPY":
             raise InputError(f"{path} holds a single array; an .npz file of named arrays is needed")

@@ -68,7 +68,9 @@ OWN: dict[str, Dataset] = {
         _dataset(  # citations, each in one direction
             *("ogbn-arxiv", "ogbn-arxiv", "Arxiv-CL", 20, 2, 169_343, 1_166_243, 128, 40),
             files=(
-                RemoteFile("arxiv.zip", "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"),
+                RemoteFile(
+                    "arxiv.zip", "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+                ),
             ),
             licence="ODC-BY",
             source="ogb.stanford.edu",

@@ -68,7 +68,7 @@ def as_times(values: Sequence[Any], what: str) -> Array:
     >>> as_times(["2019", "2021.5"], "column 'year'"), as_times(["1970-01-03"], "column 'day'")
     (array([2019. , 2021.5]), array([2.]))
     """
-    read = float if values and _is_number(values[0]) else days
+    read = days if are_dates(values) else float
     times = np.empty(len(values))
     for row, value in enumerate(values):
         try:
@@ -83,6 +83,11 @@ def as_times(values: Sequence[Any], what: str) -> Array:
                 f"{shown}; correct it, or leave out the nodes whose time is not known"
             )
     return times
+
+
+def are_dates(values: Sequence[Any]) -> bool:
+    """Whether `as_times` reads these as dates: the first is no number."""
+    return not (values and _is_number(values[0]))
 
 
 def days(moment: date | str) -> float:

@@ -38,7 +38,9 @@ class _BrokeOffError(Exception):
 
 
 class _Redirects(http.HTTPRedirectHandler):
-    """Redirects, but none from https to http."""
+    """Few redirects, and none from https to http."""
+
+    max_redirections = 5
 
     def redirect_request(  # noqa: PLR0917
         self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str

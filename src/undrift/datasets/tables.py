@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.cells import as_class_ids, as_times
+from undrift.datasets.cells import are_dates, as_class_ids, as_times
 from undrift.datasets.columns import column_names, floats, read_pieces, texts
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -51,7 +51,7 @@ class TableGraph:
 
     `node_ids[i]` is the id of node i (whole numbers where all ids are, else text),
     `class_names[c]` the label of class c, `time` a float64 per node where a time column was
-    named.
+    named: days since 1970-01-01 where that holds `dates`.
     """
 
     graph: Graph
@@ -59,6 +59,7 @@ class TableGraph:
     class_names: Mapping[int, str]
     time: Tensor | None = None
     repairs: Repairs = field(default_factory=Repairs)
+    dates: bool = False
 
 
 def read_tables(
@@ -108,6 +109,7 @@ def read_tables(
         class_names=names,
         time=None if time is None else torch.from_numpy(as_times(moments, _column(nodes, time))),
         repairs=_repairs(pairs, len(ids), unknown.count),
+        dates=bool(moments) and are_dates(moments),
     )
 
 

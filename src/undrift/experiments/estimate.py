@@ -16,7 +16,12 @@ from undrift.experiments.search_record import Search, SearchSpec
 from undrift.experiments.spec import RunSpec
 
 _SHARED_GRID = 8.0  # a grid of one training, in runs: measured on CS-CL (benchmarks/bench_grid.py)
+_ALPHA = 16.0  # what analytic methods expand by unless told
 _UNKNOWN = 60.0
+
+
+START = 5.0
+"""Seconds in which workers start and load torch."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,16 @@ class Estimator:
         if spec.id in self._searched:
             return self._searched[spec.id]
         one = self._run(spec.base)[0]
-        shared = spec.trainings == 1
-        return one * (min(spec.settings, _SHARED_GRID) if shared else 0.7 * spec.settings)
+        if spec.trainings > 1:
+            return one * 0.7 * spec.settings
+        wide = sum(_widened(spec.base, alpha) for alpha in spec.grid.get("alpha", ()))
+        return one * (min(spec.settings, _SHARED_GRID) + wide)
+
+
+def _widened(base: RunSpec, alpha: float) -> float:
+    """What an expansion takes beyond that of the run, in runs: the cube of its columns."""
+    usual = float(base.params.get("alpha", _ALPHA))
+    return max(0.0, (float(alpha) / usual) ** 3 - 1)
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from undrift.checks import check_regular
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.steps import check_returns
 from undrift.experiments.plan import Plan, PlanRow
@@ -30,7 +31,7 @@ class PlanFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    name: str = Field("", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field("", pattern=r"^\w[\w.-]*$", max_length=100)
     title: str = ""
     streams: Names
     methods: Names
@@ -155,6 +156,7 @@ class _Text:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        check_regular(path)
         try:
             self.text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -166,6 +168,10 @@ class _Text:
             return PlanFile.model_validate(tomllib.loads(self.text))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{self.path} is not TOML: {error}") from error
+        except RecursionError:
+            raise InputError(
+                f"{self.path} is no plan: its values are nested too deeply; give plain lists"
+            ) from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             key, value = str(first["loc"][0]), first["input"]

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from undrift.checks import check_regular
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
@@ -39,6 +40,7 @@ def read_record(
     `name` and `what` say what it is, `first` what to do where there is no file and `again` what
     to do after deleting a damaged one.
     """
+    check_regular(Path(path))
     try:
         return kind.model_validate_json(Path(path).read_bytes())
     except OSError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,7 +22,8 @@ from undrift.reporting.tables.compare import Grading, compare
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison
 from undrift.reporting.tables.formats import csv_table, latex_document, markdown_table
 from undrift.reporting.tables.loose_runs import manifest_of_runs
-from undrift.storage.files import make_folder, write_atomically
+from undrift.storage.files import make_folder, writable_folder, write_atomically
+from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
 
 T = TypeVar("T")
@@ -47,7 +51,8 @@ def write_report(records: Records, out: str | Path, *, progress: Progress = sile
     """Write `out`/index.html with everything inside, and its tables and figures beside it.
 
     Runs that no plan asked for get a table of their own. The same records give the same bytes:
-    no clock is read. Every file is whole or not there; the page is written last.
+    no clock is read. All of it is made aside and takes its place in the end, the page last: cut
+    off before that, an older report stays as it was.
     """
     if not records.results:
         raise InputError(
@@ -55,7 +60,33 @@ def write_report(records: Records, out: str | Path, *, progress: Progress = sile
             f"undrift bench smoke --out {records.folder}"
         )
     render = _page_maker()
-    folder = make_folder(out)
+    folder = writable_folder(out)
+    with exclusive(folder / ".report.lock", f"writing the report in {folder}"):
+        for left in folder.glob(".report.*.part"):  # of a killed process: the lock is ours
+            shutil.rmtree(left, ignore_errors=True)
+        aside = folder / f".report.{secrets.token_hex(4)}.part"
+        try:
+            made = _make(records, aside, render, progress)
+            _settle(aside, folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    return replace(made, page=folder / "index.html")
+
+
+def _settle(aside: Path, folder: Path) -> None:
+    """Give every file its place, the page last."""
+    files = [path for path in aside.rglob("*") if path.is_file()]
+    try:
+        for path in sorted(files, key=lambda path: (path.name == "index.html", path)):
+            place = folder / path.relative_to(aside)
+            os.replace(path, make_folder(place.parent) / place.name)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {place} ({error.strerror or error}); choose another folder"
+        ) from error
+
+
+def _make(records: Records, folder: Path, render: Callable[..., str], progress: Progress) -> Report:
     plans = _plans(records, progress)
     _write_tables(plans, folder / "tables", progress)
     figures, left_out = _draw(records, folder / "figures", progress)

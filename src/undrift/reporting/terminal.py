@@ -220,7 +220,8 @@ def stream_header(
     mark = " (stand-in: this data imitates the benchmark)" if stream.stand_in else ""
     other = published_edges not in (None, graph.num_edges)
     made = f" (made symmetric from {published_edges:,})" if other else ""
-    unused = graph.num_nodes - sum(row.nodes for row in rows)
+    unlabelled = 0 if graph.labels is None else int((graph.labels < 0).sum())
+    unused = graph.num_nodes - sum(row.nodes for row in rows) - unlabelled
     first = "first" if stream.returning else "base task"
     lines = [
         f"{stream.name}{mark}",
@@ -230,6 +231,8 @@ def stream_header(
         f"{percent(stream.base_share)} of their nodes in the {first}; split by seed "
         f"{stream.seed}",
     ]
+    if unlabelled:
+        lines.append(f"{unlabelled:,} nodes have no label and are in no task")
     if unused:
         lines.append(f"{unused:,} nodes are in no task, because their class is left out")
     return lines + [f"{what}: {value}" for what, value in stream.provenance.items()]

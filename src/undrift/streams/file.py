@@ -9,6 +9,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undrift.checks import check_regular
 from undrift.errors import InputError, unknown_name
 from undrift.streams.settings import Settings, parse_settings
 
@@ -37,6 +38,7 @@ class StreamFile:
         """The SHA-256 of the toml and of every data file. Cost: reads all of them once."""
         found = {"toml": self.toml_sha256}
         for what, path in self.files.items():
+            check_regular(path)
             try:
                 with path.open("rb") as file:
                     found[what] = file_digest(file, "sha256").hexdigest()
@@ -67,6 +69,7 @@ def read_stream_file(path: str | Path) -> StreamFile:
     Everything wrong in it is an `InputError` that names the file and, where it can, the line.
     """
     path = Path(path)
+    check_regular(path)
     try:
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
@@ -141,7 +144,7 @@ def _stream(
         periods = tasks.periods
         if isinstance(periods, list):
             periods = [days(start) if isinstance(start, date) else start for start in periods]
-        return TaskStream.by_time(graph, tables.time, periods, **about)
+        return TaskStream.by_time(graph, tables.time, periods, dates=tables.dates, **about)
     stream = TaskStream.from_graph(
         graph,
         base=tasks.base or 0,  # the settings have both where tasks are not by time
@@ -168,6 +171,12 @@ def _order(order: Any, names: Mapping[int, str]) -> Any:
     for name in order:
         if name not in ids:
             raise unknown_name("class", name, ids)
+    missing = [name for name in ids if name not in order]
+    twice = sorted({name for name in order if order.count(name) > 1})
+    if missing or twice:
+        parts = [("missing", missing), ("twice", twice)]
+        wrong = ", ".join(f"{what}: {', '.join(found)}" for what, found in parts if found)
+        raise InputError(f"order must name each of the {len(ids)} classes once ({wrong})")
     return [ids[name] for name in order]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +36,7 @@ class Periods:
 
     starts: tuple[float, ...]
     classes: tuple[tuple[int, ...], ...]
+    dates: bool = False  # whether times are days since 1970-01-01
 
     @property
     def tasks(self) -> tuple[tuple[int, ...], ...]:
@@ -43,7 +45,7 @@ class Periods:
 
     def __str__(self) -> str:
         """A sentence for a report: the periods, and those that made no task."""
-        starts = [f"{start:.10g}" for start in self.starts]
+        starts = [moment(start, self.dates) for start in self.starts]
         empty = [start for start, new in zip(starts, self.classes, strict=True) if not new]
         text = f"{len(starts)} periods, starting at {', '.join(starts)}"
         if not empty:
@@ -52,18 +54,34 @@ class Periods:
         return f"{text}; no new class in {len(empty)} of them, which make no task: {which}"
 
 
-def classes_by_period(labels: Tensor, time: Any, periods: int | Sequence[float]) -> Periods:
+def moment(time: float, dates: bool) -> str:
+    """A time as it was given: a number, or the date of a number of days since 1970-01-01.
+
+    >>> moment(2021.5, dates=False), moment(20454.0, dates=True), moment(20482.5, dates=True)
+    ('2021.5', '2026-01-01', '2026-01-29 12:00')
+    """
+    if not dates:
+        return f"{time:.10g}"
+    day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=time)
+    return f"{day:%Y-%m-%d}" if float(time).is_integer() else f"{day:%Y-%m-%d %H:%M}"
+
+
+def classes_by_period(
+    labels: Tensor, time: Any, periods: int | Sequence[float], *, dates: bool = False
+) -> Periods:
     """Give every class to the period in which its first node appears (see `TaskStream.by_time`).
 
     Unlabelled nodes (-1) do not count, and their time may be unknown. Cost: one pass over them.
 
     >>> import torch
-    >>> classes_by_period(torch.tensor([0, 0, 1, 2]), [2001, 2010, 2004, 2009], [2003, 2006])
-    Periods(starts=(2001.0, 2003.0, 2006.0), classes=((0,), (1,), (2,)))
+    >>> labels = torch.tensor([0, 0, 1, 2])
+    >>> found = classes_by_period(labels, [2001, 2010, 2004, 2009], [2003, 2006])
+    >>> found.starts, found.classes
+    ((2001.0, 2003.0, 2006.0), ((0,), (1,), (2,)))
     """
     known = labels.cpu().numpy()
     times = _times(time, known)
-    starts = starts_of(times[known >= 0], periods)
+    starts = starts_of(times[known >= 0], periods, dates=dates)
     classes, place = np.unique(known[known >= 0], return_inverse=True)
     first = np.full(classes.size, np.inf)
     np.minimum.at(first, place, times[known >= 0])
@@ -71,6 +89,7 @@ def classes_by_period(labels: Tensor, time: Any, periods: int | Sequence[float])
     return Periods(
         tuple(starts.tolist()),
         tuple(tuple(classes[period == p].tolist()) for p in range(starts.size)),
+        dates,
     )
 
 
@@ -89,7 +108,7 @@ def _times(time: Any, labels: Array) -> Array:
     return times
 
 
-def starts_of(times: Array, periods: int | Sequence[float]) -> Array:
+def starts_of(times: Array, periods: int | Sequence[float], *, dates: bool = False) -> Array:
     """When each period starts: so many of equal length, or the first time and those given."""
     if not times.size:
         raise InputError("a stream by time needs nodes with a class label; there is none")
@@ -109,7 +128,8 @@ def starts_of(times: Array, periods: int | Sequence[float]) -> Array:
     outside = bounds[(bounds <= low) | (bounds > high)]
     if outside.size:
         raise InputError(
-            f"a period cannot start at {outside[0]:.10g}, as the times of the labelled nodes reach "
-            f"from {low:.10g} to {high:.10g}; give starts after the first time and up to the last"
+            f"a period cannot start at {moment(outside[0], dates)}, as the times of the labelled "
+            f"nodes reach from {moment(low, dates)} to {moment(high, dates)}; give starts after "
+            "the first time and up to the last"
         )
     return np.concatenate([[low], bounds])

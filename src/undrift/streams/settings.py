@@ -22,6 +22,10 @@ def parse_settings(text: str, where: str) -> Settings:
         return Settings.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where} is not valid TOML: {error}; correct it there") from error
+    except RecursionError:
+        raise InputError(
+            f"{where} is no stream: its values are nested too deeply; give plain lists"
+        ) from None
     except ValidationError as error:
         raise InputError(_complaint(where, text, error)) from error
 

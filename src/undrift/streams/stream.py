@@ -237,21 +237,23 @@ class TaskStream:
         seed: int = 0,
         fractions: Sequence[float] = (0.6, 0.2, 0.2),
         provenance: Mapping[str, str] | None = None,
+        dates: bool = False,
     ) -> Self:
         """Tasks are periods: a class arrives in the period in which its first node appears.
 
-        `time` holds a number per node; `periods` is how many periods of equal length reach from
-        the first to the last time, or the times at which new ones start. All nodes of a class
-        belong to its task, however late they appear; `arrange(stream, "time")` gives every node
-        to its own period instead. A period without a new class makes no task,
-        and `provenance["periods"]` says so. Every class is split as in `from_graph`.
+        `time` holds a number per node (with `dates`, days since 1970-01-01); `periods` is how many
+        periods of equal length reach from the first to the last time, or the times at which new
+        ones start. All nodes of a class belong to its task, however late they appear;
+        `arrange(stream, "time")` gives every node to its own period instead. A period without a
+        new class makes no task, and `provenance["periods"]` says so. Every class is split as in
+        `from_graph`.
 
         >>> g = Graph.from_arrays(torch.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
         ((1,), (0,))
         """
         labels = _labels(graph)
-        found = classes_by_period(labels, time, periods)
+        found = classes_by_period(labels, time, periods, dates=dates)
         masks = split_nodes(labels, seed=seed, fractions=fractions)
         about = dict(provenance or {}) | {"periods": str(found)}
         times = Times.of(time, found.starts)

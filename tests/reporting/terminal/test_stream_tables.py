@@ -89,7 +89,7 @@ def test_the_header_names_other_published_edges_and_unused_nodes() -> None:
     lines = stream_header(stream, stream.describe(), published_edges=123_456)
     assert "edges (made symmetric from 123,456)" in lines[1]
     assert "3+2+1" in lines[2]
-    assert lines[3].startswith("7 nodes are in no task")
+    assert lines[3] == "7 nodes have no label and are in no task"
     same = stream_header(stream, stream.describe(), published_edges=graph.num_edges)
     assert "made symmetric" not in same[1]
 
