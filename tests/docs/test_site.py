@@ -68,5 +68,5 @@ def test_the_picture_has_a_line_per_method_and_a_dot_per_stream() -> None:
     lines = [div for div in tree.iter("div") if div.attrib["class"] != "axis"]
     names = [a.text for line in lines for a in line.iter("a")]
     assert set(names) == {METHODS[method].display for method in METHODS if method in PAGES}
-    assert names[0] == "Propagation"
+    assert names[:2] == ["Hybrid", "Propagation"]
     assert all(len(list(line.iter("i"))) == 7 for line in lines)

@@ -50,7 +50,7 @@ def test_every_cell_has_its_run_and_every_run_its_classes(records: Records) -> N
 
 def test_the_means_are_those_of_the_runs(records: Records) -> None:
     page = returning_page(records, Words())
-    (line,) = (row for row in page.splitlines() if row.startswith("| Propagation | **87"))
+    line = next(row for row in page.splitlines() if row.startswith("| Propagation |"))
     runs = [
         run.metrics.by_class.a_auc
         for run in records.results.values()
@@ -64,7 +64,7 @@ def test_the_intro_says_what_the_runs_say_of_themselves(records: Records) -> Non
     def intro(changed: Records) -> str:
         return " ".join(returning_page(changed, Words()).split("\n## ")[0].split())
 
-    assert "216 runs of 8 methods with seeds 0-2, on a GPU, every method at its" in intro(records)
+    assert "216 runs of 8 methods with seeds 0-2, on the processor and a GPU," in intro(records)
     other = {"device": "cpu", "params": {"epochs": 5}}
     some = {
         key: run.model_copy(update={"spec": run.spec.model_copy(update=other)})
