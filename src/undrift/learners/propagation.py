@@ -404,8 +404,7 @@ class Propagation(SumLearner):
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         features = self.feature_map(learned.selected, learned.fixed)
-        scores = features.spread(graph.to(self.device), learned.answer.weights)
-        return scores if nodes is None else scores[nodes.to(scores.device)]
+        return features.spread(graph.to(self.device), learned.answer.weights, nodes)
 
     def _temperature(self, learned: Any) -> float | None:
         temperature: float | None = learned.answer.temperature

@@ -14,7 +14,7 @@ from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Field, Graph
 from undrift.learners.parts.propagation.propagated import Propagated, row_normalised
-from undrift.sparse import Csr, beside
+from undrift.sparse import Csr, beside, row_index
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
@@ -111,15 +111,18 @@ class FeatureMap:
         for where, part in chunks(rows, budget_mb):
             yield where, self.expanded(part)
 
-    def spread(self, graph: Graph, weights: Tensor) -> Tensor:
-        """Scores of every node, up to a positive factor per node (see `Propagated.spread`).
+    def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
+        """Scores of all or these nodes, up to a factor per node (see `Propagated.spread`).
 
         With a power, Fourier features or structure a row must be formed, and the factor is one.
         """
         if self.power == 1 and not self.fourier and not self.structure:
             sketch = self.sketch_of(graph.num_features)
-            return self.propagated.spread(graph, weights, sketch)
-        return self.scores(graph, weights)
+            scores = self.propagated.spread(graph, weights, sketch)
+            return scores if nodes is None else scores[nodes.to(scores.device)]
+        if nodes is None:
+            return self.scores(graph, weights)
+        return self.scored(self.plain(graph, row_index(nodes, graph.num_nodes)), weights)
 
     def scores(self, graph: Graph, weights: Tensor) -> Tensor:
         """`Z W` of every node, with Z formed some nodes at a time."""
