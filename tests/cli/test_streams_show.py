@@ -41,7 +41,7 @@ def test_a_stand_in_is_marked_and_its_scale_is_in_its_name(capsys: Captured) -> 
     assert shown.startswith("reddit-cl-stand-in@0.01 (stand-in: ")
     assert "2,378 nodes, 23,780 edges, 602 features" in shown
     assert "40 classes in 11 tasks (20+10x2)" in shown
-    assert "10 nodes are in no task" in shown
+    assert "10 nodes have no label and are in no task" in shown
 
 
 def test_the_seed_decides_the_split_shown(capsys: Captured) -> None:

@@ -218,12 +218,6 @@ def test_a_skipped_stream_is_a_note_and_no_column() -> None:
     assert "Reddit-CL was skipped: its files are not there." in found.notes
 
 
-def test_a_score_that_is_no_number_is_no_entry() -> None:
-    found = table({"adr": [math.nan, 90.0], "ewc": [math.inf]})
-    assert column(found)["adr"].seeds == (1,)
-    assert "ewc" not in column(found)
-
-
 def test_a_plan_without_runs_gives_an_empty_table() -> None:
     found = compare({}, plan([], [], []))
     assert found.entries == {}
