@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,16 +9,16 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.gram import add_product_, pieces
+from undrift.analytic.per_class import PRIOR_ROWS, PerClass
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-_PRIOR_ROWS = 20.0  # rows of pooled variance that each class's own is shrunk by
 _NO_VARIANCE = 1e-12  # of the mean square: a column that does not vary within classes
 
 
 @dataclass(frozen=True, eq=False)
-class ClassSums:
+class ClassSums(PerClass):
     """`gram = sum z z^T`, and per class c: `moment = sum z`, `squares = sum z o z`, `counts`.
 
     No row has a weight, so the sum depends only on which rows are in it: not on their order, on
@@ -32,6 +31,7 @@ class ClassSums:
     ([2.0, 2.0], [[2.0, 0.0]])
     """
 
+    per_class: ClassVar[tuple[str, ...]] = ("moment", "squares", "counts")
     stored_as_half: ClassVar[tuple[str, ...]] = ("gram",)
 
     gram: Tensor
@@ -89,42 +89,12 @@ class ClassSums:
             torch.add(a.counts, b.counts, alpha=sign),
         )
 
-    def select(self, columns: Sequence[int]) -> ClassSums:
-        """The same sum with these classes in this order; -1 is a class without rows."""
-        index = torch.tensor(columns, dtype=torch.int64, device=self.counts.device)
-        there = (index >= 0).double()
-        index = index.clamp(min=0)
-
-        def taken(table: Tensor) -> Tensor:
-            if table.shape[-1] == 0:
-                return table.new_zeros(*table.shape[:-1], index.numel())
-            return table[..., index] * there
-
-        return ClassSums(self.gram, taken(self.moment), taken(self.squares), taken(self.counts))
-
-    def grow(self, classes: int) -> ClassSums:
-        """The same sum with at least this many classes."""
-        if classes <= self.classes:
-            return self
-        missing = [-1] * (classes - self.classes)
-        return self.select([*range(self.classes), *missing])
-
     # what it is --------------------------------------------------------------------------
 
     @property
     def width(self) -> int:
         """Columns of a row: d."""
         return int(self.gram.shape[0])
-
-    @property
-    def classes(self) -> int:
-        """Columns of the moment: C, with or without rows."""
-        return int(self.counts.shape[0])
-
-    @property
-    def count(self) -> int:
-        """How many rows."""
-        return int(self.counts.sum())
 
     def below_zero(self, before: ClassSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as a sum can tell.
@@ -186,7 +156,7 @@ class ClassSums:
         """`[d, C]`: each class's shrunk variances over the pooled ones."""
         sizes = self.counts.clamp(min=1)
         own = (self.squares / sizes - (self.moment / sizes).square()).clamp(min=0)
-        share = self.counts / (self.counts + _PRIOR_ROWS)
+        share = self.counts / (self.counts + PRIOR_ROWS)
         varies = self.without_rounding(pooled) > 0
         relative = own / torch.where(varies, pooled, 1.0).unsqueeze(1)
         mixed = share * relative + (1 - share)

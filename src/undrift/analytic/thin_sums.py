@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from undrift.analytic.gram import add_product_, pieces
+from undrift.analytic.per_class import PRIOR_ROWS, PerClass
 from undrift.analytic.thin import Thin, ThinStatistics
 from undrift.errors import InputError
 from undrift.typing import Rows
 
-_PRIOR_ROWS = 20.0  # as in `ClassSums`: rows of pooled variance that a class's own is shrunk by
 _ROUNDING = 1e-12  # of all squares: what is left within classes if nothing is
 _SHIFT = 1e-9  # of the mean diagonal: keeps directions that no row has from being divided by zero
 
 
 @dataclass(frozen=True, eq=False)
-class ThinSums:
+class ThinSums(PerClass):
     """`seen = G omega` for the Gram matrix G and `rank` random directions, in place of G.
 
     Beside it the diagonal of G, and per class: `moment = sum z`, `lengths = sum |z|^2`, `counts`.
@@ -35,6 +35,8 @@ class ThinSums:
     >>> tuple(sums.seen.shape), sums.count
     ((4, 2), 4)
     """
+
+    per_class: ClassVar[tuple[str, ...]] = ("moment", "lengths", "counts")
 
     seen: Tensor
     diagonal: Tensor
@@ -112,26 +114,6 @@ class ThinSums:
             self.seed,
         )
 
-    def select(self, columns: Sequence[int]) -> ThinSums:
-        """The same sum with these classes in this order; -1 is a class without rows."""
-        index = torch.tensor(columns, dtype=torch.int64, device=self.counts.device)
-        there = (index >= 0).double()
-        index = index.clamp(min=0)
-
-        def taken(table: Tensor) -> Tensor:
-            if table.shape[-1] == 0:
-                return table.new_zeros(*table.shape[:-1], index.numel())
-            return table[..., index] * there
-
-        moment, lengths, counts = (taken(t) for t in (self.moment, self.lengths, self.counts))
-        return replace(self, moment=moment, lengths=lengths, counts=counts)
-
-    def grow(self, classes: int) -> ThinSums:
-        """The same sum with at least this many classes."""
-        if classes <= self.classes:
-            return self
-        return self.select([*range(self.classes), *([-1] * (classes - self.classes))])
-
     def below_zero(self, before: ThinSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as a sum can tell."""
         held = before.grow(self.classes)
@@ -153,16 +135,6 @@ class ThinSums:
     def rank(self) -> int:
         """Directions through which the Gram is seen."""
         return int(self.seen.shape[1])
-
-    @property
-    def classes(self) -> int:
-        """Columns of the moment: C, with or without rows."""
-        return int(self.counts.shape[0])
-
-    @property
-    def count(self) -> int:
-        """How many rows."""
-        return int(self.counts.sum())
 
     def within(self) -> Thin:
         """The sum of squares and products around the class means, as far as it was seen.
@@ -229,6 +201,6 @@ class ThinSums:
         sizes = self.counts.clamp(min=1)
         own = (self.lengths - self.moment.square().sum(dim=0) / sizes).clamp(min=0)
         pooled = float(own.sum()) / max(float(self.counts.sum()), 1.0)
-        share = self.counts / (self.counts + _PRIOR_ROWS)
+        share = self.counts / (self.counts + PRIOR_ROWS)
         relative = own / sizes / pooled if pooled > 0 else torch.ones_like(own)
         return share * relative + (1 - share)
