@@ -81,7 +81,7 @@ def test_what_is_seen_never_exceeds_the_gram_and_has_its_diagonal() -> None:
     torch.testing.assert_close(
         gap.diagonal(), torch.zeros(12, dtype=torch.float64), atol=1e-8, rtol=0
     )
-    low = ThinSums.of(x, y, rank=3).within()
+    low = ThinSums.of(x, y, rank=3).within
     means = (x.T @ y) / y.sum(dim=0)
     within = (x - y @ means.T).T @ (x - y @ means.T)
     assert float(torch.linalg.eigvalsh(within - low.factor @ low.factor.T).min()) > -1e-7

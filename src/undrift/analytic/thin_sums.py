@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -136,6 +137,7 @@ class ThinSums(PerClass):
         """Directions through which the Gram is seen."""
         return int(self.seen.shape[1])
 
+    @cached_property
     def within(self) -> Thin:
         """The sum of squares and products around the class means, as far as it was seen.
 
@@ -174,7 +176,7 @@ class ThinSums(PerClass):
         usual = (means.abs() @ self.counts) / total
         ratio = means.abs().sum(dim=1) / torch.where(usual > 0, usual, 1.0)
         root = torch.where(usual > 0, ratio, float(there.sum())).div(total).sqrt()
-        matrix = self.within().stretched(root).plus(means)
+        matrix = self.within.stretched(root).plus(means)
         return ThinStatistics(matrix, means, self.count, float(there.sum()))
 
     @property
@@ -184,7 +186,7 @@ class ThinSums(PerClass):
 
     def products(self) -> Thin:
         """The Gram of all rows, as far as it was seen."""
-        return self.within().plus(self.moment / self.counts.clamp(min=1).sqrt())
+        return self.within.plus(self.moment / self.counts.clamp(min=1).sqrt())
 
     def spread(self) -> Thin:
         """The Gram of all rows at their mean weight in `balanced`: C / n each."""
@@ -194,7 +196,7 @@ class ThinSums(PerClass):
     def score_spread(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """`W^T S W`, the pooled covariance of scores, and each class's variance over the pooled."""
         total = max(float(self.counts.sum()), 1.0)
-        return weights.T @ self.within().times(weights) / total, self.variance_ratios()
+        return weights.T @ self.within.times(weights) / total, self.variance_ratios()
 
     def variance_ratios(self) -> Tensor:
         """`[C]`: each class's shrunk variance over the pooled one, all columns together."""

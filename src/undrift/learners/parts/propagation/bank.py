@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -35,6 +35,7 @@ def solved(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
 
     gamma is chosen by generalised cross-validation; a number fixes it.
     """
+    sums = replace(sums)  # what it works out and keeps goes with this copy
     weighed, rows = (sums.balanced(), sums.spread()) if balanced else (sums.plain(), None)
     if gamma is not None or weighed.outputs == 0:
         chosen = solution_at(weighed, FIRST_GAMMA if gamma is None else gamma, rows)
