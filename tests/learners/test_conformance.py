@@ -31,6 +31,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "adr gin": ("adr", {"encoder": "gin"}),
     "adr sgc": ("adr", {"encoder": "sgc"}),
     "adr balanced": ("adr", {"balanced": True}),
+    "adr carried": ("adr", {"optimiser": "carried", "start": "merged"}),
+    "bare carried": ("bare", {"optimiser": "carried"}),
     "ds-al by rows": ("ds-al", {"cleansing": False}),
 }
 

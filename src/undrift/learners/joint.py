@@ -61,7 +61,7 @@ class Joint(ModelLearner):
         begun = self.backbone.model_for(here.graph, len(classes), generator)
         model = self.backbone.train(
             begun, here, classes, t=0, generator=generator, progress=progress
-        )
+        ).settled()
         known = (classes, here.graph.num_features, t + 1, model)
         return JointLearned(*known, everything.graph, everything.train, everything.val)
 

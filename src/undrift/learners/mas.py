@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from undrift.encoders.adam import widened
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import check_positive
@@ -16,7 +17,6 @@ from undrift.learners.parts.regularisation.penalty import (
     Parameters,
     Penalty,
     parameters_of,
-    widened,
 )
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.model_learner import (
