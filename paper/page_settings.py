@@ -34,11 +34,12 @@ _WAYS = {
 _DOCUMENTED = ("public form, carried", "public form, fresh", "carried", "fresh")
 
 _INTRO = (
-    "The paper's baselines were run with public code, in which one Adam lives through all tasks; in "
-    "ours it starts `fresh` with every task unless it is `carried` (see [Bare](methods/bare.md)). For "
-    "some rows public code also has another form of the method or another grid, which the pages of "
-    "the methods describe. Each way was searched by the rule of Table 1. A cell is A_avg / A_f, the "
-    "one nearest to the paper's A_f is bold; – where a row has no such form, or nothing to carry."
+    "The paper's baselines were run with public code, in which one Adam lives through all tasks; "
+    "ours starts `fresh` with every task unless it is `carried` (see [Bare](methods/bare.md)). "
+    "For some rows public code also has another form of the method or another grid, which the "
+    "pages of the methods describe. Each way was searched by the rule of Table 1. A cell is "
+    "A_avg / A_f, the one nearest to the paper's A_f is bold; – where a row has no such form, or "
+    "nothing to carry."
 )
 
 
@@ -127,9 +128,9 @@ def _counts(rows: Sequence[_Row], ways: Sequence[str], above: float) -> str:
     near = sum(abs(row.gap(row.documented)) <= above for row in rows)
     best = sum(abs(row.gap(row.nearest)) <= above for row in rows)
     return (
-        f"Within {above:g} points of the paper's A_f are {', '.join(told)}. By what public code does, "
-        f"its form where it has another and its optimiser, {near} of {len(rows)} rows are; by the "
-        f"nearest of the ways, {best}."
+        f"Within {above:g} points of the paper's A_f are {', '.join(told)}. By what public code "
+        f"does, its form where it has another and its optimiser, {near} of {len(rows)} rows are; "
+        f"by the nearest of the ways, {best}."
     )
 
 

@@ -258,6 +258,11 @@ class Learner(Parameters):
         """A batch as this learner sees it: the function `as_task`, with its seed."""
         return as_task(batch, self.seed, ids, validation=self.validates)
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
+        return False
+
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
         return bool(getattr(self, verb)) and self._hindrance(verb) is None

@@ -59,7 +59,9 @@ def topology_gradient(
     first = layer.inputs if layer.own and not aggregated else 0
 
     def scored(live: Tensor) -> Tensor:
-        return linear(layer, hops, features, live) if aggregated else features @ live
+        if aggregated:
+            return linear(layer, hops, features, live)
+        return (features @ live)[:, : layer.outputs]
 
     with torch.no_grad():
         h = scored(weight[first:])
