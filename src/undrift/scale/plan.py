@@ -24,7 +24,9 @@ import torch
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.learners.parts.propagation.feature_map import FeatureMap
-from undrift.scale.graph_folder import WORK, Array, GraphFolder, checksum, put
+from undrift.scale.graph_folder import WORK, Array, GraphFolder, put
+from undrift.storage.files import checksum
+from undrift.storage.leftovers import sweep
 from undrift.typing import Progress
 
 
@@ -182,7 +184,8 @@ class Engine(Protocol):
 def complete(
     plan: Plan, calls: Sequence[Call], engine: Engine, phase: str, progress: Progress
 ) -> None:
-    """Have all tasks done that are not."""
+    """Have all tasks done that are not; what a killed one left half written goes."""
+    sweep([plan.work])
     finished = [call for call in calls if plan.find(call.name, check=True)]
     count = len(finished)
     progress(phase, count, len(calls))
