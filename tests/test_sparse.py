@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.sparse import Csr, beside, plus, row_index, stacked
+from undrift.sparse import Csr, beside, dense_columns, plus, row_index, stacked
 
 FLOATS = [torch.float32, torch.float64]
 EMPTY_SHAPES = [(0, 0), (0, 4), (4, 0), (3, 4)]
@@ -466,3 +466,19 @@ def test_blocks_are_found_by_table_or_by_search(
         index = torch.tensor(list(some), dtype=torch.int64)
         block = csr_of(dense).block(index).to_dense().numpy()
         assert np.array_equal(block, dense[np.ix_(list(some), list(some))])
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 99), n=st.integers(2, 9), d=st.integers(1, 9))
+def test_fewer_columns_more_rows_and_some_columns_dense(seed: int, n: int, d: int) -> None:
+    dense = random_dense(seed, n, d)
+    rows = csr_of(dense)
+    used = torch.from_numpy(dense.any(axis=0)).nonzero().flatten()
+    assert np.array_equal(rows.over(used).to_dense().numpy(), dense[:, used.numpy()])
+    places = torch.arange(n) * 2
+    wider = np.zeros((2 * n, d))
+    wider[places.numpy()] = dense
+    assert np.array_equal(rows.at_rows(places, 2 * n).to_dense().numpy(), wider)
+    for some in (slice(0, d), slice(d // 2, d), slice(d // 3, d // 3)):
+        assert np.array_equal(dense_columns(rows, some).numpy(), dense[:, some])
+        assert np.array_equal(dense_columns(torch.from_numpy(dense), some).numpy(), dense[:, some])

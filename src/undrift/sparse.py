@@ -318,6 +318,18 @@ class Csr:
         size = int(index.numel())
         return self._built(counts, places[kept], values, size, symmetric=self.symmetric)
 
+    def over(self, columns: Tensor) -> Csr:
+        """With these columns only, which rise and hold every entry."""
+        places = self._places(columns, self.indices)
+        shape = self.shape[0], int(columns.numel())
+        return Csr._checked(self.indptr, places, self.values, shape, False)
+
+    def at_rows(self, rows: Tensor, count: int) -> Csr:
+        """A matrix of `count` rows with this one's at these places, which rise; others empty."""
+        lengths = torch.zeros(count, dtype=torch.int64, device=self.device)
+        lengths[rows] = self.indptr.diff().long()
+        return self._built(lengths, self.indices, self.values, self.shape[1])
+
     def _places(self, index: Tensor, columns: Tensor) -> Tensor:
         """Where each column stands in a rising index, -1 where it does not.
 
@@ -447,6 +459,18 @@ def plus(a: Rows, b: Rows) -> Rows:
     if isinstance(a, Csr) and isinstance(b, Csr):
         return Csr.from_scipy(a.to_scipy() + b.to_scipy(), dtype=a.dtype).to(a.device)
     return a.to_dense() + b.to_dense()
+
+
+def dense_columns(rows: Rows, columns: slice) -> Tensor:
+    """A range of columns as a dense tensor. Cost: a pass over the entries of a sparse matrix."""
+    if not isinstance(rows, Csr):
+        return rows[:, columns].contiguous()
+    there = (rows.indices >= columns.start) & (rows.indices < columns.stop)
+    shape = rows.shape[0], columns.stop - columns.start
+    dense = torch.zeros(shape, dtype=rows.dtype, device=rows.device)
+    places = rows.indices[there].long() - columns.start
+    dense[rows.row_of_entry()[there], places] = rows.values[there]
+    return dense
 
 
 def beside(parts: Sequence[Rows]) -> Rows:

@@ -136,6 +136,17 @@ def test_sparse_rows_stay_sparse_until_they_fill_up() -> None:
     assert isinstance(Propagated("mean", 60).rows(graph, everyone(graph)), Tensor)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_some_at_a_time_give_the_same_rows(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = tiny_graph(sparse=sparse)
+    at_once = dense(Propagated("mean", 3).rows(graph, everyone(graph)))
+    monkeypatch.setattr(f"{Propagated.__module__}._NARROWEST", 5)  # of the 12 columns
+    monkeypatch.setattr(f"{Propagated.__module__}._BLOCK", {"cpu": 1})
+    assert torch.equal(dense(Propagated("mean", 3).rows(graph, everyone(graph))), at_once)
+
+
 def test_effective_feature_count() -> None:
     rows = torch.tensor([[2.0, -2.0, 0.0], [0.0, 0.0, 0.0]])
     assert effective_feature_count(rows).tolist() == [2.0, 0.0]

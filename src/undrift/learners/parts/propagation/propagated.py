@@ -12,11 +12,13 @@ from torch import Tensor
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Field, Graph
-from undrift.sparse import Csr, beside, plus
+from undrift.sparse import Csr, beside, dense_columns, plus
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
-_FULL_FROM = 8  # rows with more than one entry in this many cells are cheaper dense
+_FULL_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
+_BLOCK = {"cpu": 2**21, "cuda": 2**28}  # cells of a block of columns: near the cache, and a GPU's
+_NARROWEST = 64  # columns of a block, at least
 _LEAST = 1e-3  # a hop that weighs less at a node is left out there
 _NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
 
@@ -152,27 +154,22 @@ class Propagated:
     def rows(self, graph: Graph, nodes: Tensor, sketch: Sketch | None = None) -> Rows:
         """Z at these nodes (indices), rows of length one.
 
-        Sparse features stay sparse until a hop fills an eighth of the cells, then they are dense.
-        All is float64, so that a row does not depend, to 1e-12, on which others there are. Hop k is
-        computed only where a node asked for takes it, or a later hop passes through. A `sketch`
-        of the columns comes first, as it is linear and makes every hop cheaper:
-        `(A X) S = A (X S)`.
+        Sparse features stay sparse while that is cheaper, then they are dense, some columns at a
+        time. All is float64, so that a row does not depend, to 1e-12, on which others there are.
+        Hop k is computed only where a node asked for takes it, or a later hop passes through. A
+        `sketch` of the columns comes first, as it is linear and makes every hop cheaper:
+        `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that a hop computes.
         """
         weights = self.hop_weights(graph)
-        reach = self._reach(graph, weights, nodes)
-        operator = self._operator(graph)
-        held = row_normalised(graph.features.double())
+        nodes = nodes.to(graph.device)
+        start, steps = self._steps(graph, weights, nodes)
+        held = row_normalised(graph.features[start].double())
         if sketch is not None:
             held = sketch(held)
-        blocks: list[Rows] = [_weighted(held[nodes], weights[0][nodes])]
-        for k in range(1, len(weights)):
-            held = _stepped(operator, _dense_if_full(held), reach[k])
-            part = _weighted(held[nodes], weights[k][nodes])
-            if self.blocks > 1:
-                blocks.append(part)
-            else:
-                blocks[0] = plus(blocks[0], part)
-        return row_normalised(blocks[0] if len(blocks) == 1 else beside(blocks))
+        first = _weighted(held[torch.searchsorted(start, nodes)], weights[0][nodes])
+        if self.blocks > 1:
+            return row_normalised(beside(_channels(first, held, steps)))
+        return row_normalised(_mixed(first, held, steps))
 
     def spread(self, graph: Graph, weights: Tensor, sketch: Sketch | None = None) -> Tensor:
         """`Z W` for every node, up to a positive factor per node, which no argmax sees.
@@ -198,19 +195,37 @@ class Propagated:
             return graph.operator("row", self_loops=False)
         return graph.operator()
 
-    def _reach(self, graph: Graph, weights: list[Tensor], nodes: Tensor) -> list[Tensor]:
-        """For every hop, the nodes at which it must be computed, from the last to the first."""
-        wanted = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-        wanted[nodes] = True
-        reach = [torch.empty(0)] * len(weights)
-        through = torch.zeros_like(wanted)
-        for k in range(len(weights) - 1, 0, -1):
-            here = through | (wanted & (weights[k] > 0))
-            reach[k] = here.nonzero().flatten()
-            senders = self._operator(graph)[reach[k]].indices.long()
-            through = torch.zeros_like(wanted)
-            through[senders] = True
-        return reach
+    def _steps(
+        self, graph: Graph, weights: list[Tensor], nodes: Tensor
+    ) -> tuple[Tensor, list[_Step]]:
+        """The nodes whose features are needed, and what each hop from 1 does, with few rows."""
+        operator = self._operator(graph).double()
+        hops = range(len(weights) - 1, 0, -1)
+        taking = {k: (weights[k][nodes] > 0).nonzero().flatten() for k in hops}
+        through = nodes.new_empty(0)
+        cut, computed = {}, {}
+        for k in hops:
+            computed[k] = _either(nodes[taking[k]], through, graph.num_nodes)
+            cut[k] = operator[computed[k]]
+            through = cut[k].indices.long()
+        computed[0] = _either(nodes, through, graph.num_nodes)
+        steps = []
+        for k in reversed(hops):
+            takes = nodes[taking[k]]
+            at = torch.searchsorted(computed[k], takes)
+            product = cut[k].over(computed[k - 1])
+            steps.append(_Step(product, taking[k], at, weights[k][takes]))
+        return computed[0], steps
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One hop: `held = product @ held`; `held[at]`, weighed, belongs to the rows `taking`."""
+
+    product: Csr
+    taking: Tensor
+    at: Tensor
+    weight: Tensor
 
 
 def effective_feature_count(features: Rows) -> Tensor:
@@ -228,8 +243,11 @@ def effective_feature_count(features: Rows) -> Tensor:
 
 def row_normalised(rows: Rows) -> Rows:
     """Rows of length one (Euclid); rows of zeros stay."""
-    square = rows.double().square().sum(dim=1)
-    return _weighted(rows, torch.where(square > 0, square, 1.0).rsqrt())
+    if isinstance(rows, Csr):
+        length = rows.double().square().sum(dim=1).sqrt()
+    else:
+        length = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return _weighted(rows, torch.where(length > 0, length, 1.0).reciprocal())
 
 
 def _weighted(rows: Rows, weights: Tensor) -> Rows:
@@ -243,19 +261,55 @@ def _links(graph: Graph) -> Csr:
     return Csr(a.indptr, a.indices, ones, a.shape, a.symmetric)
 
 
-def _stepped(operator: Csr, held: Rows, nodes: Tensor) -> Rows:
-    """One more hop at these nodes; the other rows become zeros, which are not read."""
-    n = operator.shape[0]
-    part = operator[nodes]
-    lengths = torch.zeros(n, dtype=part.indptr.dtype, device=part.device)
-    lengths[nodes] = part.indptr.diff()
-    start = torch.zeros(1, dtype=part.indptr.dtype, device=part.device)
-    pointers = torch.cat([start, lengths.cumsum(0, dtype=part.indptr.dtype)])
-    thinned = Csr(pointers, part.indices, part.values, operator.shape)
-    return thinned.to(dtype=held.dtype) @ held
+def _either(some: Tensor, others: Tensor, num_nodes: int) -> Tensor:
+    """The nodes in one list or the other, each once, rising."""
+    there = torch.zeros(num_nodes, dtype=torch.bool, device=some.device)
+    there[some] = True
+    there[others] = True
+    return there.nonzero().flatten()
 
 
-def _dense_if_full(rows: Rows) -> Rows:
-    if isinstance(rows, Csr) and rows.nnz * _FULL_FROM > rows.shape[0] * rows.shape[1]:
-        return rows.to_dense()
-    return rows
+def _mixed(total: Rows, held: Rows, steps: list[_Step]) -> Rows:
+    """`total + sum_k weight_k held_k` at the rows that take hop k."""
+    left = list(steps)
+    while left and isinstance(held, Csr) and not _full(held):
+        step = left.pop(0)
+        held = step.product @ held
+        part = _weighted(held[step.at], step.weight)
+        total = plus(total, _at_rows(part, step.taking, total.shape[0]))
+    if not left:
+        return total
+    dense = total.to_dense()
+    for columns in _column_blocks(held):
+        some = dense_columns(held, columns)
+        for step in left:
+            some = step.product @ some
+            dense[step.taking, columns] += some[step.at] * step.weight.unsqueeze(1)
+    return dense
+
+
+def _channels(first: Rows, held: Rows, steps: list[_Step]) -> list[Rows]:
+    """`first` and the rows of every hop, each weighed; zeros where a row does not take it."""
+    channels = [first]
+    for step in steps:
+        held = step.product @ (held.to_dense() if isinstance(held, Csr) and _full(held) else held)
+        part = _weighted(held[step.at], step.weight)
+        channels.append(_at_rows(part, step.taking, first.shape[0]))
+    return channels
+
+
+def _at_rows(part: Rows, rows: Tensor, count: int) -> Rows:
+    """These rows among `count`, the others zeros."""
+    if isinstance(part, Csr):
+        return part.at_rows(rows, count)
+    return part.new_zeros(count, part.shape[1]).index_copy(0, rows, part)
+
+
+def _full(rows: Csr) -> bool:
+    return rows.nnz * _FULL_FROM > rows.shape[0] * rows.shape[1]
+
+
+def _column_blocks(rows: Rows) -> list[slice]:
+    width = rows.shape[1]
+    size = max(_NARROWEST, _BLOCK[rows.device.type] // max(1, rows.shape[0]))
+    return [slice(start, min(start + size, width)) for start in range(0, width, size)]
