@@ -16,7 +16,7 @@ class InputError(ValueError):
     a word or a text that is very long is shown in part.
 
     >>> print(InputError("there is no column 'a\x1b[2J'; name another"))
-    there is no column 'a\\x1b[2J'; name another
+    there is no column 'a\x1b[2J'; name another
     """
 
     def __init__(self, sentence: object = "") -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
