@@ -27,7 +27,7 @@ def features_of(folder: GraphFolder) -> np.ndarray:
 
 def operator_of(folder: GraphFolder) -> torch.Tensor:
     rows = torch.cat([matrix.to_dense() for _, matrix in folder.operator("symmetric")])
-    return rows + torch.diag(folder.self_loops().double())
+    return rows + torch.diag(folder.self_loops.double())
 
 
 def same_as_memory(folder: GraphFolder, nodes: Path, edges: Path, **reading: bool) -> None:
