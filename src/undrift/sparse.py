@@ -25,6 +25,7 @@ from undrift.errors import InputError
 from undrift.typing import Rows
 
 _INDEX_TYPES = (torch.int32, torch.int64)
+_AT_ONCE = 2**22  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 
 
@@ -414,6 +415,19 @@ class Csr:
         sums: Tensor = torch.segment_reduce(values.double(), "sum", lengths=lengths)
         return sums
 
+    def sums_over_columns(self, vector: Tensor) -> Tensor:
+        """For every row, the sum of `vector` at its columns, whatever the entries are.
+
+        Some rows at a time, so that memory stays small beside the matrix.
+        """
+        step = max(1, self.shape[0] * _AT_ONCE // max(1, self.nnz))
+        parts = [vector.new_zeros(0)]
+        for start in range(0, self.shape[0], step):
+            some = self[start : start + step]
+            lengths = some.indptr.diff().long()
+            parts.append(torch.segment_reduce(vector[some.indices], "sum", lengths=lengths))
+        return torch.cat(parts)
+
     def _entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """How many entries each of these rows has, and where they are stored."""
         starts = self.indptr[rows].long()
@@ -454,6 +468,10 @@ class _Product(torch.autograd.Function):
         return None, ctx.csr.t() @ grads[0].contiguous()
 
 
+@overload
+def plus(a: Csr, b: Csr) -> Csr: ...
+@overload
+def plus(a: Rows, b: Rows) -> Rows: ...
 def plus(a: Rows, b: Rows) -> Rows:
     """The sum of two matrices; sparse where both are."""
     if isinstance(a, Csr) and isinstance(b, Csr):
