@@ -12,7 +12,7 @@ which needs no compiled add-on.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -25,7 +25,7 @@ from undrift.errors import InputError
 from undrift.typing import Rows
 
 _INDEX_TYPES = (torch.int32, torch.int64)
-_AT_ONCE = 2**22  # entries, where a pass makes a copy of them
+_AT_ONCE = {"cpu": 2**22, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 
 
@@ -420,13 +420,18 @@ class Csr:
 
         Some rows at a time, so that memory stays small beside the matrix.
         """
-        step = max(1, self.shape[0] * _AT_ONCE // max(1, self.nnz))
         parts = [vector.new_zeros(0)]
-        for start in range(0, self.shape[0], step):
-            some = self[start : start + step]
+        for rows in self.ranges():
+            some = self[rows]
             lengths = some.indptr.diff().long()
             parts.append(torch.segment_reduce(vector[some.indices], "sum", lengths=lengths))
         return torch.cat(parts)
+
+    def ranges(self) -> Iterator[slice]:
+        """All rows, some at a time, where a pass over the matrix copies what it reads."""
+        step = max(1, self.shape[0] * _AT_ONCE[self.device.type] // max(1, self.nnz))
+        for start in range(0, self.shape[0], step):
+            yield slice(start, min(start + step, self.shape[0]))
 
     def _entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """How many entries each of these rows has, and where they are stored."""
@@ -466,6 +471,16 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
         return None, ctx.csr.t() @ grads[0].contiguous()
+
+
+def exact_product(matrix: Csr, dense: Tensor) -> Tensor:
+    """The product with a dense matrix of float64; no copy of a large matrix in that type."""
+    if matrix.nnz <= _AT_ONCE[matrix.device.type]:
+        return matrix.to(dtype=dense.dtype) @ dense
+    product = dense.new_empty(matrix.shape[0], dense.shape[1])
+    for rows in matrix.ranges():
+        product[rows] = matrix[rows].to(dtype=dense.dtype) @ dense
+    return product
 
 
 @overload

@@ -8,7 +8,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from undrift.sparse import Csr, dense_columns, plus
+from undrift.sparse import Csr, dense_columns, exact_product, plus
 from undrift.typing import Rows
 
 _FULL_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
@@ -53,7 +53,7 @@ class Hops:
 
     @classmethod
     def at_nodes(cls, operator: Csr, weights: list[Tensor], nodes: Tensor) -> Hops:
-        """For the diagonals D_0, D_1, ... and these nodes (indices). Memory: 12 bytes an edge."""
+        """For the diagonals D_0, D_1, ... and these nodes (indices). Memory: 8 bytes an edge."""
         n = operator.shape[0]
         hops = range(len(weights) - 1, 0, -1)
         taking = {k: (weights[k][nodes] > 0).nonzero().flatten() for k in hops}
@@ -71,7 +71,7 @@ class Hops:
             at = torch.searchsorted(computed[k], takes)
             whole = computed[k - 1].numel() == n
             product = products[k] if whole else products[k].over(computed[k - 1])
-            steps.append(Step(product.double(), taking[k], at, weights[k][takes]))
+            steps.append(Step(product, taking[k], at, weights[k][takes]))
         at = torch.searchsorted(computed[0], nodes)
         everywhere = computed[0].numel() == n
         return cls(computed[0], at, weights[0][nodes], tuple(steps), everywhere)
@@ -87,7 +87,7 @@ class Hops:
             total = held[self.at] * self.weight.unsqueeze(1)
             while left and not _full(held):
                 step = left.pop(0)
-                held = step.product @ held
+                held = step.product.double() @ held
                 total = plus(total, step.part(held).at_rows(step.taking, total.shape[0]))
             if not left:
                 return total
@@ -101,7 +101,7 @@ class Hops:
                 some = some if scale is None else some * scale.unsqueeze(1)
                 dense[:, columns] = some[self.at] * self.weight.unsqueeze(1)
             for step in left:
-                some = step.product @ some
+                some = exact_product(step.product, some)
                 dense[step.taking, columns] += step.part(some)
         return dense
 
@@ -109,7 +109,7 @@ class Hops:
         """Every hop by itself, weighed; zeros where a node does not take it."""
         channels: list[Rows] = [held[self.at] * self.weight.unsqueeze(1)]
         for step in self.steps:
-            held = step.product @ (
+            held = step.product.double() @ (
                 held.to_dense() if isinstance(held, Csr) and _full(held) else held
             )
             part = step.part(held)

@@ -14,7 +14,7 @@ from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Field, Graph
 from undrift.learners.parts.propagation.hops import Hops
-from undrift.sparse import Csr, beside
+from undrift.sparse import Csr, beside, exact_product
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
@@ -176,15 +176,17 @@ class Propagated:
         2 nnz(X) C + 2 hops nnz(A) C operations.
         """
         diagonals = self.hop_weights(graph)
-        features = row_normalised(graph.features.double())
-        operator = self._operator(graph).to(dtype=torch.float64)
+        operator = self._operator(graph)
         total = torch.zeros(graph.num_nodes, weights.shape[1]).to(weights)
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
-        held = [features.to(dtype=block.dtype) @ block for block in blocks]
+        held = [_times(graph.features, block) for block in blocks]
         for k, diagonal in enumerate(diagonals):
             total += diagonal.unsqueeze(1) * held[k if len(held) > 1 else 0]
             if k + 1 < len(diagonals):
-                held = [operator @ h if len(held) == 1 or i > k else h for i, h in enumerate(held)]
+                held = [
+                    exact_product(operator, h) if len(held) == 1 or i > k else h
+                    for i, h in enumerate(held)
+                ]
         return total
 
     def _operator(self, graph: Graph) -> Csr:
@@ -221,3 +223,11 @@ def inverse_lengths(rows: Rows) -> Tensor:
 def row_normalised(rows: Rows) -> Rows:
     """Rows of length one (Euclid); rows of zeros stay."""
     return rows * inverse_lengths(rows).unsqueeze(1).to(rows.dtype)
+
+
+def _times(features: Rows, weights: Tensor) -> Tensor:
+    """Rows of length one times weights, some rows at a time: no copy of dense features."""
+    parts = [weights.new_zeros(0, weights.shape[1])]
+    for _, part in chunks(features, 64):
+        parts.append(row_normalised(part.double()).to(dtype=weights.dtype) @ weights)
+    return torch.cat(parts)
