@@ -268,7 +268,7 @@ class Csr:
         if torch.is_grad_enabled() and other.requires_grad:
             with_gradient: Tensor = _Product.apply(self, other)  # type: ignore[no-untyped-call]
             return with_gradient
-        return self._torch @ other
+        return _product(self, other)
 
     # what only a sparse matrix can do ----------------------------------------------------
 
@@ -460,13 +460,21 @@ def _as_torch(csr: Csr) -> Tensor:
         )
 
 
+def _product(csr: Csr, dense: Tensor) -> Tensor:
+    """The bare product. Torch's own fills its result with zeros twice before it is written."""
+    if dense.dim() != 2 or csr.device.type != "cpu":
+        return csr._torch @ dense
+    out = torch.empty(csr.shape[0], dense.shape[1], dtype=dense.dtype)
+    return torch.addmm(out, csr._torch, dense, beta=0, out=out)
+
+
 class _Product(torch.autograd.Function):
     """`Y = A X`; the gradient of X is `A^T G`."""
 
     @staticmethod
     def forward(ctx: Any, csr: Csr, dense: Tensor) -> Tensor:
         ctx.csr = csr
-        return csr._torch @ dense
+        return _product(csr, dense)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
