@@ -12,7 +12,14 @@ CLASSES = 20
 
 
 def write_large_graph(
-    folder: Path, nodes: int, edges: int, features: int = 64, labelled: int = 10, memory: int = 2
+    folder: Path,
+    nodes: int,
+    edges: int,
+    features: int = 64,
+    *,
+    labelled: int = 10,
+    classes: int = CLASSES,
+    memory: int = 2,
 ) -> tuple[Path, Path]:
     """`nodes.parquet` and `edges.parquet`; a node in `labelled` has its class.
 
@@ -23,14 +30,14 @@ def write_large_graph(
     folder.mkdir(parents=True, exist_ok=True)
     to_nodes, to_edges = folder / "nodes.parquet", folder / "edges.parquet"
     columns = ", ".join(
-        f"(0.35 * sin((i % {CLASSES}) * 12.9898 + {j} * 78.233) "
+        f"(0.35 * sin((i % {classes}) * 12.9898 + {j} * 78.233) "
         f"+ {_uniform(f'i * {features} + {j}')} - 0.5)::FLOAT AS x{j}"
         for j in range(features)
     )
-    label = f"CASE WHEN hash(i + 77) % {labelled} = 0 THEN 'kind ' || (i % {CLASSES}) END"
+    label = f"CASE WHEN hash(i + 77) % {labelled} = 0 THEN 'kind ' || (i % {classes}) END"
     start = f"(hash(e) % {nodes})::BIGINT"
     anyone = f"(hash(e + 1000000007) % {nodes})::BIGINT"
-    alike = f"((hash(e + 1000000007) % {nodes // CLASSES}) * {CLASSES})::BIGINT + s % {CLASSES}"
+    alike = f"((hash(e + 1000000007) % {nodes // classes}) * {classes})::BIGINT + s % {classes}"
     friend = f"CASE WHEN {_uniform('e + 5')} < 0.7 THEN {alike} ELSE {anyone} END"
     numbers = f"SELECT range AS i FROM range({nodes})"
     drawn = f"SELECT s, {friend} AS t FROM (SELECT range AS e, {start} AS s FROM range({edges}))"

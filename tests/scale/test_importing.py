@@ -88,6 +88,23 @@ def test_directed_parquet_with_64_bit_ids_and_lists(tmp_path: Path) -> None:
     assert folder.manifest.directed
 
 
+def test_ids_beyond_63_bits_and_edges_of_another_type(tmp_path: Path) -> None:
+    nodes, edges = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
+    first = 2**63 + 11  # more than a signed number of 64 bits holds
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT {first}::UBIGINT + range::UBIGINT AS id, range * 0.5 AS x FROM range(6))"
+            f" TO '{nodes}'"
+        )
+        connection.execute(
+            f"COPY (SELECT ({first}::UBIGINT + range::UBIGINT)::VARCHAR AS source, "
+            f"{first}::UBIGINT + (range::UBIGINT + 1) % 6 AS target FROM range(6)) TO '{edges}'"
+        )
+    folder = import_graph(nodes, edges, tmp_path / "g")
+    assert folder.ids().tolist() == [str(first + i) for i in range(6)]
+    assert (folder.num_edges, folder.manifest.left_out) == (12, (0, 0, 0))
+
+
 BAD = {
     "twice": ("id,x\na,1\na,2\n", "source,target\na,a\n", "the id 'a' stands twice"),
     "no id": ("id,x\na,1\n,2\n", "source,target\na,a\n", "is empty in row 2; give every node"),
@@ -150,6 +167,8 @@ def test_a_missing_or_foreign_piece_is_found(imported: Callable[[Graph], GraphFo
     first.unlink()
     with pytest.raises(InputError, match=r"edges-00000-indices\.npy is missing; restore it"):
         folder.verify()
+    with pytest.raises(InputError, match=r"edges-00000-indices\.npy is missing or damaged"):
+        list(folder.shards())  # gone in the midst of a step
     first.write_bytes(kept)
     folder.verify()
     (folder.path / "graph.json").unlink()

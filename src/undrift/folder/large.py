@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from undrift.errors import InputError
 from undrift.folder.changes import take_settings
 from undrift.folder.draft import Step, drafting, loaded
 from undrift.folder.large_batch import LargeBatch
 from undrift.folder.predictions import check_out
 from undrift.folder.small import replaced
 from undrift.learners.small_classes import SmallClasses
+from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.learning import Tell, observe, predict
-from undrift.scale.plan import Engine
+from undrift.scale.plan import Engine, clear_done
 from undrift.typing import Progress, silent
 
 
@@ -34,14 +37,27 @@ def observe_large(
     with drafting(Path(folder)) as draft:
         take_settings(draft, {}, aliases, small_classes)
         batch = LargeBatch.of(graph, draft.record)
-        batch = replaced(batch, draft.add(batch).instead)
+        with _tidied(batch.graph):
+            batch = replaced(batch, draft.add(batch).instead)
         ids = draft.number(batch)
         given = {told: ids[name] for told, name in batch.named().items()}
         plans = observe(draft.learner, batch.graph, given, engine, tell=tell, progress=progress)
+        for plan in plans:
+            plan.set_aside()
         step = draft.commit("observe", progress)
     for plan in plans:
         plan.clear()
     return step
+
+
+@contextmanager
+def _tidied(graph: GraphFolder) -> Iterator[None]:
+    """Where a batch is refused, most likely as known: no rows of its nodes stay behind."""
+    try:
+        yield
+    except InputError:
+        clear_done(graph)
+        raise
 
 
 def predict_large(

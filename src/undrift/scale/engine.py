@@ -6,11 +6,13 @@ task whose worker died is given out again, and its file is there or not.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_all_start_methods, get_context
+from multiprocessing import get_all_start_methods, get_context, parent_process
+from threading import Thread
 from typing import Any
 
 from undrift.errors import InputError
@@ -95,7 +97,9 @@ class Pool:
             context = get_context("forkserver" if server else "spawn")
             if server:
                 context.set_forkserver_preload([__name__])
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=context)
+            self._pool = ProcessPoolExecutor(
+                self.workers, mp_context=context, initializer=_end_with_parent
+            )
         return self._pool
 
     def close(self) -> None:
@@ -103,6 +107,18 @@ class Pool:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self._pool = None
+
+
+def _end_with_parent() -> None:
+    """Let a worker end when the process that asks was killed: it would wait for ever."""
+    parent = parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 class Dask:

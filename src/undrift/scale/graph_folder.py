@@ -15,12 +15,8 @@ A block of columns of one chunk of rows lies in one piece, so that a task reads 
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import cached_property
-from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,12 +28,14 @@ from torch import Tensor
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
 from undrift.sparse import Csr
-from undrift.storage.files import make_folder
+from undrift.storage.files import checksum, write_pieces
 from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FORMAT, MANIFEST, WORK = 1, "graph.json", "work"
 GB = 1e9
+AGAIN = "free some space and give the same command again, which goes on from here"
+"""What to do about a full disk."""
 
 
 class Shard(NamedTuple):
@@ -249,12 +247,6 @@ def feature_file(i: int) -> str:
 # files -----------------------------------------------------------------------------------
 
 
-def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
 def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
     """The first bytes of a `.npy` file of rows in order, so that it can be written in pieces."""
     from io import BytesIO
@@ -266,34 +258,13 @@ def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
 
 
 def put(path: Path, pieces: Iterable[bytes | Array], *, hashed: bool = False) -> tuple[Path, str]:
-    """Write a file whole or not at all; its path and the SHA-256 of its content.
+    """Write a file whole or not at all; its path and the SHA-256 of its content (`write_pieces`).
 
-    `hashed`: the first digits of the hash become part of the name, before the suffix. No piece is
-    written through a memory map: a full disk is then an error, not the end of the process.
+    No piece is written through a memory map: a full disk is then an error, not the end of the
+    process.
     """
-    make_folder(path.parent)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    digest = sha256()
-    try:
-        with part.open("xb") as file:
-            for piece in pieces:
-                data = piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).data
-                digest.update(data)
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        sha = digest.hexdigest()
-        target = path.with_name(f"{path.stem}-{sha[:16]}{path.suffix}") if hashed else path
-        os.replace(part, target)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path} ({error.strerror or error}); free some space and give the same "
-            "command again, which goes on from here"
-        ) from error
-    finally:
-        with suppress(OSError):  # gone already once it has taken the name
-            part.unlink()
-    return target, sha
+    data = (p if isinstance(p, bytes) else np.ascontiguousarray(p).data for p in pieces)
+    return write_pieces(path, data, hashed=hashed, way_out=AGAIN)
 
 
 def put_array(path: Path, array: Array, *, hashed: bool = False) -> tuple[Path, str]:

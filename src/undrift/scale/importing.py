@@ -21,13 +21,12 @@ from undrift.scale.graph_folder import (
     MANIFEST,
     GraphFolder,
     Manifest,
-    checksum,
     put,
     put_array,
 )
 from undrift.scale.staging import Asked, Staging, sizes
 from undrift.scale.tables import Table, literal, widths
-from undrift.storage.files import make_folder
+from undrift.storage.files import checksum, make_folder
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
 

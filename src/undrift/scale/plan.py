@@ -24,8 +24,12 @@ import torch
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.learners.parts.propagation.feature_map import FeatureMap
-from undrift.scale.graph_folder import WORK, Array, GraphFolder, checksum, put
+from undrift.scale.graph_folder import WORK, Array, GraphFolder, put
+from undrift.storage.files import checksum
+from undrift.storage.leftovers import sweep
 from undrift.typing import Progress
+
+_DONE = ".done"
 
 
 def installed() -> str:
@@ -70,6 +74,11 @@ class Plan:
         """A plan for this graph."""
         if any(each.structure for each in maps.values()):
             raise InputError("structure=True does not work on a graph folder; learn without it")
+        if any(each.counts for each in maps.values()):
+            raise InputError(
+                "this learner counts the features of nodes, as its first batch had sparse ones and "
+                "neighbours that disagree, and a graph folder has dense ones; observe it in memory"
+            )
         m = graph.manifest
         sizes = f"{m.content} {m.width} {m.rows} {m.memory}"
         places = None if columns is None else tuple(columns)
@@ -153,11 +162,40 @@ class Plan:
         found: Array = np.load(path, mmap_mode="c")
         return found
 
+    def take_up(self) -> None:
+        """Go on with the files of a step that was killed after all but the last of it."""
+        with suppress(OSError):  # there are none, or a task has begun anew
+            self._done.rename(self.work)
+
+    def set_aside(self) -> None:
+        """Mark its files as of no more use, just before the step is taken (`clear_done`)."""
+        with suppress(OSError):  # a step without tasks has none
+            self.work.rename(self._done)
+
     def clear(self) -> None:
         """Delete the files of all its tasks, once the step is taken."""
-        rmtree(self.work, ignore_errors=True)
-        with suppress(OSError):  # another step may be under way
-            self.work.parent.rmdir()
+        for folder in (self.work, self._done):
+            rmtree(folder, ignore_errors=True)
+        _clear_if_empty(self.work.parent)
+
+    @property
+    def _done(self) -> Path:
+        return self.work.with_name(f"{self.work.name}{_DONE}")
+
+
+def clear_done(graph: GraphFolder) -> None:
+    """Delete what a process has set aside and was killed before it could delete.
+
+    Of a step that is just being taken it costs the time, if that is killed too.
+    """
+    for folder in graph.work.glob(f"*{_DONE}"):
+        rmtree(folder, ignore_errors=True)
+    _clear_if_empty(graph.work)
+
+
+def _clear_if_empty(work: Path) -> None:
+    with suppress(OSError):  # another step may be under way
+        work.rmdir()
 
 
 @dataclass(frozen=True)
@@ -182,7 +220,9 @@ class Engine(Protocol):
 def complete(
     plan: Plan, calls: Sequence[Call], engine: Engine, phase: str, progress: Progress
 ) -> None:
-    """Have all tasks done that are not."""
+    """Have all tasks done that are not; what a killed one left half written goes."""
+    plan.take_up()
+    sweep([plan.work])
     finished = [call for call in calls if plan.find(call.name, check=True)]
     count = len(finished)
     progress(phase, count, len(calls))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +12,11 @@ import torch
 
 from undrift.errors import InputError
 from undrift.scale.blocks import rows_of
+from undrift.scale.graph_folder import AGAIN
 from undrift.scale.plan import Call, Plan
 from undrift.scale.sums import at_once, slices
-from undrift.scale.tables import literal
-from undrift.storage.files import make_folder
+from undrift.scale.tables import copied, literal
+from undrift.storage.files import checksum, hashed_name, whole_file
 
 WEIGHTS = "weights.npy"
 
@@ -55,9 +55,13 @@ def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -
         "p": np.full(stop - start, np.nan) if temperature is None else best.values[:, 0].numpy(),
     }
     classes = {"place": np.arange(len(names)), "name": np.array(names, dtype=object)}
-    part = plan.work / f".{name}.{os.getpid()}.part"
     ids = f"read_parquet({literal(str(plan.folder.path / 'ids.parquet'))}, file_row_number = true)"
-    with _duckdb(f"cannot write {part}") as connection:
+    path = plan.work / name
+
+    def named() -> Path:
+        return hashed_name(path, checksum(Path(file.name)))
+
+    with whole_file(path, named=named, way_out=AGAIN) as file, _duckdb(path) as connection:
         connection.register("rows", rows)
         connection.register("classes", classes)
         query = (
@@ -67,31 +71,20 @@ def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -
             f"file_row_number < {stop}) AS ids ON ids.file_row_number = n "
             "JOIN classes AS x ON a = x.place LEFT JOIN classes AS y ON b = y.place ORDER BY n"
         )
-        connection.execute(f"COPY ({query}) TO {literal(str(part))} (FORMAT parquet)")
-    try:
-        plan.put(name, [part.read_bytes()])
-    finally:
-        part.unlink()
+        connection.execute(copied(query, file.name))
 
 
 def joined_parts(plan: Plan, parts: Sequence[Call], out: Path) -> None:
     """All parts in one table, in the order of the nodes, whole or not at all."""
-    make_folder(out.parent)
     files = [plan.find(call.name) for call in parts]
     listed = ", ".join(literal(str(file)) for file in files)
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
     kind = "csv, HEADER" if out.suffix.lower() == ".csv" else "parquet"
-    try:
-        with _duckdb(f"cannot write {out}") as connection:
-            query = f"SELECT * FROM read_parquet([{listed}])"
-            connection.execute(f"COPY ({query}) TO {literal(str(part))} (FORMAT {kind})")
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(out, way_out=AGAIN) as file, _duckdb(out) as connection:
+        connection.execute(copied(f"SELECT * FROM read_parquet([{listed}])", file.name, kind))
 
 
 @contextmanager
-def _duckdb(what: str) -> Iterator[Any]:
+def _duckdb(path: Path) -> Iterator[Any]:
     """A connection with one thread, so that the same rows are the same bytes."""
     import duckdb
 
@@ -102,6 +95,5 @@ def _duckdb(what: str) -> Iterator[Any]:
             yield connection
     except duckdb.Error as error:
         raise InputError(
-            f"{what} ({' '.join(str(error).split())[:200]}); free some space and give the same "
-            "command again, which goes on from here"
+            f"cannot write {path} ({' '.join(str(error).split())[:200]}); {AGAIN}"
         ) from error

@@ -14,6 +14,7 @@ import numpy as np
 from undrift.datasets.cells import LARGEST
 from undrift.errors import InputError
 from undrift.scale.graph_folder import (
+    AGAIN,
     FORMAT,
     GB,
     Array,
@@ -25,13 +26,14 @@ from undrift.scale.graph_folder import (
 )
 from undrift.scale.tables import (
     Table,
+    copied,
     kinds_of,
-    literal,
     number,
     text,
     whole,
     widths,
 )
+from undrift.storage.files import whole_file
 from undrift.typing import Progress
 
 _MOST_NODES = 2**30  # two node numbers and a bit are sorted as one 64-bit number
@@ -106,11 +108,8 @@ class Staging:
 
     def write_ids(self, path: Path) -> None:
         """The ids in their order, as Parquet."""
-        part = path.with_name(f".{path.name}.part")
-        self.connection.execute(
-            f"COPY (SELECT id FROM ids ORDER BY n) TO {literal(str(part))} (FORMAT parquet)"
-        )
-        part.rename(path)
+        with whole_file(path, way_out=AGAIN) as file:
+            self.connection.execute(copied("SELECT id FROM ids ORDER BY n", file.name))
 
     def classes(self) -> tuple[dict[str, int], Array]:
         """Labelled nodes by class, and the place of every node's class, -1 where it is unknown.

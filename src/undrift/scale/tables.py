@@ -124,6 +124,11 @@ def widths(connection: Any, table: Table, names: Sequence[str]) -> dict[str, int
     return found
 
 
+def copied(query: str, path: str, kind: str = "parquet") -> str:
+    """SQL that writes rows to a file that is there (`whole_file`)."""
+    return f"COPY ({query}) TO {literal(path)} (FORMAT {kind}, USE_TMP_FILE false)"
+
+
 def quoted(name: str) -> str:
     """A name of a column in SQL."""
     return '"' + name.replace('"', '""') + '"'

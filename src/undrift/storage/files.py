@@ -6,9 +6,9 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = "undrift-state"
 VERSION = 2  # since 2 a file has a checksum of all that it says
+_WAY_OUT = "free some space or choose another folder"
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -31,10 +32,15 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
+def whole_file(
+    path: str | Path, *, named: Callable[[], Path] | None = None, way_out: str = _WAY_OUT
+) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its name when the block ends well.
 
-    Whatever fails, an old file stays as it was. The folder is made if it is not there.
+    Whatever fails, an old file stays as it was; a full disk is one sentence, which ends with
+    `way_out`. The folder is made if it is not there. `named`: asked at the end for the name beside
+    `path`, where that depends on the content. A program that wants a path may write to
+    `file.name` instead.
     """
     target = Path(path)
     make_folder(target.parent)
@@ -44,19 +50,51 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            target = target if named is None else named()
             if sys.platform != "win32":  # still locked: no sweep may take it for left over
                 os.replace(part, target)
         if sys.platform == "win32":  # where an open file cannot be renamed
             os.replace(part, target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise InputError(
-            f"cannot write {target} ({error.strerror or error}); free some space or choose "
-            "another folder"
-        ) from error
+        raise InputError(f"cannot write {target} ({error.strerror or error}); {way_out}") from error
     finally:
         with suppress(OSError):  # gone already once it has taken the name
             part.unlink()
+
+
+def write_pieces(
+    path: Path, pieces: Iterable[bytes | memoryview], *, hashed: bool, way_out: str = _WAY_OUT
+) -> tuple[Path, str]:
+    """Write a file of any size as `whole_file` does; its path and the SHA-256 of its content.
+
+    `hashed`: the first digits of the hash become part of the name (`hashed_name`).
+    """
+    digest = sha256()
+
+    def named() -> Path:
+        return hashed_name(path, digest.hexdigest()) if hashed else path
+
+    with whole_file(path, named=named, way_out=way_out) as file:
+        for piece in pieces:
+            digest.update(piece)
+            file.write(piece)
+    return named(), digest.hexdigest()
+
+
+def hashed_name(path: Path, sha: str) -> Path:
+    """The name of a file that says what is in it.
+
+    >>> hashed_name(Path("block.npy"), 4 * "0123456789abcdef").name
+    'block-0123456789abcdef.npy'
+    """
+    return path.with_name(f"{path.stem}-{sha[:16]}{path.suffix}")
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def make_folder(path: str | Path) -> Path:
@@ -82,8 +120,7 @@ def writable_folder(path: str | Path) -> Path:
             os.fsync(file.fileno())
     except OSError as error:
         raise InputError(
-            f"cannot write to {folder} ({error.strerror or error}); free some space or choose "
-            "another folder"
+            f"cannot write to {folder} ({error.strerror or error}); {_WAY_OUT}"
         ) from error
     finally:
         with suppress(OSError):
