@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.architecture import Architecture, Layer
+from undrift.encoders.attention import attended, attention
 from undrift.graphs import Graph, Hop, narrowed, receptive_field
 from undrift.memory import need
 from undrift.sparse import Csr, beside
@@ -146,7 +147,7 @@ class Encoder:
         h: Rows = batch.features
         with torch.no_grad():
             for layer, weight in zip(self.layers, self.weights, strict=True):
-                rows.append(aggregate(layer, operator, h, nodes))
+                rows.append(aggregate(layer, operator, h, nodes, weight))
                 z = linear(layer, (Hop(operator),) * layer.hops, h, weight)
                 h = torch.relu(z) if layer.activate else z
         return tuple(rows)
@@ -170,6 +171,9 @@ def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> Batch:
 
 def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
     """`z = h_hat W` without forming h_hat: first the linear map, then the hops."""
+    if layer.attends:
+        z, sent, received = _scored(layer, h, weight)
+        return attended(hops[0].operator, z, sent, hops[0].targets(received))
     if not layer.own:
         z = h @ weight
         for hop in hops:
@@ -182,9 +186,21 @@ def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tens
     return mine + z
 
 
-def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor) -> Rows:
-    """`h_hat` itself, rows of `nodes`: what the statistics of a layer are made of."""
+def _scored(layer: Layer, h: Rows, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What an attention layer sends along edges, and the scores of senders and of receivers."""
+    z = h @ weight
+    return z[:, : layer.outputs], z[:, layer.outputs], z[:, layer.outputs + 1]
+
+
+def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor, weight: Tensor) -> Rows:
+    """`h_hat` itself, rows of `nodes`: what the statistics of a layer are made of.
+
+    Only attention depends on the layer's own `weight`.
+    """
     reached = h
+    if layer.attends:
+        _, sent, received = _scored(layer, h, weight)
+        return attention(operator[nodes], sent, received[nodes]) @ h
     for _ in range(layer.hops - 1):
         reached = operator @ reached
     if layer.hops == 0:

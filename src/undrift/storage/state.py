@@ -117,7 +117,8 @@ def unpack(
     """The thing of type `kind` that `pack` took apart.
 
     `kinds` says which class is meant by a protocol among the hints. A missing part, or a value
-    of the wrong type, is a damaged state: an `InputError`.
+    of the wrong type, is a damaged state: an `InputError`. Only fields that a dataclass names in
+    `added_later`, which files of before do not have, fall back to their default.
     """
     kind = kinds.get(kind, kind)
     _check_hint(kind)
@@ -142,9 +143,11 @@ def unpack(
             for key in keys
         }
     if isinstance(kind, type) and is_dataclass(kind):
+        later: tuple[str, ...] = getattr(kind, "added_later", ())
         parts = {
             name: unpack(hint, tensors, values, _join(prefix, name), kinds)
             for name, hint in _hints(kind).items()
+            if name not in later or _is_there(_join(prefix, name), values)
         }
         for name in _halves(kind):
             whole = whole_of(parts[name])
@@ -192,6 +195,11 @@ def _holds(kind: Any, value: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     return isinstance(value, _PLAIN.get(kind, ()))
+
+
+def _is_there(path: str, values: dict[str, Any]) -> bool:
+    """Whether an optional dataclass stands at this path, or is said to be none."""
+    return path in values or _join(path, _CLASS) in values
 
 
 def _halves(kind: type) -> tuple[str, ...]:
