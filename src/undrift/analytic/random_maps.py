@@ -72,7 +72,8 @@ class Fourier:
 
     `phi(z) . phi(z')` is, up to an error of about 1 / sqrt(outputs), the Gaussian kernel
     `exp(-sharpness^2 |z - z'|^2 / 2)` (Rahimi and Recht, 2007). For rows of length one the
-    distance is at most 2, so one sharpness serves every dataset.
+    distance is at most 2, so one sharpness serves every dataset. The last `blind` columns are not
+    looked at.
 
     >>> Fourier(width=4, outputs=6)(torch.eye(4)[:2]).shape
     torch.Size([2, 6])
@@ -82,6 +83,7 @@ class Fourier:
     outputs: int
     sharpness: float = 2.0
     seed: int = 0
+    blind: int = 0
 
     def __post_init__(self) -> None:
         if self.outputs < 1:
@@ -92,8 +94,9 @@ class Fourier:
     def _drawn(self) -> tuple[Tensor, Tensor]:
         """G and b, in float64 on the CPU, so that every device uses the same numbers."""
         generator = torch.Generator().manual_seed(self.seed)
-        shape = (self.width, self.outputs)
+        shape = (self.width - self.blind, self.outputs)
         directions = torch.randn(shape, dtype=torch.float64, generator=generator)
+        directions = torch.nn.functional.pad(directions, (0, 0, 0, self.blind))
         phases = torch.rand(self.outputs, dtype=torch.float64, generator=generator)
         return self.sharpness * directions, 2 * math.pi * phases
 

@@ -60,13 +60,16 @@ class FixedRows:
     """What rows depend on beside their batch and the hyperparameters; the first batch decides it.
 
     `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
-    narrow dense features. `sizes`: of each bank (`Wanted.size`).
+    narrow dense features. `sizes`: of each bank (`Wanted.size`). `counts`: whether columns that
+    tell how many features a node has stand beside the mix (`count_columns`): where neighbours
+    disagree and features are sparse.
     """
 
     num_features: int
     homophily: float
     banks: tuple[str, ...]
     sizes: tuple[Size, ...]
+    counts: bool
 
     def size(self, bank: str) -> Size:
         """What the rows and sums of this bank are cut to."""
@@ -269,17 +272,18 @@ class Propagation(SumLearner):
         if self.private is not None:  # nothing is measured
             given = HOMOPHILY if self.homophily is None else self.homophily
             size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
-            return FixedRows(task.graph.num_features, given, ("mix",), (size,))
+            return FixedRows(task.graph.num_features, given, ("mix",), (size,), counts=False)
         edges = edges_between(task, task.classes)
         return self.fixed_by(task.graph.num_features, edges, First.of(task))
 
     def fixed_by(self, num_features: int, edges: Tensor, first: First) -> FixedRows:
         """What a first batch decides: its features, its labelled edges by class, and its size."""
         homophily = homophily_of(edges) if self.homophily is None else self.homophily
-        names = ["mix"]
+        names, counts = ["mix"], False
         if self.mix == "adaptive" and self.hops:
             if self.homophily is None and homophily < _HETEROPHILY_UNDER:
                 names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
+                counts = not first.dense
             narrow = first.dense and num_features <= _NARROW and self.gamma is None
             names += ["hops"] if narrow else []
         sizes = []
@@ -287,7 +291,7 @@ class Propagation(SumLearner):
             width = self._propagated(name, homophily).width(num_features)
             wanted = replace(self._wanted(), fourier=0) if name == "hops" else self._wanted()
             sizes.append(wanted.size(first, width, len(names)))
-        return FixedRows(num_features, homophily, tuple(names), tuple(sizes))
+        return FixedRows(num_features, homophily, tuple(names), tuple(sizes), counts)
 
     def _wanted(self) -> Wanted:
         return Wanted(self.sketch, self.fourier, self.rank, self.budget)
@@ -382,7 +386,8 @@ class Propagation(SumLearner):
         """The features of a bank: `mix`, `separate` or `hops`."""
         propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
         extra = self.seed, self.structure, size.power, size.rank
-        return FeatureMap(propagated, size.sketch, size.fourier, *extra)
+        counts = fixed.counts and bank == "mix"
+        return FeatureMap(propagated, size.sketch, size.fourier, *extra, counts)
 
     def _propagated(self, bank: str, homophily: float) -> Propagated:
         if bank == "separate":

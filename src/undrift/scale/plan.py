@@ -74,6 +74,11 @@ class Plan:
         """A plan for this graph."""
         if any(each.structure for each in maps.values()):
             raise InputError("structure=True does not work on a graph folder; learn without it")
+        if any(each.counts for each in maps.values()):
+            raise InputError(
+                "this learner counts the features of nodes, as its first batch had sparse ones and "
+                "neighbours that disagree, and a graph folder has dense ones; observe it in memory"
+            )
         m = graph.manifest
         sizes = f"{m.content} {m.width} {m.rows} {m.memory}"
         places = None if columns is None else tuple(columns)

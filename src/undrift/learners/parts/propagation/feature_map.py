@@ -13,6 +13,7 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Field, Graph
+from undrift.learners.parts.propagation.counts import COUNTS, count_columns
 from undrift.learners.parts.propagation.propagated import Propagated, row_normalised
 from undrift.sparse import Csr, beside, row_index
 from undrift.streams.task import Task
@@ -39,6 +40,7 @@ class FeatureMap:
     (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
     z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `structure`:
     three columns of degrees (`structural_columns`). `rank`: how the rows are summed (`no_rows`).
+    `counts`: columns that tell how many features a node has (`count_columns`).
     """
 
     propagated: Propagated
@@ -48,6 +50,7 @@ class FeatureMap:
     structure: bool = False
     power: float = 1.0
     rank: int = 0
+    counts: bool = False
 
     def plain(self, graph: Graph, nodes: Tensor) -> Rows:
         """The rows of these nodes before Fourier features, in float64.
@@ -58,14 +61,13 @@ class FeatureMap:
         if field is not None:
             graph, nodes = field.graph, field.at
         rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
-        rows = self.powered(rows)
-        if not self.structure:
-            return rows
-        columns = structural_columns(graph)[nodes].to(rows.dtype)
-        if not isinstance(rows, Csr):
-            return beside([rows, columns])
-        sparse = Csr.from_scipy(sp.csr_matrix(columns.cpu().numpy()), dtype=rows.dtype)
-        return beside([rows, sparse.to(rows.device)])
+        parts = [self.powered(rows)]
+        if self.structure:
+            columns = sp.csr_matrix(structural_columns(graph)[nodes].cpu().numpy())
+            parts.append(Csr.from_scipy(columns, dtype=rows.dtype).to(rows.device))
+        if self.counts:
+            parts.append(count_columns(graph.features[nodes]))
+        return parts[0] if len(parts) == 1 else beside(parts)
 
     def powered(self, rows: Rows) -> Rows:
         """Rows of length one, with their entries taken to the power."""
@@ -114,15 +116,20 @@ class FeatureMap:
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
         """Scores of all or these nodes, up to a factor per node (see `Propagated.spread`).
 
-        With a power, Fourier features or structure a row must be formed, and the factor is one.
+        Where a row is not linear in features it must be formed, and the factor is one.
         """
-        if self.power == 1 and not self.fourier and not self.structure:
+        if self._linear:
             sketch = self.sketch_of(graph.num_features)
             scores = self.propagated.spread(graph, weights, sketch)
             return scores if nodes is None else scores[nodes.to(scores.device)]
         if nodes is None:
             return self.scores(graph, weights)
         return self.scored(self.plain(graph, row_index(nodes, graph.num_nodes)), weights)
+
+    @property
+    def _linear(self) -> bool:
+        """Whether a row is, up to its length, a linear function of features."""
+        return self.power == 1 and not (self.fourier or self.structure or self.counts)
 
     def scores(self, graph: Graph, weights: Tensor) -> Tensor:
         """`Z W` of every node, with Z formed some nodes at a time."""
@@ -143,11 +150,15 @@ class FeatureMap:
 
     def fourier_of(self, width: int) -> Fourier | None:
         """The Fourier features of plain rows of so many columns."""
-        return Fourier(width, self.fourier, seed=self.seed) if self.fourier else None
+        if not self.fourier:
+            return None
+        blind = COUNTS if self.counts else 0
+        return Fourier(width, self.fourier, seed=self.seed, blind=blind)
 
     def _columns(self, num_features: int) -> int:
         sketch = self.sketch_of(num_features)
         columns = self.propagated.width(num_features if sketch is None else sketch.size)
+        columns += COUNTS if self.counts else 0
         return columns + (STRUCTURE if self.structure else 0)
 
 
