@@ -20,7 +20,7 @@ from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
-from undrift.storage.state import State, pack, unpack
+from undrift.storage.state import State, pack, packed_bytes, unpack
 from undrift.streams.task import Task, as_task, isolating
 from undrift.typing import Once, Progress, silent, unshared
 
@@ -350,7 +350,7 @@ class Learner(Parameters):
         """Bytes of all tensors in `state()`: the size of what is kept."""
         if self.learned_ is None:
             return 0
-        return sum(tensor.nbytes for tensor in pack(self.learned_)[0].values())
+        return packed_bytes(self.learned_)
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
