@@ -29,9 +29,10 @@ _WAYS = {
     "carried": ("carried",),
     "public form, fresh": ("public-fresh",),
     "public form, carried": ("public-carried",),
+    "and its layer": ("public-layer",),
 }
 # what public code does, as far as a row has it: its form if that is another, its optimiser
-_DOCUMENTED = ("public form, carried", "public form, fresh", "carried", "fresh")
+_DOCUMENTED = ("and its layer", "public form, carried", "public form, fresh", "carried", "fresh")
 
 _INTRO = (
     "The paper's baselines were run with public code, in which one Adam lives through all tasks; "
