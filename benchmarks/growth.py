@@ -52,10 +52,13 @@ def in_memory(size: Size, device: str) -> Costs:
     }
     found: Costs = {}
     for name, learner in learners.items():
+        start = time.process_time()
         seconds = evaluate(learner, stream).seconds
-        graded = seconds["evaluate"]
-        found[f"{name}: learn"] = sum(seconds.values()) - graded
-        found[f"{name}: grade"] = graded
+        whole, graded = sum(seconds.values()), seconds["evaluate"]
+        # of this process, whatever else the machine does; on a GPU as the clock says
+        busy = (time.process_time() - start) / whole if device == "cpu" else 1.0
+        found[f"{name}: learn"] = busy * (whole - graded)
+        found[f"{name}: grade"] = busy * graded
     return found
 
 

@@ -77,10 +77,15 @@ def killed(name: str, place: Path, kills: int, draw: random.Random) -> None:
     arguments = commands(place)[name]
     before = place.with_name(f"before-{name}")
     copytree(place, before)
-    begin = time.monotonic()
-    assert _in_process(arguments, None) == 0
-    seconds = time.monotonic() - begin
-    wanted = told(name, place)
+    times = []
+    for _ in range(3):  # the least: a machine has other things to do
+        rmtree(place)
+        copytree(before, place)
+        begin = time.monotonic()
+        assert _in_process(arguments, None) == 0
+        times.append(time.monotonic() - begin)
+        wanted = told(name, place)
+    seconds = min(times)
     hits = finished = late = 0
     rmtree(place)
     copytree(before, place)
@@ -100,7 +105,8 @@ def killed(name: str, place: Path, kills: int, draw: random.Random) -> None:
         copytree(before, place)
     print(
         f"{name}: {hits} kills within {seconds:.1f} s; {finished} times whole "
-        f"({late} of them killed after the last of it), the same bytes"
+        f"({late} of them killed after the last of it), the same bytes",
+        flush=True,
     )
 
 
