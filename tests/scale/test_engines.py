@@ -50,13 +50,14 @@ def folder(imported: Callable[[Graph], GraphFolder]) -> GraphFolder:
 
 
 def killing(how: Callable[[], int]) -> Progress:
-    """A progress that kills a process once, when the first block is done."""
-    killed: list[int] = []
+    """A progress that kills a process when the first block is done, and one that has no task."""
+    left = {("propagate", 1): 0.0, ("accumulate", 0): 0.2}
 
     def progress(phase: str, done: int, total: int) -> None:
-        if phase == "propagate" and done and not killed:
-            killed.append(how())
-            os.kill(killed[0], signal.SIGKILL)
+        wait = left.pop((phase, done), None)
+        if wait is not None:
+            os.kill(how(), signal.SIGKILL)
+            time.sleep(wait)  # until the death of an idle process is known
 
     return progress
 

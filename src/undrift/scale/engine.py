@@ -78,8 +78,8 @@ class Pool:
     def _once(self, plan: Plan, left: list[Call], done: Callable[[], None]) -> None:
         """Take what is done off the list; the rest when the pool has broken."""
         pool = self._opened()
-        futures = {pool.submit(perform, plan, call): call for call in left}
-        try:
+        try:  # a worker may have died since the last task
+            futures = {pool.submit(perform, plan, call): call for call in left}
             for future in as_completed(futures):
                 future.result()
                 left.remove(futures[future])
