@@ -19,7 +19,7 @@ from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.propagation import Propagation
-from undrift.scale.engine import Local, engine_of
+from undrift.scale.engine import Dask, Local, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
@@ -97,6 +97,12 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
         with engine_of(dask=address) as dask:
             how = killing(worker) if processes else leaving
             assert everything(folder, dask, tmp_path / "b.parquet", how) == alone
+        monkeypatch.setattr("undrift.scale.engine._PATIENCE", 0.1)
+        gone = pytest.raises(InputError, match="has lost all its workers; start some with")
+        with engine_of(dask=address) as dask, gone:
+            everything(folder, dask, tmp_path / "c.parquet", lambda *_: cluster.scale(0))
+        cluster.scale(1)
+        monkeypatch.setattr("undrift.scale.engine._PATIENCE", 10)
         monkeypatch.setattr("undrift.scale.engine.installed", lambda: "9.9")
         other = pytest.raises(InputError, match=r"has undrift 0.* and this process 9\.9; install")
         with other, engine_of(dask=address):
@@ -115,6 +121,30 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
     ):
         with pytest.raises(InputError, match=sentence), engine_of(**wrong):
             pass
+
+
+def test_a_scheduler_that_goes_is_one_sentence(
+    folder: GraphFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+
+    class Client:
+        """As one whose scheduler was killed."""
+
+        def submit(self, *_: object, **__: object) -> Client:
+            return self
+
+        def result(self) -> None:
+            raise distributed.CancelledError
+
+        def cancel(self, _: object) -> None:
+            raise OSError("no scheduler to tell")
+
+    dask = object.__new__(Dask)
+    dask._client = Client()
+    monkeypatch.setattr(Dask, "_finished", lambda _, left: iter(left))
+    with pytest.raises(InputError, match="scheduler has gone .* goes on where it was"):
+        dask.run(Plan.of(folder, {}, range(6)), [Call(EDGES, count_edges)], lambda: None)
 
 
 def test_a_worker_of_another_version_does_nothing(
