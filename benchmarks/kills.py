@@ -273,7 +273,7 @@ def main(kills: str, where: str, how: str = "process") -> None:
         return
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
 
         def alive() -> list[int]:  # a nanny gives up a worker that dies while it begins
             running = [n for n in cluster.workers.values() if n.status.name == "running"]

@@ -81,7 +81,7 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
         "UNDRIFT_KILLS" in os.environ
     )  # slow to start; else a worker is a thread, and leaves
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=processes
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=processes
     )
     with cluster:
         address = cluster.scheduler_address
@@ -143,7 +143,7 @@ def test_a_scheduler_that_goes_is_one_sentence(
     dask = object.__new__(Dask)
     dask._client = Client()
     monkeypatch.setattr(Dask, "_finished", lambda _, left: iter(left))
-    with pytest.raises(InputError, match="scheduler has gone .* goes on where it was"):
+    with pytest.raises(InputError, match=r"scheduler has gone .* goes on where it was"):
         dask.run(Plan.of(folder, {}, range(6)), [Call(EDGES, count_edges)], lambda: None)
 
 
