@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -177,8 +178,11 @@ def _is_parquet(path: Path) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _database() -> Any:
-    """A database in memory: making one costs 30 ms, more than most queries."""
+def _database(process: int) -> Any:
+    """A database in memory: making one costs 30 ms, more than most queries.
+
+    A forked process must not use that of its parent, whose threads it does not have.
+    """
     import duckdb
 
     return duckdb.connect()
@@ -192,7 +196,7 @@ def _parquet(path: Path, columns: str = "*", read: str = "read_parquet") -> Any:
         raise InputError(f"there is no file {path}; check the path")
     try:
         query = f"SELECT {columns} FROM {read}(?)"  # noqa: S608
-        return _database().cursor().execute(query, [str(path)])
+        return _database(os.getpid()).cursor().execute(query, [str(path)])
     except duckdb.Error as error:
         _database.cache_clear()  # an error may have closed it
         raise InputError(

@@ -23,7 +23,7 @@ VERSION = 2
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
     # what NumPy makes of a damaged header
-    *(ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError),
+    *(ValueError, OverflowError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError),
 )
 _ARRAYS = ("version", "nodes", "sizes", "classes", "masks", "labels_sha256", "sha256")
 _RETURNING = ("arrives", "context")

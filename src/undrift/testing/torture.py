@@ -61,7 +61,8 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     """What each part came to, several at once; kills of one step in one line."""
     jobs: list[tuple[Callable[..., Line], tuple[Any, ...]]] = []
     if "faults" in asked.parts:
-        jobs += [(_faults, (name, kind, asked.every)) for name in SCENARIOS for kind in KINDS]
+        names = reversed(SCENARIOS)  # the longest first
+        jobs += [(_faults, (name, kind, asked.every)) for name in names for kind in KINDS]
     if "kills" in asked.parts:
         for name in KILLED:
             pieces = -(-asked.kills // _PIECE)
@@ -73,6 +74,8 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
         futures = [pool.submit(job, *args) for job, args in jobs]
         for future in as_completed(futures):
             line = future.result()
+            sys.stderr.write(json.dumps(line) + "\n")  # as it goes
+            sys.stderr.flush()
             if "failed" in line:
                 yield line
                 continue

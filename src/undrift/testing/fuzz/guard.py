@@ -110,7 +110,7 @@ def _sentence(text: str) -> tuple[Outcome, str]:
         return "found", f"no single line: {text[:300]!r}"
     if len(text) > LONGEST:
         return "found", f"{len(text)} characters: {text[:300]!r}"
-    if re.search(r"Traceback|0x[0-9a-f]{6}|\bat::|ATen|\w+Error\b|errors\.pydantic", text):
+    if re.search(r"Traceback|at 0x[0-9a-f]{6}|\bat::|ATen|\w+Error\b|errors\.pydantic", text):
         return "found", f"words of a library: {text[:500]!r}"
     if not text.isprintable():
         return "found", f"signs that a terminal would obey: {text[:300]!r}"

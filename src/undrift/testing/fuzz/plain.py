@@ -35,7 +35,7 @@ def undirected(links: Any) -> Any:
 def plain_parts(parts: Any) -> Any:
     links, features, labels = parts
     return (
-        triples(sp.csr_matrix(features).astype(np.float32)),
+        triples(sp.csr_matrix(features.astype(np.float32))),
         sorted(set(triples(links)[1])),
         labels.tolist(),
     )
