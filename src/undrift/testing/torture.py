@@ -1,7 +1,7 @@
-"""`python -m undrift.testing.torture`: faults at every call, random kills, crowds, fuzzed files.
+"""`python -m undrift.testing.torture`: faults at every call, random kills, crowds, changed files.
 
 A line of JSON for each part; the exit code is 1 where something did not survive. The shares can be
-taken apart: `--parts faults kills crowds files`.
+taken apart: `--parts faults kills crowds relations files`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from typing import Any
 
 import torch
 
+from undrift.learners.registry import METHODS
 from undrift.testing.crowds import CROWDS
 from undrift.testing.faults import KINDS, crash_everywhere
 from undrift.testing.fuzz.__main__ import main as fuzz
 from undrift.testing.kills import kill_at_random
+from undrift.testing.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
 from undrift.testing.scenarios import SCENARIOS
 
 KILLED = ("observe in a folder", "a step of bench", "make a folder", "forget in a folder")
@@ -47,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m undrift.testing.torture", description=__doc__)
-    parts = ["faults", "kills", "crowds", "files"]
+    parts = ["faults", "kills", "crowds", "relations", "files"]
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--every", type=int, default=1, help="faults at each so-manieth call")
     parser.add_argument("--kills", type=int, default=1000, help="of bench, and of folders")
@@ -69,6 +71,9 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
             jobs += [(_kills, (name, min(_PIECE, asked.kills), seed)) for seed in range(pieces)]
     if "crowds" in asked.parts:
         jobs += [(_crowd, (name, size)) for name in CROWDS for size in (2, 8)]
+    if "relations" in asked.parts:
+        there = [r for r in RELATIONS if r != "on a GPU" or torch.cuda.is_available()]
+        jobs += [(_relation, (method, relation)) for method in METHODS for relation in there]
     sums: dict[tuple[str, str], Line] = {}
     with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
         futures = [pool.submit(job, *args) for job, args in jobs]
@@ -81,6 +86,8 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
                 continue
             total = sums.setdefault((line["part"], line["step"]), line | {"runs": 0, "seconds": 0})
             total["runs"] += line["runs"]
+            if "apart" in line:
+                total["apart"] = max(total["apart"], line["apart"])
             total["seconds"] = round(total["seconds"] + line["seconds"], 1)
     yield from sums.values()
 
@@ -115,6 +122,17 @@ def _kills(name: str, kills: int, seed: int) -> Line:
         return {"runs": hit, "begun": begun}
 
     return _part(run, part="kills", step=name)
+
+
+def _relation(method: str, relation: str) -> Line:
+    """A method, held to what must not change its answer."""
+
+    def run(place: Path) -> Line:
+        apart = check_relation(method, relation)
+        known = method not in NOT_INVARIANT.get(relation, {})
+        return {"runs": 1, "apart": apart if known else 0.0}
+
+    return _part(run, part="relations", step=relation, method=method)
 
 
 def _crowd(name: str, size: int) -> Line:
