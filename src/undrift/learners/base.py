@@ -20,7 +20,7 @@ from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
-from undrift.storage.state import State, pack, unpack
+from undrift.storage.state import State, pack, packed_bytes, unpack
 from undrift.streams.task import Task, as_task, isolating
 from undrift.typing import Once, Progress, silent, unshared
 
@@ -258,6 +258,11 @@ class Learner(Parameters):
         """A batch as this learner sees it: the function `as_task`, with its seed."""
         return as_task(batch, self.seed, ids, validation=self.validates)
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
+        return False
+
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
         return bool(getattr(self, verb)) and self._hindrance(verb) is None
@@ -345,7 +350,7 @@ class Learner(Parameters):
         """Bytes of all tensors in `state()`: the size of what is kept."""
         if self.learned_ is None:
             return 0
-        return sum(tensor.nbytes for tensor in pack(self.learned_)[0].values())
+        return packed_bytes(self.learned_)
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
