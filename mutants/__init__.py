@@ -1,4 +1,6 @@
-"""Mutation testing: small mistakes made on purpose, to see whether a test notices. Not in the wheel.
+"""Mutation testing: small mistakes made on purpose, to see whether a test notices.
+
+Not in the wheel.
 
     python -m mutants --sample 200 --workers 2 --out build/mutants.jsonl
 

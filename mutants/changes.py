@@ -106,7 +106,7 @@ def _skipped(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
 
 
-def _of(node: Any) -> Iterator[tuple[Any, str]]:
+def _of(node: Any) -> Iterator[tuple[Any, str]]:  # noqa: PLR0912
     """Ways to get this node wrong."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):

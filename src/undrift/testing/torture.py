@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -31,6 +32,7 @@ from undrift.testing.scenarios import SCENARIOS
 KILLED = ("observe in a folder", "a step of bench", "make a folder", "forget in a folder")
 _PIECE = 25  # kills of one job
 Line = dict[str, Any]
+Job = tuple[Callable[..., Line], tuple[Any, ...]]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -61,7 +63,7 @@ def _asked(arguments: list[str] | None) -> argparse.Namespace:
 
 def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     """What each part came to, several at once; kills of one step in one line."""
-    jobs: list[tuple[Callable[..., Line], tuple[Any, ...]]] = []
+    jobs: list[Job] = []
     if "faults" in asked.parts:
         names = reversed(SCENARIOS)  # the longest first
         jobs += [(_faults, (name, kind, asked.every)) for name in names for kind in KINDS]
@@ -71,11 +73,19 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
             jobs += [(_kills, (name, min(_PIECE, asked.kills), seed)) for seed in range(pieces)]
     if "crowds" in asked.parts:
         jobs += [(_crowd, (name, size)) for name in CROWDS for size in (2, 8)]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a process that has used a GPU cannot be forked
+    yield from _added_up(jobs, asked.workers)
     if "relations" in asked.parts:
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
         there = [r for r in RELATIONS if r != "on a GPU" or torch.cuda.is_available()]
-        jobs += [(_relation, (method, relation)) for method in METHODS for relation in there]
+        jobs = [(_relation, (method, relation)) for method in METHODS for relation in there]
+        yield from _added_up(jobs, asked.workers)
+
+
+def _added_up(jobs: list[Job], workers: int) -> Iterator[Line]:
+    """Every failure as it comes; in the end a line for each step."""
     sums: dict[tuple[str, str], Line] = {}
-    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         futures = [pool.submit(job, *args) for job, args in jobs]
         for future in as_completed(futures):
             line = future.result()
@@ -84,12 +94,16 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
             if "failed" in line:
                 yield line
                 continue
-            total = sums.setdefault((line["part"], line["step"]), line | {"runs": 0, "seconds": 0})
-            total["runs"] += line["runs"]
-            if "apart" in line:
-                total["apart"] = max(total["apart"], line["apart"])
-            total["seconds"] = round(total["seconds"] + line["seconds"], 1)
+            place = (line["part"], line["step"])
+            sums[place] = _sum(sums[place], line) if place in sums else line
     yield from sums.values()
+
+
+def _sum(one: Line, other: Line) -> Line:
+    total: Line = {name: one[name] for name in ("part", "step", "calls") if name in one}
+    total |= {name: one[name] + other[name] for name in ("runs", "begun") if name in one}
+    total |= {"apart": max(one["apart"], other["apart"])} if "apart" in one else {}
+    return total | {"seconds": round(one["seconds"] + other["seconds"], 1)}
 
 
 def _part(run: Callable[[Path], Line], **told: Any) -> Line:
