@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from paper.bound import FIXED, SETTINGS, read_trials, trial, write_trials
+from paper.bound import FIXED, SETTINGS, STREAMS, read_trials, trial, write_trials
 from undrift.learners.registry import make_learner
 from undrift.testing.graphs import tiny_stream
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_setting_can_be_made_and_stands_once() -> None:
@@ -47,3 +49,15 @@ def test_a_trial_grades_validation_nodes_at_the_end(monkeypatch: pytest.MonkeyPa
     ]
     wanted = 100 * sum(sum(share) / len(share) for share in shares) / 3
     assert found["val_a_f"] == pytest.approx(float(wanted), abs=1e-4)
+
+
+def test_the_page_has_what_was_chosen() -> None:
+    page = (ROOT / "docs" / "methods" / "joint.md").read_text(encoding="utf-8")
+    chosen = [t for t in read_trials(ROOT / "results" / "bound" / "trials.csv") if t["chosen"]]
+    assert [t["stream"] for t in chosen] == list(STREAMS)
+    for each in chosen:
+        s = each["setting"]
+        widths = ", ".join(map(str, s["hidden"]))
+        weights = "on" if s["class_weighted"] else "off"
+        row = f"| {s['encoder']} | {widths} | {s['dropout']} | {weights} |"
+        assert any(each["stream"] in line.lower() and row in line for line in page.splitlines())
