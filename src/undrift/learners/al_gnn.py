@@ -50,8 +50,7 @@ class AlGnn(FixedRowsLearner):
     merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = FixedRowsLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1e-3, 1e-2, 1e-1, 1.0),
-        "alpha": (8, 16),
+        "gamma": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
     }
 
     gamma: float = 0.1

@@ -62,10 +62,7 @@ class Gacl(ExpandedLearner):
     keeps: ClassVar[str] = "an inverse and the classifier, one encoder"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = GaclLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1e-2, 1e-1, 1.0, 10.0),
-        "alpha": (8, 16),
-    }
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"gamma": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)}
 
     gamma: float = 0.1
     alpha: int = 16

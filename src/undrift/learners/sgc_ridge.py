@@ -50,7 +50,7 @@ class SgcRidge(FixedRowsLearner):
     merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = FixedRowsLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (0.01, 0.1, 1.0),
+        "gamma": (0.01, 0.1, 1.0, 10.0),
         "hops": (1, 2),
     }
 
