@@ -71,7 +71,7 @@ class Ugcn(FixedRowsLearner):
         return len(self.hidden)
 
     def rows_of(self, graph: Graph) -> Tensor:
-        """z of every node."""
+        """The row z of every node."""
         generator = torch.Generator().manual_seed(self.seed)
         operator = graph.operator().to(dtype=torch.float64)
         held: Rows = graph.features.double()
