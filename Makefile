@@ -48,9 +48,9 @@ imports: $(READY)
 
 check: lint types imports docs test
 
-# every fault at every call of a save, an observe, a run of bench and a report; some minutes
+# every fault at every call of what is written, random kills, crowds, changed files; most of an hour
 torture: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m undrift.testing.torture
+	OMP_NUM_THREADS=1 $(BIN)/python -m undrift.testing.torture --workers $(WORKERS)
 
 # known vulnerabilities of the pinned versions; asks a service on the network, so no part of check
 audit: $(READY)

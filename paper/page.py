@@ -17,6 +17,7 @@ from paper.claims import claims_of
 from paper.compact import read_compact
 from paper.markdown_text import bullets, prose
 from paper.page_claims import claims_table, contradictions, evidence_of
+from paper.page_settings import settings_section
 from paper.page_tables import (
     EDGE,
     accuracy_table,
@@ -72,6 +73,7 @@ def results_page(records: Records, words: Words, figures: Iterable[str] = ()) ->
         _intro(records),
         "## Does the paper hold?",
         *_claims(records, streams),
+        *settings_section(records, words.reasons, LARGE),
         *_differences(tables, words),
         *(part for stream in streams for part in _stream(stream, tables, records, words)),
         *_settings(records, streams),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.sparse import Csr, beside, dense_columns, plus, row_index, stacked
+from undrift.sparse import Csr, beside, dense_columns, exact_product, plus, row_index, stacked
 
 FLOATS = [torch.float32, torch.float64]
 EMPTY_SHAPES = [(0, 0), (0, 4), (4, 0), (3, 4)]
@@ -482,3 +482,18 @@ def test_fewer_columns_more_rows_and_some_columns_dense(seed: int, n: int, d: in
     for some in (slice(0, d), slice(d // 2, d), slice(d // 3, d // 3)):
         assert np.array_equal(dense_columns(rows, some).numpy(), dense[:, some])
         assert np.array_equal(dense_columns(torch.from_numpy(dense), some).numpy(), dense[:, some])
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 1000])
+def test_sums_over_columns_are_products_with_the_pattern(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("undrift.sparse._AT_ONCE", {"cpu": at_once})
+    dense = random_dense(3, 9, 7)
+    vector = torch.arange(7, dtype=torch.float64)
+    sums = csr_of(dense).sums_over_columns(vector)
+    assert np.allclose(sums.numpy(), (dense != 0) @ vector.numpy(), rtol=1e-15)
+    product = exact_product(csr_of(dense, torch.float32), vector.unsqueeze(1))
+    assert np.allclose(product.flatten().numpy(), dense.astype(np.float32) @ vector.numpy())
+    assert csr_of(np.zeros((0, 7))).sums_over_columns(vector).shape == (0,)
+    assert csr_of(np.zeros((3, 7))).sums_over_columns(vector).tolist() == [0, 0, 0]

@@ -5,9 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_WORD = 300  # characters: longer than the path of any file that people name
+_TEXT = 2000
+
 
 class InputError(ValueError):
-    """Bad input. The command line prints it as one sentence and exits with 2."""
+    r"""Bad input. The command line prints it as one sentence and exits with 2.
+
+    What came out of a file may be quoted in it: signs that a terminal would obey are escaped, and
+    a word or a text that is very long is shown in part.
+
+    >>> print(InputError("there is no column 'a\x1b[2J'; name another"))
+    there is no column 'a\x1b[2J'; name another
+    """
+
+    def __init__(self, sentence: object = "") -> None:
+        words = (_part(word, _WORD) for word in _escaped(str(sentence)).split(" "))
+        super().__init__(_part(" ".join(words), _TEXT))
+
+
+def _escaped(text: str) -> str:
+    if text.isprintable():
+        return text
+    text = text.replace("\n", " ").replace("\r", " ")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _part(text: str, most: int) -> str:
+    """The text, without its middle where it is too long: the end says how to fix it."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:

@@ -12,7 +12,7 @@ which needs no compiled add-on.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -25,6 +25,7 @@ from undrift.errors import InputError
 from undrift.typing import Rows
 
 _INDEX_TYPES = (torch.int32, torch.int64)
+_AT_ONCE = {"cpu": 2**22, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 
 
@@ -267,7 +268,7 @@ class Csr:
         if torch.is_grad_enabled() and other.requires_grad:
             with_gradient: Tensor = _Product.apply(self, other)  # type: ignore[no-untyped-call]
             return with_gradient
-        return self._torch @ other
+        return _product(self, other)
 
     # what only a sparse matrix can do ----------------------------------------------------
 
@@ -414,6 +415,24 @@ class Csr:
         sums: Tensor = torch.segment_reduce(values.double(), "sum", lengths=lengths)
         return sums
 
+    def sums_over_columns(self, vector: Tensor) -> Tensor:
+        """For every row, the sum of `vector` at its columns, whatever the entries are.
+
+        Some rows at a time, so that memory stays small beside the matrix.
+        """
+        parts = [vector.new_zeros(0)]
+        for rows in self.ranges():
+            some = self[rows]
+            lengths = some.indptr.diff().long()
+            parts.append(torch.segment_reduce(vector[some.indices], "sum", lengths=lengths))
+        return torch.cat(parts)
+
+    def ranges(self) -> Iterator[slice]:
+        """All rows, some at a time, where a pass over the matrix copies what it reads."""
+        step = max(1, self.shape[0] * _AT_ONCE[self.device.type] // max(1, self.nnz))
+        for start in range(0, self.shape[0], step):
+            yield slice(start, min(start + step, self.shape[0]))
+
     def _entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """How many entries each of these rows has, and where they are stored."""
         starts = self.indptr[rows].long()
@@ -441,19 +460,41 @@ def _as_torch(csr: Csr) -> Tensor:
         )
 
 
+def _product(csr: Csr, dense: Tensor) -> Tensor:
+    """The bare product. Torch's own fills its result with zeros twice before it is written."""
+    if dense.dim() != 2 or csr.device.type != "cpu":
+        return csr._torch @ dense
+    out = torch.empty(csr.shape[0], dense.shape[1], dtype=dense.dtype)
+    return torch.addmm(out, csr._torch, dense, beta=0, out=out)
+
+
 class _Product(torch.autograd.Function):
     """`Y = A X`; the gradient of X is `A^T G`."""
 
     @staticmethod
     def forward(ctx: Any, csr: Csr, dense: Tensor) -> Tensor:
         ctx.csr = csr
-        return csr._torch @ dense
+        return _product(csr, dense)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
         return None, ctx.csr.t() @ grads[0].contiguous()
 
 
+def exact_product(matrix: Csr, dense: Tensor) -> Tensor:
+    """The product with a dense matrix of float64; no copy of a large matrix in that type."""
+    if matrix.nnz <= _AT_ONCE[matrix.device.type]:
+        return matrix.to(dtype=dense.dtype) @ dense
+    product = dense.new_empty(matrix.shape[0], dense.shape[1])
+    for rows in matrix.ranges():
+        product[rows] = matrix[rows].to(dtype=dense.dtype) @ dense
+    return product
+
+
+@overload
+def plus(a: Csr, b: Csr) -> Csr: ...
+@overload
+def plus(a: Rows, b: Rows) -> Rows: ...
 def plus(a: Rows, b: Rows) -> Rows:
     """The sum of two matrices; sparse where both are."""
     if isinstance(a, Csr) and isinstance(b, Csr):

@@ -41,6 +41,36 @@ def test_steps_are_those_of_torch(weight_decay: float, dtype: torch.dtype) -> No
     assert all(parameter.grad is None for parameter in mine)
 
 
+def test_goes_on_where_another_stopped_and_new_columns_begin_at_zero() -> None:
+    """As one optimiser of torch over a matrix that had all columns from the start."""
+    start = torch.linspace(-1, 1, 12).reshape(3, 4)
+    whole = start.clone().requires_grad_()
+    torchs = torch.optim.Adam([whole], lr=0.02, fused=True)
+    first = start[:, :2].clone().requires_grad_()
+    ours = Adam([first], lr=0.02)
+
+    def steps(optimiser: Adam, parameter: Tensor, numbers: range) -> None:
+        for number in numbers:
+            (gradient,) = gradients(number, [(3, 4)])
+            assert gradient is not None
+            parameter.grad = gradient[:, : parameter.shape[1]].clone()
+            whole.grad = torch.zeros(3, 4)
+            whole.grad[:, : parameter.shape[1]] = parameter.grad
+            optimiser.step()
+            torchs.step()
+
+    steps(ours, first, range(3))
+    grown = torch.cat([first.detach(), start[:, 2:]], dim=1).requires_grad_()
+    later = Adam([grown], lr=0.02, moments=ours.moments)
+    kept = [part.clone() for part in (*ours.moments.means, *ours.moments.squares)]
+    steps(later, grown, range(3, 6))
+    torch.testing.assert_close(grown, whole, rtol=0, atol=1e-7)
+    assert later.moments.steps == (6,)
+    assert not torch.allclose(grown[:, 2:], start[:, 2:])
+    assert all(map(torch.equal, kept, (*ours.moments.means, *ours.moments.squares)))
+    assert later.moments.without_columns(1).means[0].shape == (3, 0)
+
+
 def test_training_does_not_import_the_compiler_of_torch() -> None:
     code = (
         "import sys\n"

@@ -17,6 +17,7 @@ from undrift.testing.graphs import tiny_graph
         ("sage", [(24, 8), (16, 5)]),
         ("gin", [(12, 8), (8, 8), (8, 5), (5, 5)]),
         ("sgc", [(12, 8), (8, 5)]),
+        ("gat", [(12, 10), (8, 7)]),
     ],
 )
 def test_weight_shapes(kind: str, shapes: list[tuple[int, int]]) -> None:
@@ -45,7 +46,7 @@ def test_operators() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"kind": "gat"}, "gcn, gin, sage, sgc"),
+        ({"kind": "transformer"}, "gat, gcn, gin, sage, sgc"),
         ({"normalisation": "cosine"}, "row, sum, symmetric"),
         ({"hidden": ()}, "hidden must be"),
         ({"hidden": (8, 0)}, "hidden must be"),

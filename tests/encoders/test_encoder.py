@@ -11,6 +11,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
+from undrift.testing.references import dense_attention
 
 
 def make(kind: str, graph: Graph, hidden: tuple[int, ...] = (8, 5), hops: int = 2) -> Encoder:
@@ -26,10 +27,13 @@ def dense_layers(encoder: Encoder, graph: Graph) -> tuple[list[torch.Tensor], to
     a = encoder.architecture.operator(graph).to_dense().double()
     hats = []
     for layer, weight in zip(encoder.layers, encoder.weights, strict=True):
-        hat = torch.linalg.matrix_power(a, layer.hops) @ h
-        hat = torch.cat([h, hat], dim=1) if layer.own else hat
+        mix = torch.linalg.matrix_power(a, layer.hops)
+        if layer.attends:
+            sent, received = (h @ weight)[:, -2:].T
+            mix = dense_attention(a != 0, sent, received)
+        hat = torch.cat([h, mix @ h], dim=1) if layer.own else mix @ h
         hats.append(hat)
-        h = hat @ weight
+        h = hat @ weight[:, : layer.outputs]
         h = torch.relu(h) if layer.activate else h
     return hats, h
 

@@ -9,7 +9,7 @@ import torch
 
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import Step, Training, cross_entropy, fit
+from undrift.encoders.training import Step, Trained, Training, cross_entropy, fit
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.testing.graphs import tiny_graph
@@ -17,7 +17,7 @@ from undrift.testing.graphs import tiny_graph
 TRAIN, VAL = torch.arange(0, 40), torch.arange(40, 60)
 
 
-def trained(graph: Graph, kind: str = "gcn", seed: int = 0, **kw: Any) -> tuple[Encoder, Head]:
+def trained(graph: Graph, kind: str = "gcn", seed: int = 0, **kw: Any) -> Trained:
     loss = kw.pop("loss", cross_entropy)
     progress = kw.pop("progress", lambda *_: None)
     generator = torch.Generator().manual_seed(seed)
@@ -37,7 +37,7 @@ def trained(graph: Graph, kind: str = "gcn", seed: int = 0, **kw: Any) -> tuple[
     )
 
 
-def accuracy(model: tuple[Encoder, Head], graph: Graph, nodes: torch.Tensor) -> float:
+def accuracy(model: Trained, graph: Graph, nodes: torch.Tensor) -> float:
     assert graph.labels is not None
     guess = model[1](model[0].embed(graph)).argmax(dim=1)
     return float((guess == graph.labels)[nodes].float().mean())
@@ -125,7 +125,7 @@ def test_the_given_model_is_left_alone() -> None:
     head = Head.create(4, 6, generator)
     kept = [encoder.weights[0].clone(), head.weight.clone()]
     assert graph.labels is not None
-    new, _ = fit(
+    new, _, _ = fit(
         encoder,
         head,
         graph,
@@ -193,6 +193,7 @@ def test_early_stopping_keeps_what_was_good_before() -> None:
         steps.append(1)
         return cross_entropy(step) * (float("nan") if len(steps) > 5 else 1.0)
 
-    encoder, _ = trained(tiny_graph(), epochs=30, patience=3, loss=breaks)
+    encoder, _, moments = trained(tiny_graph(), epochs=30, patience=3, loss=breaks)
+    assert all(bool(torch.isfinite(part).all()) for part in moments.squares)
     assert all(torch.isfinite(weight).all() for weight in encoder.weights)
     assert len(steps) == 8

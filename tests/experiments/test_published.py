@@ -71,6 +71,8 @@ def test_no_other_stream_has_a_number(stream: str) -> None:
 
 
 def test_no_number_for_an_option_a_stranger_or_another_metric() -> None:
-    assert published("table1", "adr", "arxiv-cl@directed", "a_f") is None
+    assert published("table1", "adr", "arxiv-cl@thin", "a_f") is None
+    same = [published("table1", "adr", f"arxiv-cl{option}", "a_f") for option in ("", "@directed")]
+    assert same[0] == same[1] is not None
     assert published("table1", "none", "cs-cl", "a_f") is None
     assert published("table1", "adr", "cs-cl", "a_l") is None

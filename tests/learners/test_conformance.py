@@ -30,7 +30,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "adr sage": ("adr", {"encoder": "sage"}),
     "adr gin": ("adr", {"encoder": "gin"}),
     "adr sgc": ("adr", {"encoder": "sgc"}),
+    "adr gat": ("adr", {"encoder": "gat"}),
+    "ewc gat": ("ewc", {"encoder": "gat"}),
     "adr balanced": ("adr", {"balanced": True}),
+    "adr carried": ("adr", {"optimiser": "carried", "start": "merged"}),
+    "bare carried": ("bare", {"optimiser": "carried"}),
     "ds-al by rows": ("ds-al", {"cleansing": False}),
 }
 

@@ -53,6 +53,17 @@ def test_exact_even_where_a_class_spans_less_than_the_space() -> None:
     assert torch.allclose(moved.moments, truth.moments, rtol=1e-5, atol=1e-5)
 
 
+def test_with_the_projector_last_a_class_stays_in_the_space_it_came_from() -> None:
+    """As in the public code: what the shift moves out of that space is lost."""
+    old = draw(30, 2, seed=6) @ draw(2, 8, seed=5)
+    moments = ClassMoments.of(old, torch.zeros(30), (0,))
+    space, shift = class_projector(moments.moments[0], 1e-6), draw(8, 8, seed=1)
+    moved = moments.moved(shift, 1e-6, "last")
+    rows = old @ shift @ space
+    assert torch.allclose(moved.moments[0], rows.T @ rows, rtol=1e-8, atol=1e-8)
+    assert torch.allclose(moved.means[0], rows.mean(dim=0))
+
+
 def test_the_projector_ignores_noise() -> None:
     rows = draw(40, 3) @ draw(3, 9, seed=1)
     noisy = rows + 1e-6 * draw(40, 9, seed=2)

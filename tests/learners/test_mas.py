@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from undrift.errors import InputError
 from undrift.learners.mas import Mas, MasLearned
 from undrift.learners.parts.regularisation.penalty import Parameters
 from undrift.learners.parts.training.backbone import Model, generator_for
+from undrift.learners.parts.training.model_learner import TaskTraining
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
@@ -50,6 +52,35 @@ def omega_by_differences(model: Model, task: Task) -> Parameters:
             for i in range(p.numel())
         ]
         found.append((torch.stack(entries) / 2e-6).abs().mean(dim=1).view(p.shape))
+    return tuple(found)
+
+
+def step_of(known: MasLearned, now: Parameters, logits: Tensor, columns: Tensor) -> Step:
+    return Step(
+        nodes=torch.arange(columns.numel()),
+        embeddings=logits,
+        logits=logits,
+        columns=columns,
+        class_weights=None,
+        encoder=Encoder(known.model.encoder.architecture, now[:-2]),
+        head=Head(now[-2], now[-1]),
+        generator=generator_for(0, 2),
+    )
+
+
+def omega_of_means(model: Model, task: Task) -> Parameters:
+    """The square of d mean(z^2) / d theta, entry by entry."""
+    found = []
+    for k, p in enumerate(parameters(model)):
+        entries = [
+            (
+                squared_length(model, (k, i), 1e-6, task)
+                - squared_length(model, (k, i), -1e-6, task)
+            ).mean()
+            for i in range(p.numel())
+        ]
+        mean = torch.stack(entries) / 2e-6 / model.head.bias.numel()
+        found.append(mean.square().view(p.shape))
     return tuple(found)
 
 
@@ -95,18 +126,36 @@ def test_importance_is_the_mean_over_the_nodes_of_all_tasks() -> None:
 def test_batch_importance_is_the_squared_gradient_of_the_mean_squared_logit() -> None:
     task = tiny_stream().task(0)
     known: MasLearned = mas(batch_importance=True).observe(task).learned_
-    found = []
-    for k, p in enumerate(parameters(known.model)):
-        entries = [
-            (
-                squared_length(known.model, (k, i), 1e-6, task)
-                - squared_length(known.model, (k, i), -1e-6, task)
-            ).mean()
-            for i in range(p.numel())
-        ]
-        mean = torch.stack(entries) / 2e-6 / len(task.classes)
-        found.append(mean.square().view(p.shape))
-    assert near(known.importance, tuple(found), 1e-4)
+    assert near(known.importance, omega_of_means(known.model, task), 1e-4)
+
+
+def test_importance_over_all_outputs_counts_columns_to_come_and_holds_them() -> None:
+    stream = tiny_stream()
+    public: dict[str, Any] = {"batch_importance": True, "outputs": 6}
+    learner = mas(**public).observe(stream.task(0))
+    known: MasLearned = learner.learned_
+    assert known.reserved is not None
+    head = Head(
+        torch.cat([known.model.head.weight, known.reserved.weight], dim=1),
+        torch.cat([known.model.head.bias, known.reserved.bias]),
+    )
+    whole = Model(known.model.encoder, head)
+    assert near(known.importance, omega_of_means(whole, stream.task(0)), 1e-4)
+    assert learner.scores(stream.graph).shape[1] == 2
+    training, left = learner._reserving(known, TaskTraining.of(learner, stream.task(1), known))
+    assert left is not None
+    assert torch.equal(training.model.head.weight, head.weight[:, :4])
+    assert torch.equal(left.weight, head.weight[:, 4:])
+    now = list(parameters(training.model))
+    now[-2] = now[-2] + torch.tensor([0.0, 0.0, 0.1, 0.1])  # columns of classes to come
+    pull = learner.strength * 0.1**2 * float(known.importance[-2][:, 2:4].sum())
+    step = step_of(known, tuple(now), torch.zeros(1, 4), torch.tensor([0]))
+    assert pull > 0
+    assert float(learner._loss(known, 4)(step)) == pytest.approx(math.log(4) + pull, rel=1e-4)
+    learner.observe(stream.task(1)).observe(stream.task(2))
+    assert learner.learned_.reserved.bias.numel() == 0
+    with pytest.raises(InputError, match="outputs is 2, but with this task there are 4 classes"):
+        mas(outputs=2).observe(stream.task(0)).observe(stream.task(1))
 
 
 def test_the_loss_pulls_to_the_last_model() -> None:
@@ -117,19 +166,10 @@ def test_the_loss_pulls_to_the_last_model() -> None:
     now = tuple(p + 0.1 for p in parameters(known.model.grow(2, generator_for(5, 0))))
     logits = torch.randn(4, 6, generator=generator_for(6, 0))
     columns = torch.tensor([4, 5, 4, 4])
-    step = Step(
-        nodes=torch.arange(4),
-        embeddings=logits,
-        logits=logits,
-        columns=columns,
-        class_weights=None,
-        encoder=Encoder(known.model.encoder.architecture, now[:-2]),
-        head=Head(now[-2], now[-1]),
-        generator=generator_for(0, 2),
-    )
+    step = step_of(known, now, logits, columns)
     pull = sum(float(omega.sum()) for omega in known.importance) * 0.1**2  # all moved by 0.1
     wanted = float(functional.cross_entropy(logits, columns)) + 7.0 * pull
-    assert float(learner._loss(known)(step)) == pytest.approx(wanted, rel=1e-4)
+    assert float(learner._loss(known, 6)(step)) == pytest.approx(wanted, rel=1e-4)
 
 
 def test_a_strong_pull_holds_the_answers() -> None:

@@ -12,7 +12,14 @@ from torch import Tensor
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of
 from undrift.errors import InputError
-from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, probe, unit_norm
+from undrift.merging.fisher import (
+    Fisher,
+    FlooredFisher,
+    diagonal_fisher,
+    merge_fisher,
+    probe,
+    unit_norm,
+)
 from undrift.merging.merger import Adapted, named
 from undrift.testing.graphs import tiny_graph
 
@@ -187,3 +194,11 @@ def test_bad_input_is_refused() -> None:
         Fisher().add((torch.zeros(2),), (torch.zeros(3),))
     with pytest.raises(InputError, match="1 probe or more, not 0"):
         Fisher(probes=0).observe(adapted(torch.arange(3)))
+
+
+def test_with_the_floor_first_entries_under_it_weigh_the_same() -> None:
+    memory = FlooredFisher(floor=1.0)
+    (scaled,) = memory._scaled([torch.tensor([0.25, 0.5, 2.0]).double()])
+    assert torch.allclose(scaled, torch.tensor([1.0, 1.0, 2.0]).double() / 6**0.5)
+    assert type(memory.observe(adapted(torch.arange(8)))) is FlooredFisher
+    assert not torch.equal(scaled, Fisher()._scaled([torch.tensor([0.25, 0.5, 2.0]).double()])[0])

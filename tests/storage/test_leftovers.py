@@ -12,7 +12,7 @@ import pytest
 from undrift.errors import InputError
 from undrift.storage import leftovers
 from undrift.storage.files import whole_file, writable_folder
-from undrift.storage.leftovers import sweep
+from undrift.storage.leftovers import claimed_folder, sweep
 
 PART = ".state.safetensors.0123abcd.part"
 NO_LOCKS = pytest.mark.skipif(sys.platform == "win32", reason="Windows files are not locked here")
@@ -84,3 +84,14 @@ def test_a_folder_is_tried_before_work(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(InputError, match=r"cannot write to .* \(No space left on device\)"):
         writable_folder(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_that_nobody_fills_goes_with_the_next_of_its_name(tmp_path: Path) -> None:
+    left, others = tmp_path / ".desk.00000000.part", tmp_path / ".x.00000000.part"
+    for folder in (left, others):
+        (folder / "deep").mkdir(parents=True)
+    with claimed_folder(tmp_path / ".desk.11111111.part"):
+        assert {path.name for path in tmp_path.iterdir()} == {others.name, ".desk.11111111.part"}
+        with claimed_folder(tmp_path / ".desk.22222222.part"):  # both are being filled
+            assert (tmp_path / ".desk.11111111.part").is_dir()
+    assert [path.name for path in tmp_path.iterdir()] == [others.name]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from undrift.folder import history
+from undrift.folder.folder import LearnerFolder
+from undrift.folder.store import states
 from undrift.storage.files import write_atomically
 from undrift.storage.leftovers import sweep
-from undrift.testing.faults import KINDS, crash_everywhere
+from undrift.testing.crowds import CROWDS
+from undrift.testing.faults import KINDS, Fault, crash_everywhere, faulty
+from undrift.testing.kills import crowd, kill_at_random
+from undrift.testing.scenarios import QUICK, SCENARIOS, batches
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults need fork")
 
@@ -54,3 +61,66 @@ def test_an_error_that_is_no_sentence_is_caught(start: Path) -> None:
 
     with pytest.raises(AssertionError, match=r"no space at call 1 of 2: (.|\n)*OSError"):
         crash_everywhere(start, raw, lambda *_: None, kinds=("no space",))
+
+
+def test_a_disk_that_stays_full_or_read_only(start: Path) -> None:
+    def step(folder: Path) -> None:
+        write_atomically(folder / "x", b"new")
+
+    found = crash_everywhere(start, step, old_or_new, kinds=("full", "read-only"))
+    assert found.runs == 2 * found.points
+
+
+def test_a_slow_disk_is_only_slow(start: Path) -> None:
+    with faulty(Fault("slow")) as fault:
+        write_atomically(start / "x", b"new")
+    old_or_new(start, True)
+    assert fault.calls >= 5
+
+
+@pytest.mark.parametrize("name", ["make a folder", "observe in a folder", "a step of bench"])
+def test_a_step_survives_some_faults(tmp_path: Path, name: str) -> None:
+    made = SCENARIOS[name](tmp_path / "x")
+    found = crash_everywhere(
+        made.start, made.step, made.check, every=23, kinds=("kill", "io error")
+    )
+    assert found.runs >= 4
+
+
+def test_kills_at_random_instants(tmp_path: Path) -> None:
+    made = SCENARIOS["make a folder"](tmp_path / "x")
+    hit, begun = kill_at_random(made, 2, seed=1)
+    assert hit == 2 <= begun
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_eight_processes_at_one_folder(tmp_path: Path) -> None:
+    CROWDS["make a folder"](tmp_path / "new", 8)
+    CROWDS["observe"](tmp_path / "observe", 2)
+
+
+def test_a_crowd_that_fails_says_so(tmp_path: Path) -> None:
+    def wrong(folder: Path) -> None:
+        raise ZeroDivisionError
+
+    assert crowd(tmp_path, [lambda folder: None, wrong]) == ["process 1 ended with 79"]
+    assert "ZeroDivisionError" in (tmp_path / "trace").read_text()
+
+
+def test_a_clock_that_goes_backwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are counted, not timed: nothing is lost, kept or refused by the clock."""
+    hours = iter(range(20, 0, -1))
+    monkeypatch.setattr(history, "now", lambda: f"2026-01-01T{next(hours):02}:00:00+00:00")
+    monkeypatch.setattr(time, "time", lambda: 1e9 + next(hours))
+    living = LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK, keep=1)
+    first, second = batches((0, 1), (2, 3))
+    living.observe(first)
+    living.observe(second)
+    for path in tmp_path.glob("desk/state-*"):  # the older state is the newer file
+        os.utime(
+            path, (2e9, 2e9) if path.name not in (tmp_path / "desk/HEAD").read_text() else None
+        )
+    assert living.verify() == []
+    assert [line.step for line in living.history()] == [0, 1, 2]
+    assert len(living.learner().classes_) == 4
+    assert len(states(tmp_path / "desk")) == 2

@@ -7,6 +7,8 @@ memory. Object arrays, which only pickle could read, are refused unread.
 
 from __future__ import annotations
 
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -155,13 +157,7 @@ def open_npz(path: str | Path, holds: str) -> Iterator[Npz]:
 
 def _header(file: IO[bytes], info: zipfile.ZipInfo) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array, which must agree with the bytes there are."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    else:
-        raise ValueError("a version for named fields only")
+    shape, fortran, dtype = _told(file)
     if dtype.hasobject:
         raise ValueError("an object array, which only pickle could read")
     # nothing is allocated on the word of a header: it must agree with the size of the member,
@@ -172,6 +168,22 @@ def _header(file: IO[bytes], info: zipfile.ZipInfo) -> tuple[tuple[int, ...], bo
     if info.file_size > _DEFLATE_LIMIT * max(info.compress_size, 1):
         raise ValueError("larger than its compressed bytes can be")
     return shape, fortran, dtype
+
+
+def _told(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """What a header says; a `ValueError` where it says nothing, whatever NumPy makes of that."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError("a version for named fields only")
+    read = np.lib.format.read_array_header_1_0
+    if version == (2, 0):
+        read = np.lib.format.read_array_header_2_0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a header that Python 2 wrote
+            return read(file)
+    except (SyntaxError, tokenize.TokenError, RecursionError, MemoryError, TypeError) as error:
+        raise ValueError("no header of an array") from error
 
 
 def _pieces(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Iterator[Array]:

@@ -11,6 +11,7 @@ from undrift.datasets.arrays import Array, Npz, open_npz
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
+_LARGEST = 2**31 - 1
 _HOLDS = "a gnn-benchmark file holds adj_*, attr_* and labels"
 
 
@@ -85,7 +86,7 @@ def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
 def _shape(archive: Npz, prefix: str) -> tuple[int, int]:
     """Rows and columns of a matrix."""
     shape = archive.array(f"{prefix}_shape", "iu").tolist()
-    if len(shape) != 2 or min(shape) < 0:
+    if len(shape) != 2 or min(shape) < 0 or max(shape) > _LARGEST:
         raise _no_matrix(archive, prefix, f"the shape is {shape}")
     return shape[0], shape[1]
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from pickle import UnpicklingError  # the error alone: nothing is unpickled
 from types import SimpleNamespace
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 
+from undrift.datasets.unpack import check_zip
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
@@ -28,6 +30,8 @@ def read_pyg(path: str | Path) -> Graph:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"there is no file {path}; check the path")
+    if is_zipfile(path):  # torch does not compare the checksums that it writes
+        check_zip(path)
     try:
         found = _tensors(path)
     except Exception as error:  # whatever the file makes torch's reader raise
@@ -37,6 +41,10 @@ def read_pyg(path: str | Path) -> Graph:
         ) from error
     if isinstance(found, dict):
         found = SimpleNamespace(**{name: found.get(name) for name in _NAMES})
+    if any(getattr(getattr(found, name, None), "is_meta", False) for name in _NAMES):
+        raise InputError(
+            f"{path} holds shapes without numbers; save a graph whose tensors have data"
+        )
     if not (hasattr(found, "x") and hasattr(found, "edge_index")):
         raise InputError(
             f"{path} holds a {type(found).__name__}, not one graph with x and edge_index; save the "

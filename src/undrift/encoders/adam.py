@@ -7,15 +7,47 @@ that trains, for a compiler that nothing here uses. The steps are the same, bit 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+
+def widened(old: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """`old` in the shapes of `like`: the columns of classes that came later are zero."""
+    return tuple(
+        o if o.shape == p.shape else functional.pad(o, (0, p.shape[-1] - o.shape[-1]))
+        for o, p in zip(old, like, strict=True)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What Adam remembers: of every parameter the running means of the gradient and its square.
+
+    `steps` is how many steps each parameter took. Memory: two numbers per parameter.
+    """
+
+    means: tuple[Tensor, ...]
+    squares: tuple[Tensor, ...]
+    steps: tuple[int, ...]
+
+    def without_columns(self, last: int) -> Moments:
+        """The same for other columns in the `last` parameters: nothing is known of those."""
+
+        def cut(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            known = len(parts) - last
+            return (*parts[:known], *(part[..., :0] for part in parts[known:]))
+
+        return Moments(cut(self.means), cut(self.squares), self.steps)
 
 
 class Adam:
     """Kingma and Ba, with the coefficients 0.9 and 0.999 of their paper and L2 weight decay.
 
-    The parameters are changed in place. Memory: two more numbers per parameter.
+    The parameters are changed in place. With `moments` it goes on where another stopped; columns
+    that came since have none. Memory: two more numbers per parameter.
 
     >>> w = torch.ones(2, requires_grad=True)
     >>> adam = Adam([w], lr=0.1)
@@ -26,13 +58,30 @@ class Adam:
     """
 
     def __init__(
-        self, parameters: Sequence[Tensor], *, lr: float, weight_decay: float = 0.0
+        self,
+        parameters: Sequence[Tensor],
+        *,
+        lr: float,
+        weight_decay: float = 0.0,
+        moments: Moments | None = None,
     ) -> None:
         self.parameters = tuple(parameters)
         self.lr, self.weight_decay = lr, weight_decay
         self._means = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
         self._squares = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
         self._steps = [torch.zeros((), device=p.device) for p in self.parameters]
+        if moments is not None:
+            for mine, old in ((self._means, moments.means), (self._squares, moments.squares)):
+                for part, known in zip(mine, widened(old, mine), strict=True):
+                    part.copy_(known)
+            for step, count in zip(self._steps, moments.steps, strict=True):
+                step.fill_(count)
+
+    @property
+    def moments(self) -> Moments:
+        """What it remembers now, as copies."""
+        steps = tuple(int(step) for step in self._steps)
+        return Moments(_copies(self._means), _copies(self._squares), steps)
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -62,3 +111,7 @@ class Adam:
             amsgrad=False,
             maximize=False,
         )
+
+
+def _copies(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(part.clone() for part in parts)

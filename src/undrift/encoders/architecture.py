@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from undrift.encoders.attention import SCORES
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import NORMALISATIONS, Graph, Normalisation
 from undrift.sparse import Csr
 
-Kind = Literal["gcn", "sage", "gin", "sgc"]
+Kind = Literal["gcn", "sage", "gin", "sgc", "gat"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 
@@ -18,7 +19,9 @@ class Layer:
     """`h_hat = aggregate(h)`, `z = h_hat W`, `h' = activation(z)`.
 
     `hops` is how often the operator is applied (0: each node keeps its own h); with `own` the
-    node's own h stands beside the aggregate, and W has twice as many rows.
+    node's own h stands beside the aggregate, and W has twice as many rows. With `attends` the
+    weights of the aggregate are attention, whose scores are linear in h: the last two columns of
+    W, which are no outputs.
     """
 
     hops: int
@@ -26,11 +29,13 @@ class Layer:
     inputs: int
     outputs: int
     activate: bool
+    attends: bool = False
 
     @property
     def weight_shape(self) -> tuple[int, int]:
         """The shape of W: d_in x d_out, where d_in is the width of h_hat."""
-        return self.inputs * (2 if self.own else 1), self.outputs
+        columns = self.outputs + (SCORES if self.attends else 0)
+        return self.inputs * (2 if self.own else 1), columns
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class Architecture:
 
     `gcn`: normalised sum with self-loops, then linear (the paper's: two layers of 128).
     `sage`: the node beside the mean of its neighbours. `gin`: sum with self-loop, then two
-    linear maps with a ReLU between and after. `sgc`: `hops` steps of propagation, one linear
+    linear maps with a ReLU between and after. `gat`: one head of attention over neighbours and
+    the node itself, whatever the `normalisation`. `sgc`: `hops` steps of propagation, one linear
     map of width `hidden[-1]`, no activation; with `hidden` of several widths, linear layers
     with ReLU follow. ReLU and dropout come after every other layer.
     """
@@ -67,8 +73,9 @@ class Architecture:
     def layers(self, num_features: int) -> tuple[Layer, ...]:
         """The layers for this feature width."""
         widths = list(zip((num_features, *self.hidden), self.hidden, strict=False))
-        if self.kind in ("gcn", "sage"):
-            return tuple(Layer(1, self.kind == "sage", a, b, True) for a, b in widths)
+        if self.kind in ("gcn", "sage", "gat"):
+            own, attends = self.kind == "sage", self.kind == "gat"
+            return tuple(Layer(1, own, a, b, True, attends) for a, b in widths)
         if self.kind == "gin":
             return tuple(
                 layer
@@ -85,7 +92,7 @@ class Architecture:
         """What the layers aggregate with on this graph."""
         if self.kind == "sage":
             return graph.operator("row", self_loops=False)
-        return graph.operator("sum" if self.kind == "gin" else self.normalisation)
+        return graph.operator("sum" if self.kind in ("gin", "gat") else self.normalisation)
 
     @property
     def reach(self) -> int:

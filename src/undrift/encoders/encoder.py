@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.architecture import Architecture, Layer
+from undrift.encoders.attention import attended, attention
 from undrift.graphs import Graph, Hop, narrowed, receptive_field
 from undrift.memory import need
 from undrift.sparse import Csr, beside
@@ -146,7 +147,7 @@ class Encoder:
         h: Rows = batch.features
         with torch.no_grad():
             for layer, weight in zip(self.layers, self.weights, strict=True):
-                rows.append(aggregate(layer, operator, h, nodes))
+                rows.append(aggregate(layer, operator, h, nodes, weight))
                 z = linear(layer, (Hop(operator),) * layer.hops, h, weight)
                 h = torch.relu(z) if layer.activate else z
         return tuple(rows)
@@ -170,6 +171,9 @@ def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> Batch:
 
 def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
     """`z = h_hat W` without forming h_hat: first the linear map, then the hops."""
+    if layer.attends:
+        z, sent, received = _scored(layer, h, weight)
+        return attended(hops[0].operator, z, sent, hops[0].targets(received))
     if not layer.own:
         z = h @ weight
         for hop in hops:
@@ -182,9 +186,21 @@ def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tens
     return mine + z
 
 
-def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor) -> Rows:
-    """`h_hat` itself, rows of `nodes`: what the statistics of a layer are made of."""
+def _scored(layer: Layer, h: Rows, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What an attention layer sends along edges, and the scores of senders and of receivers."""
+    z = h @ weight
+    return z[:, : layer.outputs], z[:, layer.outputs], z[:, layer.outputs + 1]
+
+
+def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor, weight: Tensor) -> Rows:
+    """`h_hat` itself, rows of `nodes`: what the statistics of a layer are made of.
+
+    Only attention depends on the layer's own `weight`.
+    """
     reached = h
+    if layer.attends:
+        _, sent, received = _scored(layer, h, weight)
+        return attention(operator[nodes], sent, received[nodes]) @ h
     for _ in range(layer.hops - 1):
         reached = operator @ reached
     if layer.hops == 0:
@@ -197,8 +213,8 @@ class _ReluDropout(torch.autograd.Function):
     """Keeps only the output: an entry is positive exactly where the gradient passes."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, dropped: Tensor, scale: float) -> Tensor:
-        out = z.clamp_min(0).masked_fill_(dropped, 0).mul_(scale)
+    def forward(ctx: Any, z: Tensor, kept: Tensor, scale: float) -> Tensor:
+        out = z.clamp_min(0).mul_(kept).mul_(scale)  # a masked fill takes five times as long
         ctx.save_for_backward(out)
         ctx.scale = scale
         return out
@@ -229,11 +245,11 @@ def relu_dropout(
     count = rows * z.shape[1]
     words = torch.empty(-(-count // 8), dtype=torch.int64, device=z.device)
     words.random_(-(2**63), None, generator=generator)
-    dropped = (words.view(torch.uint8)[:count] < threshold).view(rows, z.shape[1])
+    kept = (words.view(torch.uint8)[:count] >= threshold).view(rows, z.shape[1])
     if of is not None:
-        dropped = dropped[of[0]]
+        kept = kept[of[0]]
     scale = 256 / (256 - threshold)
-    out: Tensor = _ReluDropout.apply(z, dropped, scale)  # type: ignore[no-untyped-call]
+    out: Tensor = _ReluDropout.apply(z, kept, scale)  # type: ignore[no-untyped-call]
     return out
 
 

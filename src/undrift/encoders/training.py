@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from undrift import ranks
-from undrift.encoders.adam import Adam
+from undrift.encoders.adam import Adam, Moments
 from undrift.encoders.divergence import Losses
 from undrift.encoders.encoder import Batch, Encoder, Head, batch_of
 from undrift.errors import InputError
@@ -69,6 +70,14 @@ class Step:
 Loss = Callable[[Step], Tensor]
 
 
+class Trained(NamedTuple):
+    """What training leaves: encoder and head, and what its optimiser remembered at that step."""
+
+    encoder: Encoder
+    head: Head
+    moments: Moments
+
+
 def cross_entropy(step: Step) -> Tensor:
     """Eq. 2, weighted per class if the training says so."""
     return functional.cross_entropy(step.logits, step.columns, step.class_weights)
@@ -87,8 +96,11 @@ def fit(
     loss: Loss = cross_entropy,
     progress: Progress = silent,
     phase: str = "train",
-) -> tuple[Encoder, Head]:
+    moments: Moments | None = None,
+) -> Trained:
     """The encoder and head after training; those given stay as they are.
+
+    With `moments` Adam goes on where an earlier training of the same encoder left it.
 
     `train` and `val` are node indices, `columns` the head's column of every node's class (read
     at those nodes only). The graph is on the encoder's device. Deterministic under the generator.
@@ -98,11 +110,12 @@ def fit(
     weights = [w.detach().clone().requires_grad_() for w in encoder.weights]
     on_head = [t.detach().clone().requires_grad_() for t in (head.weight, head.bias)]
     model, top = Encoder(encoder.architecture, tuple(weights)), Head(*on_head)
-    optimiser = Adam([*weights, *on_head], lr=training.lr, weight_decay=training.weight_decay)
+    decay = training.weight_decay
+    optimiser = Adam([*weights, *on_head], lr=training.lr, weight_decay=decay, moments=moments)
     class_weights = balancing(columns[train], top) if training.class_weighted else None
     noise = _on_device(generator, train.device)
     batches = _batches(model, graph, train, training.batch_size)
-    watch = _EarlyStop(training.patience if val.numel() else None, model, top)
+    watch = _EarlyStop(training.patience if val.numel() else None, model, top, optimiser)
     held_out = batch_of(model, graph, val) if watch.patience is not None else None
     rate = f"the learning rate (lr, or lr_next after the base task; it was {training.lr:g})"
     losses = Losses("training", f"{rate} or what else weighs in the loss")
@@ -172,29 +185,28 @@ def _shared(batch: Batch, nodes: Tensor) -> Batch:
 class _EarlyStop:
     """Keeps the weights with the lowest validation loss, if asked to."""
 
-    def __init__(self, patience: int | None, model: Encoder, top: Head) -> None:
-        self.patience, self.model, self.top = patience, model, top
+    def __init__(self, patience: int | None, model: Encoder, top: Head, optimiser: Adam) -> None:
+        self.patience, self.model, self.top, self.optimiser = patience, model, top, optimiser
         self.best, self.waited = float("inf"), 0
-        self.kept: tuple[Encoder, Head] | None = None
+        self.kept: Trained | None = None
 
     def stops(self, batch: Batch, columns: Tensor, class_weights: Tensor | None) -> bool:
         with torch.no_grad():
             logits = self.top(self.model.forward(batch))
             loss = float(functional.cross_entropy(logits, columns, class_weights))
         if loss < self.best:
-            self.best, self.waited, self.kept = loss, 0, _detached(self.model, self.top)
+            self.best, self.waited, self.kept = loss, 0, self._now()
         else:
             self.waited += 1
         return self.patience is not None and self.waited >= self.patience
 
-    def result(self) -> tuple[Encoder, Head]:
-        return self.kept if self.kept is not None else _detached(self.model, self.top)
+    def result(self) -> Trained:
+        return self.kept if self.kept is not None else self._now()
 
-
-def _detached(model: Encoder, top: Head) -> tuple[Encoder, Head]:
-    weights = tuple(w.detach().clone() for w in model.weights)
-    head = Head(top.weight.detach().clone(), top.bias.detach().clone())
-    return Encoder(model.architecture, weights), head
+    def _now(self) -> Trained:
+        weights = tuple(w.detach().clone() for w in self.model.weights)
+        head = Head(self.top.weight.detach().clone(), self.top.bias.detach().clone())
+        return Trained(Encoder(self.model.architecture, weights), head, self.optimiser.moments)
 
 
 def balancing(columns: Tensor, head: Head) -> Tensor:

@@ -103,7 +103,7 @@ def evaluate(
     reset_peak_memory()
     for t in range(graded[so_far.tasks - 1] + 1 if so_far.tasks else 0, len(stream)):
         clock.enter("prepare")
-        task = stream.task(t)
+        task = stream.until(t) if learner.sees_all else stream.task(t)
         clock.enter("learn")
         learner.observe(task, progress=clock)
         del task  # observed: not even the evaluation may keep its data in memory

@@ -53,7 +53,7 @@ def evaluate_together(
                 progress("learn", done + k, total)
                 if outcome.error is None:
                     try:
-                        learner.observe(task)
+                        learner.observe(stream.until(t) if learner.sees_all else task)
                     except Exception as error:
                         outcome.error = error
         if t not in graded:

@@ -9,6 +9,7 @@ from undrift.errors import InputError, unknown_name
 from undrift.experiments.manifest import Skipped
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.plan_file import read_plan
+from undrift.experiments.public_code import carried_rows, public_rows
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
@@ -103,6 +104,11 @@ def _drift(stand_ins: bool) -> Plan:
     return replace(found, streams=(*found.streams, *more)[:2])
 
 
+def _on_cs(title: str, rows: tuple[PlanRow, ...]) -> Plan:
+    """The one stream of the paper whose data is at hand, 15 classes."""
+    return _over(title, rows, False, ("cs-cl",))
+
+
 def _skewed(stand_ins: bool) -> Plan:
     """Real streams thinned to the skew of Arxiv-CL's worst tasks, and its own stand-in if asked."""
     wide = {"gamma": 1.0, "alpha": 8}
@@ -180,6 +186,13 @@ PLANS: dict[str, Callable[[bool], Plan]] = {
         _PAST, (*_searched("joint", "adr"), *_fixed("adr-plus", "propagation", "hybrid")), s
     ),
     "rivals": _rivals,
+    "carried": lambda s: _on_cs("One Adam for all tasks", carried_rows()),
+    "public-fresh": lambda s: _on_cs(
+        "The forms of public code", public_rows(carried=False, classes=15)
+    ),
+    "public-carried": lambda s: _on_cs(
+        "The forms of public code, one Adam for all tasks", public_rows(carried=True, classes=15)
+    ),
     "skewed": _skewed,
     "returning": _returning,
 }

@@ -307,7 +307,7 @@ def loaded(folder: Path) -> Draft:
     width = None if learner.learned_ is None else learner.learned_.num_features
     if not names_fit(learner, record.classes) or width != record.width:
         raise InputError(f"{broken} (its names do not fit its numbers)")
-    return Draft(folder, version, learner, record, nodes, read_key(folder))
+    return Draft(folder, version, learner, record, nodes, read_key(folder, record))
 
 
 @contextmanager

@@ -61,7 +61,10 @@ def complete(folder: Path, entry: Entry, result: str, *, dry: bool = False) -> s
     """
     lines = read_history(folder)
     there = lines[-1] if lines else None
+    line = Line(**entry.model_dump(), result=result)
     done = there is not None and (there.step, there.result) == (entry.step, result)
+    if done and there != line:
+        raise _broken(folder, f"the line of step {entry.step} is not what the state says of it")
     start = there is None and entry.step == 0
     next_one = there is not None and (there.step + 1, there.result) == (entry.step, entry.parent)
     if not (done or start or next_one):
@@ -77,7 +80,7 @@ def complete(folder: Path, entry: Entry, result: str, *, dry: bool = False) -> s
         file.truncate(whole)
         file.seek(whole)
         if not done:
-            file.write(Line(**entry.model_dump(), result=result).model_dump_json().encode() + b"\n")
+            file.write(line.model_dump_json().encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
     return said

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
 
-FORMAT = 2
+FORMAT = 3  # since 3 the record knows its key
 
 
 class _Frozen(BaseModel):
@@ -101,6 +101,7 @@ class Record(_Frozen):
     small_classes: SmallClasses = "refuse"
     least_rows: int = LEAST_ROWS  # of a class, when it first comes
     feature_map: str | None = None  # a digest of what rows depend on
+    key_sha256: str | None = None  # of the file `key`; None in folders of before it was kept
     batches: tuple[Held, ...] = ()
     entry: Entry
 

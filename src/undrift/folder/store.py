@@ -39,8 +39,10 @@ from undrift.storage.files import (
     make_folder,
     read_metadata,
     state_bytes,
+    sync_folder,
     write_atomically,
 )
+from undrift.storage.leftovers import claimed_folder
 
 if TYPE_CHECKING:
     from undrift.storage.state import State
@@ -107,10 +109,13 @@ def states(folder: Path) -> list[Path]:
     return sorted(there, key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
-def read_key(folder: Path) -> bytes:
-    """The key of the folder's hashes."""
+def read_key(folder: Path, record: Record) -> bytes:
+    """The key of the folder's hashes; another than the record knows is an error."""
     try:
-        return bytes.fromhex((folder / KEY).read_text(encoding="ascii"))
+        key = bytes.fromhex((folder / KEY).read_text(encoding="ascii"))
+        if record.key_sha256 not in (None, sha256(key).hexdigest()):
+            raise ValueError("another key")
+        return key
     except (OSError, ValueError) as error:
         raise InputError(
             f"{folder / KEY} is missing or damaged, and without it no batch can be recognised; "
@@ -122,26 +127,25 @@ def create(folder: Path, state: State, record: Record, key: bytes, card: str) ->
     """A new folder with its first state, whole or not there: it is made aside and renamed."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} is there already; choose another folder or delete it")
+    record = record.changed(key_sha256=sha256(key).hexdigest())
     place = folder.absolute()
     aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
     make_folder(place.parent)
     try:
-        aside.mkdir()
-        handle = os.open(aside / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(handle, "w", encoding="ascii") as file:
-            file.write(key.hex())
-        version = write_version(aside, state, record)
-        settle(aside, version, card)
-        os.replace(aside, folder)
+        with claimed_folder(aside):
+            handle = os.open(aside / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "w", encoding="ascii") as file:
+                file.write(key.hex())
+                file.flush()
+                os.fsync(file.fileno())
+            version = write_version(aside, state, record)
+            settle(aside, version, card)
+            os.replace(aside, folder)
+            sync_folder(place.parent)
     except OSError as error:
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
         ) from error
-    finally:
-        if aside.exists():
-            for path in aside.iterdir():
-                path.unlink()
-            aside.rmdir()
     return current(folder)
 
 

@@ -55,6 +55,8 @@ def as_features(features: Any) -> Tensor | Csr:
             array = np.ascontiguousarray(as_numbers(features, "features"), dtype=np.float32)
         # torch warns of arrays that it could, but must not, write to
         features = torch.from_numpy(array if array.flags.writeable else array.copy())
+    if features.is_complex():
+        raise InputError(f"features must be real numbers, not {features.dtype}")
     if features.layout != torch.strided:
         return _sparse_features(features)
     return _matrix(features.to(torch.float32).contiguous())
@@ -85,8 +87,8 @@ def as_edges(edges: Any, nodes: int) -> Array:
             "edges must be a matrix [2, edges] with the sources above the targets, not of shape "
             f"{array.shape}; transpose it if it has a row per edge"
         )
-    if not _whole(array):
-        raise InputError("edges must be whole numbers (node ids), not fractions or NaN")
+    if array.dtype.kind == "b" or not _whole(array):
+        raise InputError("edges must be whole numbers (node ids), not fractions, NaN or booleans")
     pairs: Array = array.astype(np.int64)
     outside = (pairs < 0) | (pairs >= nodes)
     if outside.any():

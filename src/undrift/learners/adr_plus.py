@@ -117,6 +117,11 @@ class AdrPlus(AdaptingLearner):
                 f"compensation='exact' needs alpha=1, not {self.alpha}, because it holds for what "
                 "is linear; set alpha=1 or another compensation"
             )
+        if self.compensation == "exact" and self.backbone.encoder == "gat":
+            raise InputError(
+                "compensation='exact' needs rows that do not depend on the last layer's weights, "
+                "and attention does; set another compensation or encoder"
+            )
 
     # merging -----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
-from undrift.storage.state import State, pack, unpack
+from undrift.storage.state import State, pack, packed_bytes, unpack
 from undrift.streams.task import Task, as_task, isolating
 from undrift.typing import Once, Progress, silent, unshared
 
@@ -258,6 +258,11 @@ class Learner(Parameters):
         """A batch as this learner sees it: the function `as_task`, with its seed."""
         return as_task(batch, self.seed, ids, validation=self.validates)
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
+        return False
+
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
         return bool(getattr(self, verb)) and self._hindrance(verb) is None
@@ -345,7 +350,7 @@ class Learner(Parameters):
         """Bytes of all tensors in `state()`: the size of what is kept."""
         if self.learned_ is None:
             return 0
-        return sum(tensor.nbytes for tensor in pack(self.learned_)[0].values())
+        return packed_bytes(self.learned_)
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
@@ -357,10 +362,28 @@ class Learner(Parameters):
         self._check_same_params(state.params, "the state was learned with")
         learned = None
         if state.tensors or state.values:
-            tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
+            try:
+                tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
+            except Exception as error:  # torch has many words for a device that is not there
+                raise InputError(
+                    f"the state is to be loaded on the device {self.device!r}, which is not "
+                    "usable here; give another, as in device='cpu'"
+                ) from error
             learned = unpack(self.learned_type, tensors, state.values, kinds=self._kinds())
         self.learned_ = learned
+        if self.classes_:
+            self._check_fit()
         return self
+
+    def _check_fit(self) -> None:
+        """Predict a node without features: parts of a state that do not fit each other fail."""
+        try:
+            probe = Graph.from_arrays(np.zeros((1, self.learned_.num_features)), [[], []])
+            fits = self.scores(probe).shape == (1, len(self.classes_))
+        except Exception as error:  # whatever torch makes of such parts
+            raise _unfit() from error
+        if not fits:
+            raise _unfit()
 
     # what everyone may ask ---------------------------------------------------------------
 
@@ -416,6 +439,13 @@ class Learner(Parameters):
                 f"{self.learned_.num_features} were learned; give the same columns in the same "
                 "order"
             )
+
+
+def _unfit() -> InputError:
+    return InputError(
+        "the state is damaged: its parts do not fit each other; restore it from a copy or learn "
+        "again"
+    )
 
 
 def _as_tensor(nodes: Nodes) -> Tensor:

@@ -238,5 +238,5 @@ class Cat(ModelLearner):
         begun = self.backbone.model_for(everything, len(classes), generator)
         model = self.backbone.train(
             begun, condensed_task, classes, t=0, generator=generator, progress=progress
-        )
+        ).settled()
         return CatLearned(classes, graph.num_features, t + 1, model, bank)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -25,6 +25,8 @@ from undrift.learners.parts.training.model_learner import (
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
+Projector = Literal["first", "last"]
+
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
@@ -44,10 +46,12 @@ class ClassMoments:
             torch.tensor([float(f.shape[0]) for f in parts], device=embeddings.device).double(),
         )
 
-    def moved(self, projection: Tensor, tolerance: float) -> ClassMoments:
+    def moved(
+        self, projection: Tensor, tolerance: float, projector: Projector = "first"
+    ) -> ClassMoments:
         """The moments after a shift: every class goes through `U_c U_c^T P` (see `Dpcr`)."""
         projectors = torch.stack([class_projector(phi, tolerance) for phi in self.moments])
-        maps = projectors @ projection
+        maps = projectors @ projection if projector == "first" else projection @ projectors
         return ClassMoments(
             torch.einsum("cd,cde->ce", self.means, maps),
             maps.mT @ self.moments @ maps,
@@ -144,6 +148,7 @@ class Dpcr(ModelLearner):
     distill: float = 10.0
     temperature: float = 2.0
     tolerance: float = 1e-4
+    projector: Projector = "first"
     normalise: bool = True
     backbone: Backbone = field(default_factory=Backbone)
 
@@ -163,7 +168,7 @@ class Dpcr(ModelLearner):
         moments = ClassMoments.of(embeddings, task.labels[train], task.classes)
         if before:
             projection = shift_projection(before.model.embed(graph)[train], embeddings)
-            moved = before.moments.moved(projection, self.tolerance)
+            moved = before.moments.moved(projection, self.tolerance, self.projector)
             moments = moved.joined(moments, training.own)
         classifier = solve(moments.statistics(), self.gamma)
         if self.normalise:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from undrift.encoders.tuned import TunedNetwork, fit_tuned
+from undrift.errors import InputError
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.training.backbone import Backbone, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
+from undrift.learners.parts.training.backbone import Backbone, Model, columns_of, generator_for
+from undrift.learners.parts.training.model_learner import ModelLearner
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
+Recipe = Literal["plain", "tuned"]
+
 
 @dataclass(frozen=True, eq=False)
-class JointLearned(ModelLearned):
+class JointLearned:
     """What Joint keeps: every graph it was shown, and a model."""
 
+    classes: tuple[int, ...]
+    num_features: int
+    tasks: int
+    model: Model | TunedNetwork
     graph: Graph
     train: Tensor
     val: Tensor
@@ -32,6 +40,11 @@ class Joint(ModelLearner):
 
     The task graphs stay disjoint, as they arrived: edges between tasks are never shown. It keeps
     examples, so it is a bound and not a method for those who must delete.
+
+    `recipe`: a `plain` encoder under a linear head, or the strongest we can train, `tuned`: with
+    layer norm and a linear skip in every layer, the best epoch by validation, on the whole graph
+    with the edges between tasks, so that every batch must hold all tasks so far
+    (`TaskStream.until`). Its settings are to be searched: docs/methods/joint.md.
 
     Cost: task t trains on t + 1 graphs. Memory: all data.
 
@@ -50,20 +63,57 @@ class Joint(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = JointLearned
 
+    recipe: Recipe = "plain"
     backbone: Backbone = field(default_factory=Backbone)
+
+    @property
+    def sees_all(self) -> bool:
+        """With `recipe="tuned"` every batch holds all tasks so far."""
+        return self.recipe == "tuned"
 
     def _learn(self, task: Task, progress: Progress) -> JointLearned:
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
+        if self.sees_all:
+            return self._tuned(before, task, progress)
         everything = _together(before, task.to("cpu"))
         here, classes = everything.to(self.device), everything.classes
         generator = generator_for(self.seed, t)
         begun = self.backbone.model_for(here.graph, len(classes), generator)
         model = self.backbone.train(
             begun, here, classes, t=0, generator=generator, progress=progress
-        )
+        ).settled()
         known = (classes, here.graph.num_features, t + 1, model)
         return JointLearned(*known, everything.graph, everything.train, everything.val)
+
+    def _tuned(self, before: JointLearned | None, task: Task, progress: Progress) -> JointLearned:
+        missing = set(before.classes if before else ()) - set(task.classes)
+        if missing:
+            raise InputError(
+                f"recipe='tuned' trains on the whole graph, and class {min(missing)} is not in "
+                "this batch; give it all tasks so far, as stream.until(t) does"
+            )
+        t, classes, graph = before.tasks if before else 0, task.classes, task.graph
+        generator = generator_for(self.seed, t)
+        network = fit_tuned(
+            TunedNetwork.create(
+                self.backbone.architecture(),
+                graph.num_features,
+                len(classes),
+                generator,
+                str(graph.device),
+            ),
+            graph,
+            train=task.train.nonzero().flatten(),
+            val=task.val.nonzero().flatten(),
+            columns=columns_of(graph, classes),
+            training=self.backbone.training(0),
+            generator=generator,
+            progress=progress,
+        )
+        kept = task.to("cpu")
+        known = (classes, graph.num_features, t + 1, network)
+        return JointLearned(*known, kept.graph, kept.train, kept.val)
 
 
 def _together(before: JointLearned | None, task: Task) -> Task:

@@ -67,9 +67,8 @@ class Lwf(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = LwfLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "strength": (1.0, 10.0),
-        "temperature": (2.0, 20.0),
-        "logits": ("seen", "task"),
+        "strength": (0.1, 1.0, 10.0),
+        "temperature": (0.2, 2.0, 20.0),
     }
 
     strength: float = 10.0

@@ -65,7 +65,7 @@ class Polo(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PoloLearned
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "kd": (0.01, 0.4, 10.0),
+        "kd": (0.01, 0.1, 1.0, 10.0),
         "gamma": (1.0, 10.0),
     }
 

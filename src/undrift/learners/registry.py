@@ -179,7 +179,7 @@ def learner_of(state: State, path: str | Path, *, device: str | None = None) -> 
     return make_learner(state.method, **params).load(state)
 
 
-def make_learner(name: str, **params: Any) -> Learner:
+def make_learner(name: str, /, **params: Any) -> Learner:
     """A learner by its name, with some hyperparameters set.
 
     >>> make_learner("adr", gamma=0.1).params()["gamma"]

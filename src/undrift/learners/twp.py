@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import Encoder, whole_graph
+from undrift.encoders.encoder import Encoder, linear, whole_graph
 from undrift.encoders.training import Step, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import check_not_negative
@@ -28,7 +28,13 @@ from undrift.typing import Progress
 EDGES_AT_ONCE = 2**18
 
 
-def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES_AT_ONCE) -> Tensor:
+def topology_gradient(
+    encoder: Encoder,
+    graph: Graph,
+    edges_at_once: int = EDGES_AT_ONCE,
+    *,
+    aggregated: bool = False,
+) -> Tensor:
     """The gradient of `||e||_2` with respect to the first weight matrix W_0.
 
     With the linear output h = X W_0 of the first layer, an edge u -> v (self-loops are edges)
@@ -37,7 +43,9 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
         s_uv = leaky_relu( sum(h_u * tanh(h_v)) ),    e_uv = softmax over the edges into v
 
     and ||e||_2 is the norm over all edges of the graph. No other parameter moves it. Where a
-    layer keeps a node's own features apart (`sage`), h is what goes along the edges. Cost: a few
+    layer keeps a node's own features apart (`sage`), h is what goes along the edges. `aggregated`,
+    as in the public code: h is what the layer gives after aggregation, and the slope of leaky_relu
+    is 0.2 in place of 0.01. Cost: a few
     passes over `edges x width`; memory: `edges_at_once` edges and two matrices `nodes x width`.
     """
     home = encoder.weights[0].device
@@ -45,16 +53,23 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
     encoder = Encoder(encoder.architecture, tuple(w.cpu() for w in encoder.weights))
     graph = graph.to("cpu")
     layer, weight = encoder.layers[0], encoder.weights[0]
-    features = whole_graph(encoder, graph).features
+    batch = whole_graph(encoder, graph)
+    features, hops = batch.features, batch.hops[: layer.hops]
     operator = encoder.architecture.operator(graph)
-    first = layer.inputs if layer.own else 0
+    first = layer.inputs if layer.own and not aggregated else 0
+
+    def scored(live: Tensor) -> Tensor:
+        if aggregated:
+            return linear(layer, hops, features, live)
+        return (features @ live)[:, : layer.outputs]
+
     with torch.no_grad():
-        h = features @ weight[first:]
-    upstream, squares = torch.zeros_like(h), 0.0
+        h = scored(weight[first:])
+    upstream, squares, slope = torch.zeros_like(h), 0.0, 0.2 if aggregated else 0.01
     for start, stop in _blocks(operator.indptr, edges_at_once):
         part = operator[start:stop]
         sources = part.indices.long()
-        half, of_sources, of_targets = _block(h, sources, part.indptr, start)
+        half, of_sources, of_targets = _block(h, sources, part.indptr, start, slope)
         upstream.index_add_(0, sources, of_sources)
         upstream[start:stop] += of_targets
         squares += 2 * half
@@ -62,12 +77,14 @@ def topology_gradient(encoder: Encoder, graph: Graph, edges_at_once: int = EDGES
     if squares > 0:  # a graph without edges has no attention to keep
         leaf = weight[first:].detach().requires_grad_()
         with torch.enable_grad():
-            (pulled,) = torch.autograd.grad(features @ leaf, leaf, upstream / squares**0.5)
+            (pulled,) = torch.autograd.grad(scored(leaf), leaf, upstream / squares**0.5)
         gradient[first:] = pulled
     return gradient.to(home)
 
 
-def _block(h: Tensor, sources: Tensor, indptr: Tensor, start: int) -> tuple[float, Tensor, Tensor]:
+def _block(
+    h: Tensor, sources: Tensor, indptr: Tensor, start: int, slope: float
+) -> tuple[float, Tensor, Tensor]:
     """`||e||^2 / 2` of the edges into a run of receivers, and its gradient at both ends."""
     count = indptr.numel() - 1
     receivers = torch.repeat_interleave(
@@ -77,7 +94,7 @@ def _block(h: Tensor, sources: Tensor, indptr: Tensor, start: int) -> tuple[floa
         sent = h[sources].requires_grad_()
         there = h[start : start + count].clone().requires_grad_()
         dots = (sent * torch.tanh(there)[receivers]).sum(dim=1)
-        attention = _softmax(functional.leaky_relu(dots, 0.01), receivers, count)
+        attention = _softmax(functional.leaky_relu(dots, slope), receivers, count)
         half = attention.square().sum() / 2
         of_sources, of_targets = torch.autograd.grad(half, (sent, there))
     return float(half.detach()), of_sources, of_targets
@@ -114,8 +131,9 @@ class Twp(ModelLearner):
     I_loss = (d CE / d theta)^2 and I_topo = (d ||e||_2 / d theta)^2 at theta_s, without dropout; e
     is the attention between neighbours (`topology_gradient`). The last term differentiates a
     gradient, which doubles the cost of a step; it is off by default. `faithful` does what the
-    public code does: the gradient of ||e||_2 is added to that of CE before it is squared, CE
-    counts twice in training, `beta` has no effect, and with mini-batches I_topo is I_loss.
+    public code does: e is scored after aggregation with a slope of 0.2, the gradient of ||e||_2 is
+    added to that of CE before it is squared, CE counts twice in training, `beta` has no effect,
+    and with mini-batches I_topo is I_loss.
 
     Cost: Bare's, one backward pass and a few passes over the edges per task, and four passes
     over the parameters per step. Memory: three models (`Penalty`). Reference: Liu, Yang and Wang,
@@ -178,7 +196,7 @@ class Twp(ModelLearner):
             squares = gradients.squared_batch_means(weights)
             return tuple((self.loss_strength + self.topology_strength) * f for f in squares)
         of_loss = gradients.mean(weights)
-        of_edges = topology_gradient(model.encoder, task.graph)
+        of_edges = topology_gradient(model.encoder, task.graph, aggregated=self.faithful)
         of_topology = tuple(g if self.faithful else torch.zeros_like(g) for g in of_loss)
         of_topology = (of_topology[0] + of_edges, *of_topology[1:])
         return tuple(

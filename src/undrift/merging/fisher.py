@@ -16,8 +16,8 @@ estimate of all of F, with the expectation over labels exact.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -145,25 +145,19 @@ class Fisher:
         _check_floor(self.floor)
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Fisher:
+    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
         """The memory before the first task."""
         return cls()
 
-    def add(self, weights: Sequence[Tensor], fisher: Sequence[Tensor]) -> Fisher:
+    def add(self, weights: Sequence[Tensor], fisher: Sequence[Tensor]) -> Self:
         """The memory after an encoder with these weights and this diagonal Fisher."""
         check_layers(self.total, weights)
         check_layers(weights, fisher, "a Fisher")
         raised = tuple(f.detach().double().clamp_min(self.floor) for f in fisher)
         weighted = tuple(f * w.detach() for f, w in zip(raised, weights, strict=True))
-        return Fisher(
-            plus(self.weighted, weighted),
-            plus(self.total, raised),
-            self.floor,
-            self.probes,
-            self.normalise,
-        )
+        return replace(self, weighted=plus(self.weighted, weighted), total=plus(self.total, raised))
 
-    def observe(self, adapted: Adapted) -> Fisher:
+    def observe(self, adapted: Adapted) -> Self:
         """The memory after the encoder of a task."""
         weights = tuple(w.detach().clone().requires_grad_() for w in adapted.encoder.weights)
         encoder = Encoder(adapted.encoder.architecture, weights)
@@ -173,13 +167,31 @@ class Fisher:
             fisher = diagonal_fisher(
                 logits, weights, generator=adapted.generator, probes=self.probes
             )
-        return self.add(weights, unit_norm(fisher) if self.normalise else fisher)
+        return self.add(weights, self._scaled(fisher))
+
+    def _scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return unit_norm(fisher) if self.normalise else tuple(fisher)
 
     def merge(self) -> tuple[Tensor, ...]:
         """The weighted mean of what was added, in float64."""
         if not self.total:
             raise nothing_added(self.display)
         return tuple(a / b for a, b in zip(self.weighted, self.total, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class FlooredFisher(Fisher):
+    """The same with the floor before the scaling to length 1, the order of the public code.
+
+    Of a model whose Fisher is mostly under the floor, most entries then weigh the same, so that
+    the merge is nearly the plain average. As `merge="undrift.merging.fisher:FlooredFisher"`.
+    """
+
+    name: ClassVar[str] = "floored-fisher"
+    display: ClassVar[str] = "Fisher merging, floor first"
+
+    def _scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return super()._scaled([part.clamp_min(self.floor) for part in fisher])
 
 
 def _check_floor(floor: float) -> None:

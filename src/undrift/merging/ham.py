@@ -28,7 +28,8 @@ class Ham:
 
     Because the target is linear, this is RegMean (Jin et al., 2022) with a ridge instead of
     its shrinkage. It reproduces every past encoder exactly only while the stacked inputs of a
-    layer have full row rank; beyond that it is the best compromise, and drift is measured.
+    layer have full row rank; beyond that it is the best compromise, and drift is measured. Under
+    attention (`gat`) H_hat are rows after it, by which the columns of scores are merged as well.
     """
 
     name: ClassVar[str] = "ham"

@@ -200,6 +200,8 @@ def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[Page
             svg = (folder / f"{each.name}.svg").read_text(encoding="utf-8")
             drawn.append(PageFigure(each.name, each.title, each.caption, svg))
         except InputError as error:
+            if isinstance(error.__cause__, OSError):  # no fault of the figure
+                raise
             left_out.append(f"{each.name}: {error}")
     return drawn, left_out
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from undrift.storage.files import checksum, write_pieces
 from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]
-FORMAT, MANIFEST, WORK = 1, "graph.json", "work"
+FORMAT, MANIFEST, WORK = 2, "graph.json", "work"
 GB = 1e9
 AGAIN = "free some space and give the same command again, which goes on from here"
 """What to do about a full disk."""
@@ -68,6 +69,12 @@ class Manifest(BaseModel):
     shards: tuple[Shard, ...]
     files: dict[str, str]  # the SHA-256 of every file
     content: str  # a SHA-256 of the graph, whatever the sizes of its pieces
+    seal: str = ""  # a SHA-256 of everything else here
+
+    def sealed(self) -> Manifest:
+        """Itself with the seal that fits."""
+        text = self.model_dump_json(exclude={"seal"})
+        return self.model_copy(update={"seal": sha256(text.encode()).hexdigest()})
 
     @property
     def repairs(self) -> Repairs:
@@ -98,7 +105,9 @@ class GraphFolder:
             )
         try:
             self.manifest = Manifest.model_validate_json(file.read_bytes())
-        except ValidationError as error:
+            if self.manifest != self.manifest.sealed():
+                raise ValueError("other words than were written")
+        except (ValidationError, ValueError) as error:
             raise InputError(
                 f"{file} is damaged or of another version of undrift; import the tables again"
             ) from error

@@ -82,7 +82,7 @@ def import_graph(
         if not (out / MANIFEST).is_file():
             with _database(out, memory) as connection:
                 manifest = _imported(asked, out, connection, progress)
-            put(out / MANIFEST, [manifest.model_dump_json(indent=1).encode()])
+            put(out / MANIFEST, [manifest.sealed().model_dump_json(indent=1).encode()])
         _scrap(out, _OURS)  # what tells that an import is not finished goes last
     return GraphFolder(out)
 

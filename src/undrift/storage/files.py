@@ -55,7 +55,7 @@ def whole_file(
                 os.replace(part, target)
         if sys.platform == "win32":  # where an open file cannot be renamed
             os.replace(part, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise InputError(f"cannot write {target} ({error.strerror or error}); {way_out}") from error
     finally:
@@ -128,8 +128,9 @@ def writable_folder(path: str | Path) -> Path:
     return folder
 
 
-def _sync_folder(folder: Path) -> None:
-    # without it a power cut may lose the new name; some systems cannot open a folder
+def sync_folder(folder: Path) -> None:
+    """Bring names to the disk: without it a power cut may lose a new one."""
+    # some systems cannot open a folder
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

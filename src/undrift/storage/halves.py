@@ -16,10 +16,18 @@ def half_of(matrix: Tensor) -> Tensor:
     >>> half_of(torch.tensor([[1.0, 2.0], [2.0, 3.0]])).tolist()
     [1.0, 2.0, 3.0]
     """
-    if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1] or not _symmetric(matrix):
+    if not _symmetric(matrix):
         return matrix
     rows = [matrix[i, : i + 1] for i in range(matrix.shape[0])]
     return torch.cat(rows) if rows else matrix.new_zeros(0)
+
+
+def size_of_half(matrix: Tensor) -> Tensor:
+    """A tensor without memory that has the size of `half_of`."""
+    if not _symmetric(matrix):
+        return matrix
+    d = matrix.shape[0]
+    return torch.empty(d * (d + 1) // 2, dtype=matrix.dtype, device="meta")
 
 
 def whole_of(half: Tensor) -> Tensor | None:
@@ -44,6 +52,8 @@ def whole_of(half: Tensor) -> Tensor | None:
 def _symmetric(matrix: Tensor) -> bool:
     """Block by block, as the transpose of a large matrix is slow to read."""
     d = matrix.shape[0]
+    if matrix.dim() != 2 or d != matrix.shape[1]:
+        return False
     for i in range(0, d, _BLOCK):
         for j in range(0, i + 1, _BLOCK):
             one = matrix[i : i + _BLOCK, j : j + _BLOCK]

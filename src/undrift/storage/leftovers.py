@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
+import shutil
 import sys
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -28,6 +31,44 @@ def claim(part: Path) -> IO[bytes]:
         if part.exists():
             return file
         file.close()  # a sweep came between the two
+
+
+@contextmanager
+def claimed_folder(part: Path) -> Iterator[None]:
+    """A new folder to fill, locked meanwhile and gone afterwards, unless it took another name.
+
+    Folders for the same name that killed processes left are deleted first.
+    """
+    name = part.name.rpartition(".")[0].rpartition(".")[0]  # without the random digits
+    for left in part.parent.glob(f"{glob.escape(name)}.*.part"):
+        if _PART.fullmatch(left.name) and left.is_dir():
+            with suppress(OSError), _folder_lock(left) as ours:
+                if ours or time.time() - left.stat().st_mtime > _DAY:
+                    shutil.rmtree(left, ignore_errors=True)
+    try:
+        part.mkdir()
+        with _folder_lock(part):
+            yield
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _folder_lock(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder; whether it could be had: not all file systems have any."""
+    if sys.platform == "win32":
+        yield False
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    ours = True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        ours = False
+    try:
+        yield ours
+    finally:
+        os.close(handle)
 
 
 def sweep(folders: Iterable[Path]) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass, field
@@ -19,7 +20,11 @@ from undrift.storage.files import write_atomically
 Array = np.ndarray[Any, np.dtype[Any]]
 VERSION = 2
 """1 is a split whose tasks are those of its classes, and is still written so; 2 has `arrives`."""
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
+    # what NumPy makes of a damaged header
+    *(ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError),
+)
 _ARRAYS = ("version", "nodes", "sizes", "classes", "masks", "labels_sha256", "sha256")
 _RETURNING = ("arrives", "context")
 
@@ -121,12 +126,13 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = [*_ARRAYS, *(name for name in _RETURNING if name in archive)]
             parts: dict[str, Array] = {name: archive[name] for name in names}
+        version = int(parts["version"])
     except (*_DAMAGE, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path) from error
-    if int(parts["version"]) > VERSION:
+    if version > VERSION:
         raise InputError(
-            f"{path} was written by a newer undrift (split version {int(parts['version'])}, this "
-            f"one reads up to {VERSION}); upgrade undrift"
+            f"{path} was written by a newer undrift (split version {version}, this one reads up "
+            f"to {VERSION}); upgrade undrift"
         )
     try:
         split = _unpack(parts)

@@ -7,7 +7,7 @@ keeping what it learned in one frozen dataclass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.storage.halves import half_of, whole_of
+from undrift.storage.halves import half_of, size_of_half, whole_of
 
 # A field of one of these types may hold a value of those. An int is a float as typing has it.
 _PLAIN: dict[Any, tuple[type, ...]] = {
@@ -53,7 +53,9 @@ class State:
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
 
-def pack(thing: Any, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
+def pack(
+    thing: Any, prefix: str = "", halved: Callable[[Tensor], Tensor] = half_of
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and plain values of a dataclass, a tuple, a dict or a leaf, keyed by their path.
 
     Beside its parts a tuple keeps its length (`path.#`), a dict its keys (`path.#`) and a
@@ -66,11 +68,22 @@ def pack(thing: Any, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any
     """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
-    _take_apart(thing, prefix, tensors, values)
+    _take_apart(thing, prefix, tensors, values, halved)
     return tensors, values
 
 
-def _take_apart(thing: Any, path: str, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+def packed_bytes(thing: Any) -> int:
+    """Bytes of the tensors that `pack` gives; no half is copied to know its size."""
+    return sum(tensor.nbytes for tensor in pack(thing, halved=size_of_half)[0].values())
+
+
+def _take_apart(
+    thing: Any,
+    path: str,
+    tensors: dict[str, Tensor],
+    values: dict[str, Any],
+    halved: Callable[[Tensor], Tensor],
+) -> None:
     if isinstance(thing, Tensor) and thing.layout == torch.strided:
         tensors[path] = thing.detach() if thing.requires_grad else thing
         return
@@ -80,7 +93,7 @@ def _take_apart(thing: Any, path: str, tensors: dict[str, Tensor], values: dict[
     if is_dataclass(thing) and not isinstance(thing, type):
         halves = _halves(type(thing))
         parts = {name: getattr(thing, name) for name in _hints(type(thing))}
-        parts |= {name: half_of(parts[name]) for name in halves}
+        parts |= {name: halved(parts[name]) for name in halves}
         values[_join(path, _CLASS)] = type(thing).__name__
     elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
         parts = {str(i): part for i, part in enumerate(thing)}
@@ -91,7 +104,7 @@ def _take_apart(thing: Any, path: str, tensors: dict[str, Tensor], values: dict[
     else:
         raise TypeError(f"cannot keep {type(thing).__name__} at {path!r} in a state; {_HOW}")
     for name, part in parts.items():
-        _take_apart(part, _join(path, name), tensors, values)
+        _take_apart(part, _join(path, name), tensors, values, halved)
 
 
 def unpack(
@@ -104,7 +117,8 @@ def unpack(
     """The thing of type `kind` that `pack` took apart.
 
     `kinds` says which class is meant by a protocol among the hints. A missing part, or a value
-    of the wrong type, is a damaged state: an `InputError`.
+    of the wrong type, is a damaged state: an `InputError`. Only fields that a dataclass names in
+    `added_later`, which files of before do not have, fall back to their default.
     """
     kind = kinds.get(kind, kind)
     _check_hint(kind)
@@ -129,9 +143,11 @@ def unpack(
             for key in keys
         }
     if isinstance(kind, type) and is_dataclass(kind):
+        later: tuple[str, ...] = getattr(kind, "added_later", ())
         parts = {
             name: unpack(hint, tensors, values, _join(prefix, name), kinds)
             for name, hint in _hints(kind).items()
+            if name not in later or _is_there(_join(prefix, name), values)
         }
         for name in _halves(kind):
             whole = whole_of(parts[name])
@@ -179,6 +195,11 @@ def _holds(kind: Any, value: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     return isinstance(value, _PLAIN.get(kind, ()))
+
+
+def _is_there(path: str, values: dict[str, Any]) -> bool:
+    """Whether an optional dataclass stands at this path, or is said to be none."""
+    return path in values or _join(path, _CLASS) in values
 
 
 def _halves(kind: type) -> tuple[str, ...]:

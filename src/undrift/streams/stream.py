@@ -187,6 +187,16 @@ class TaskStream:
             classes=self.classes[t],
         )
 
+    def until(self, t: int) -> Task:
+        """Tasks 0 to t as one, in one graph with the edges between them: for bounds that keep all.
+
+        The labels of test nodes are -1, as in `task`. Cost: the edges of these nodes.
+        """
+        nodes = self.nodes(range(t + 1))
+        part, test = self.graph.subgraph(nodes), self.test[nodes]
+        graph = Graph(part.features, part.adjacency, _labels(part).masked_fill(test, -1))
+        return Task(graph, self.train[nodes], self.val[nodes], test, self.seen(t))
+
     def shown(self, t: int) -> Tensor:
         """The nodes that task t shows, ascending: its own, and with context their neighbours
         that arrived before.

@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import shutil
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,16 +22,32 @@ from unittest import mock
 
 from undrift.errors import InputError
 
-Kind = Literal["kill", "lost rename", "no space", "io error", "short write"]
-KINDS: tuple[Kind, ...] = ("kill", "lost rename", "no space", "io error", "short write")
-_ERRORS = {"no space": errno.ENOSPC, "io error": errno.EIO, "short write": errno.ENOSPC}
+Kind = Literal[
+    "kill", "lost rename", "no space", "io error", "short write", "full", "read-only", "slow"
+]
+KINDS: tuple[Kind, ...] = (
+    *("kill", "lost rename", "no space", "io error", "short write", "full", "read-only"),
+)
+_ERRORS = {
+    "no space": errno.ENOSPC,
+    "io error": errno.EIO,
+    "short write": errno.ENOSPC,
+    "full": errno.ENOSPC,
+    "read-only": errno.EROFS,
+}
+_LASTING = ("full", "read-only")
+_PAUSE = 0.02  # seconds: what every call takes on a slow disk
 _KILLED, _REFUSED, _BROKEN = 77, 78, 79
 _WRITES = set("wxa+")
 
 
 @dataclass
 class Fault:
-    """Trouble at call number `at`, from 1 (0: none); `calls` counts them."""
+    """Trouble at call number `at`, from 1 (0: none); `calls` counts them.
+
+    A disk that is full or read-only stays so; a full one still lets files be deleted and renamed.
+    A slow one is slow at every call.
+    """
 
     kind: Kind = "kill"
     at: int = 0
@@ -39,10 +56,16 @@ class Fault:
     def __post_init__(self) -> None:
         self.renames: list[tuple[Path, bytes | None]] = []
 
-    def call(self, short: Callable[[], object] | None = None) -> None:
+    def call(self, short: Callable[[], object] | None = None, *, takes_room: bool = True) -> None:
         """Count a call; at the chosen one die or fail. `short` does half of a write first."""
         self.calls += 1
-        if self.calls != self.at:
+        if self.kind == "slow":
+            time.sleep(_PAUSE)
+            return
+        lasting = self.kind in _LASTING and 0 < self.at <= self.calls
+        if self.calls != self.at and not lasting:
+            return
+        if self.kind == "full" and not takes_room:
             return
         if self.kind in ("kill", "lost rename"):
             if self.kind == "lost rename":
@@ -89,39 +112,51 @@ class _File:
 @contextmanager
 def faulty(fault: Fault) -> Iterator[Fault]:
     """Count the calls that change files, of `os` and of `open`, and fail as the fault says."""
-    real = {name: getattr(os, name) for name in ("replace", "fsync", "mkdir", "unlink")}
+    names = ("replace", "rename", "fsync", "mkdir", "unlink", "rmdir", "open")
+    real = {name: getattr(os, name) for name in names}
     real_open = io.open
 
     def opened(file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
         if not _WRITES & set(mode):
             return real_open(file, mode, *args, **options)
-        fault.call()
+        if not isinstance(file, int):
+            fault.call()
         return _File(real_open(file, mode, *args, **options), fault)
 
     def replaced(source: Any, target: Any, **options: Any) -> None:
-        fault.call()
+        fault.call(takes_room=False)
         place = Path(target)
         before = place.read_bytes() if place.is_file() else None
         real["replace"](source, target, **options)
         if fault.kind == "lost rename" and place.is_file():
             fault.renames.append((place, before))
 
+    def handled(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        if flags & os.O_CREAT:
+            fault.call()
+        handle: int = real["open"](path, flags, *args, **options)
+        return handle
+
     def synced(handle: int) -> None:
-        fault.call()
+        fault.call(takes_room=False)
         real["fsync"](handle)
         if os.path.isdir(f"/proc/self/fd/{handle}"):
             fault.renames.clear()
 
     def counted(name: str) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
-            fault.call()
+            fault.call(takes_room=name == "mkdir")
             return real[name](*args, **options)
 
         return call
 
     with (
         mock.patch("io.open", opened),
+        mock.patch("builtins.open", opened),
+        mock.patch("os.open", handled),
         mock.patch("os.replace", replaced),
+        mock.patch("os.rename", counted("rename")),
+        mock.patch("os.rmdir", counted("rmdir")),
         mock.patch("os.fsync", synced),
         mock.patch("os.mkdir", counted("mkdir")),
         mock.patch("os.unlink", counted("unlink")),

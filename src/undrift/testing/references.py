@@ -44,6 +44,22 @@ def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> 
     return operator
 
 
+def dense_attention(edges: Tensor, sent: Tensor, received: Tensor, slope: float = 0.2) -> Tensor:
+    """The twin of `attention`: `alpha[i, j]` of what j sends to i, row by row, with a gradient.
+
+    >>> even = torch.zeros(2)
+    >>> dense_attention(torch.tensor([[True, True], [False, True]]), even, even).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    rows = []
+    for i in range(edges.shape[0]):
+        total = sent + received[i]
+        scores = torch.where(total > 0, total, slope * total)
+        powers = torch.where(edges[i], torch.exp(scores), torch.zeros_like(scores))
+        rows.append(powers / powers.sum())
+    return torch.stack(rows)
+
+
 def dense_receptive_field(adjacency: Tensor, nodes: Iterable[int], hops: int) -> set[int]:
     """Every node whose features reach `nodes` within `hops` steps, the nodes themselves too.
 

@@ -1,110 +1,128 @@
-"""`python -m undrift.testing.torture`: every fault at every call of what undrift writes.
+"""`python -m undrift.testing.torture`: faults at every call, random kills, crowds, fuzzed files.
 
-Two steps: a state is saved over another, and a folder's learner observes a batch. After each fault
-what is left must be old or new and whole, and the step must end well when it is done again.
+A line of JSON for each part; the exit code is 1 where something did not survive. The shares can be
+taken apart: `--parts faults kills crowds files`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from undrift.learners.bare import Bare
-from undrift.learners.base import Learner
-from undrift.storage.files import load_state, save_state
-from undrift.storage.leftovers import sweep
-from undrift.testing.faults import crash_everywhere
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.crowds import CROWDS
+from undrift.testing.faults import KINDS, crash_everywhere
+from undrift.testing.fuzz.__main__ import main as fuzz
+from undrift.testing.kills import kill_at_random
+from undrift.testing.scenarios import SCENARIOS
 
-Step = Callable[[Path], object]
-Check = Callable[[Path, bool], None]
-
-
-def main() -> None:
-    """Run every scenario and print what it survived, a line of JSON each."""
-    every = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    with tempfile.TemporaryDirectory() as place:
-        for name, start, step, check in _scenarios(Path(place)):
-            began = time.monotonic()
-            found = crash_everywhere(start, step, check, every=every)
-            line = {
-                "step": name,
-                "calls": found.points,
-                "faults": found.runs,
-                "seconds": round(time.monotonic() - began, 1),
-            }
-            sys.stdout.write(json.dumps(line) + "\n")
-            sys.stdout.flush()
+KILLED = ("observe in a folder", "a step of bench", "make a folder", "forget in a folder")
+_PIECE = 25  # kills of one job
+Line = dict[str, Any]
 
 
-def _scenarios(place: Path) -> Iterator[tuple[str, Path, Step, Check]]:
+def main(arguments: list[str] | None = None) -> int:
+    """Run every part; 1 where something did not survive."""
+    asked = _asked(arguments)
+    failed = 0
+    for line in _lines(asked):
+        failed += "failed" in line
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+    if "files" in asked.parts:
+        given = ["--cases", str(asked.cases), "--workers", str(asked.workers)]
+        failed += fuzz([*given, "--seconds", str(asked.seconds)])
+    return int(failed > 0)
+
+
+def _asked(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m undrift.testing.torture", description=__doc__)
+    parts = ["faults", "kills", "crowds", "files"]
+    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--every", type=int, default=1, help="faults at each so-manieth call")
+    parser.add_argument("--kills", type=int, default=1000, help="of bench, and of folders")
+    parser.add_argument("--cases", type=int, default=5000, help="files to change and read")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="for the files")
+    parser.add_argument("--workers", type=int, default=1)
+    return parser.parse_args(arguments)
+
+
+def _lines(asked: argparse.Namespace) -> Iterator[Line]:
+    """What each part came to, several at once; kills of one step in one line."""
+    jobs: list[tuple[Callable[..., Line], tuple[Any, ...]]] = []
+    if "faults" in asked.parts:
+        jobs += [(_faults, (name, kind, asked.every)) for name in SCENARIOS for kind in KINDS]
+    if "kills" in asked.parts:
+        for name in KILLED:
+            pieces = -(-asked.kills // _PIECE)
+            jobs += [(_kills, (name, min(_PIECE, asked.kills), seed)) for seed in range(pieces)]
+    if "crowds" in asked.parts:
+        jobs += [(_crowd, (name, size)) for name in CROWDS for size in (2, 8)]
+    sums: dict[tuple[str, str], Line] = {}
+    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
+        futures = [pool.submit(job, *args) for job, args in jobs]
+        for future in as_completed(futures):
+            line = future.result()
+            if "failed" in line:
+                yield line
+                continue
+            total = sums.setdefault((line["part"], line["step"]), line | {"runs": 0, "seconds": 0})
+            total["runs"] += line["runs"]
+            total["seconds"] = round(total["seconds"] + line["seconds"], 1)
+    yield from sums.values()
+
+
+def _part(run: Callable[[Path], Line], **told: Any) -> Line:
     torch.set_num_threads(1)
-    yield "save a state", *_saving(place / "save")
-    yield "observe in a folder", *_observing(place / "folder")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            found = run(Path(place))
+        except Exception:
+            return {**told, "failed": traceback.format_exc()[-3000:]}
+    return {**told, **found, "seconds": time.monotonic() - began}
 
 
-def _saving(start: Path) -> tuple[Path, Step, Check]:
-    start.mkdir()
-    stream = tiny_stream()
-    learners: list[Learner] = []
-    for tasks in (1, 2):
-        learner = Bare.from_params(epochs=2, hidden=(4,))
-        for t in range(tasks):
-            learner.observe(stream.task(t))
-        learners.append(learner)
-    save_state(start / "state", learners[0].state())
-    after = learners[1].state()
+def _faults(name: str, kind: Any, every: int) -> Line:
+    """A fault of one kind at every call of a step."""
 
-    def step(folder: Path) -> None:
-        save_state(folder / "state", after)
+    def run(place: Path) -> Line:
+        made = SCENARIOS[name](place / "x")
+        found = crash_everywhere(made.start, made.step, made.check, kinds=(kind,), every=every)
+        return {"calls": found.points, "runs": found.runs}
 
-    def check(folder: Path, done: bool) -> None:
-        known = Bare.from_params(epochs=2, hidden=(4,)).load(load_state(folder / "state")).classes_
-        assert known in ((0, 1), (0, 1, 2, 3)), f"a state of the classes {known}"
-        assert not done or len(known) == 4, "it ended well and the old state is there"
-        sweep([folder])
-        assert [path.name for path in folder.iterdir()] == ["state"], "something was left"
-        step(folder)
-        assert len(load_state(folder / "state").values) > 0, "again does not work"
-
-    return start, step, check
+    return _part(run, part="faults", step=name)
 
 
-def _observing(place: Path) -> tuple[Path, Step, Check]:
-    from undrift.folder.folder import LearnerFolder
+def _kills(name: str, kills: int, seed: int) -> Line:
+    """Kills of a step at random instants."""
 
-    place.mkdir()
-    graph = tiny_stream().graph
-    assert graph.labels is not None
-    batches = [
-        graph.subgraph(torch.isin(graph.labels, torch.tensor(classes)).nonzero().flatten())
-        for classes in ((0, 1), (2, 3))
-    ]
-    settings = {"epochs": 2, "hidden": (4,)}
-    LearnerFolder.new(place / "desk", "bare", settings=settings).observe(batches[0])
+    def run(place: Path) -> Line:
+        hit, begun = kill_at_random(SCENARIOS[name](place / "x"), kills, seed)
+        return {"runs": hit, "begun": begun}
 
-    def step(folder: Path) -> None:
-        LearnerFolder(folder / "desk").observe(batches[1])
+    return _part(run, part="kills", step=name)
 
-    def check(folder: Path, done: bool) -> None:
-        classes = len(LearnerFolder(folder / "desk").learner().classes_)
-        assert classes in (2, 4), f"{classes} classes are known"
-        assert not done or classes == 4, "it ended well and the old learner is there"
-        if classes == 2:
-            step(folder)
-        there = LearnerFolder(folder / "desk")
-        assert len(there.learner().classes_) == 4, "again does not work"
-        there.verify()
-        assert not list(folder.rglob("*.part")), "something was left"
 
-    return place, step, check
+def _crowd(name: str, size: int) -> Line:
+    """Several processes at one folder."""
+
+    def run(place: Path) -> Line:
+        CROWDS[name](place / "x", size)
+        return {"runs": 1}
+
+    return _part(run, part="crowds", step=f"{name}, {size} processes")
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.reporting.tables.comparison import Comparison
 
+_ARXIV = "arxiv-cl"
 _FAILURES = 8  # told one by one; more are counted
 
 
@@ -35,6 +36,11 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
                 f"{title}: this data only imitates the benchmark, so its numbers are not "
                 "comparable with the paper's, and none of those stands beside them."
             )
+    if any(stream.startswith(_ARXIV) for stream in table.streams):
+        notes.append(
+            f"The paper's Arxiv-CL has 1,166,243 edges, each citation once: that is "
+            f"{_ARXIV}@directed; {_ARXIV} has every citation in both directions."
+        )
     notes += [
         f"{stream_title(gone.stream)} was skipped: {gone.why.rstrip('.')}."
         for gone in manifest.skipped

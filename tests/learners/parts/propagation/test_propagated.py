@@ -142,8 +142,10 @@ def test_columns_some_at_a_time_give_the_same_rows(
 ) -> None:
     graph = tiny_graph(sparse=sparse)
     at_once = dense(Propagated("mean", 3).rows(graph, everyone(graph)))
-    monkeypatch.setattr(f"{Propagated.__module__}._NARROWEST", 5)  # of the 12 columns
-    monkeypatch.setattr(f"{Propagated.__module__}._BLOCK", {"cpu": 1})
+    monkeypatch.setattr(
+        "undrift.learners.parts.propagation.hops._NARROWEST", 5
+    )  # of the 12 columns
+    monkeypatch.setattr("undrift.learners.parts.propagation.hops._BLOCK", {"cpu": 1})
     assert torch.equal(dense(Propagated("mean", 3).rows(graph, everyone(graph))), at_once)
 
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from undrift.encoders.adam import widened
 from undrift.learners.parts.regularisation.penalty import (
     Parameters,
     Penalty,
     model_of,
     parameters_of,
-    widened,
 )
 from undrift.learners.parts.training.backbone import Backbone, generator_for
 from undrift.testing.graphs import tiny_graph

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
+from undrift.encoders.adam import Moments
 from undrift.encoders.encoder import Encoder, Head
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
@@ -37,8 +38,10 @@ class AdrLearned:
     """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from.
 
     `counts` are the training rows of each class so far, and `share` is what a class weighs in
-    balanced sums (`balanced_rows`).
+    balanced sums (`balanced_rows`). `moments` are what a carried optimiser goes on with.
     """
+
+    added_later: ClassVar[tuple[str, ...]] = ("moments",)
 
     classes: tuple[int, ...]
     num_features: int
@@ -51,6 +54,7 @@ class AdrLearned:
     classifier: Tensor
     start: Encoder | None
     head: Head | None
+    moments: Moments | None = None
 
     @property
     def encoder(self) -> Encoder:
@@ -101,6 +105,7 @@ class AdaptingLearner(ExpandedLearner):
             classifier=classifier,
             start=next_start(self.start, before, trained[1].encoder),
             head=trained[1].head if self.logits == "seen" else None,
+            moments=next_moments(self, before, trained[1]),
         )
         return learned
 
@@ -148,13 +153,13 @@ def adapt(
     def train() -> tuple[Model, Model]:
         encoder = started or learner.backbone.encoder_for(task.graph, generator)
         head = _head(learner.backbone, before, task, generator)
-        begun = Model(encoder, head)
+        begun = Model(encoder, head, before.moments if before else None)
         return begun, learner.backbone.train(
             begun, task, classes, t=t, generator=generator, progress=progress, phase="adapt"
         )
 
     inputs = (*base_training(learner.backbone, task), classes, t > 0)
-    origin = (started, before.head if before else None)
+    origin = (started, *((before.head, before.moments) if before else (None, None)))
     return drawn_once(learner.once, train, generator, "adapt", *inputs, *origin)
 
 
@@ -182,3 +187,17 @@ def next_start(start: Start, before: AdrLearned | None, adapted: Encoder) -> Enc
     if start == "base":
         return before.start if before else adapted
     return None
+
+
+def next_moments(
+    learner: AdaptingLearner, before: AdrLearned | None, adapted: Model
+) -> Moments | None:
+    """What the next task's optimiser goes on with: from where its encoder comes.
+
+    A head of the task's own classes is thrown away, so of the next one nothing is known.
+    """
+    if learner.start == "scratch" or adapted.moments is None:
+        return None
+    if learner.start == "base" and before:
+        return before.moments
+    return adapted.moments if learner.logits == "seen" else adapted.moments.without_columns(2)

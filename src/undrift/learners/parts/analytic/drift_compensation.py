@@ -49,7 +49,8 @@ def entering_last(encoder: Encoder, graph: Graph, nodes: Tensor) -> Rows:
     """H_hat of the last layer at these nodes: its weights are in none of it."""
     operator = encoder.architecture.operator(graph).to(dtype=encoder.weights[0].dtype)
     with torch.no_grad():
-        return aggregate(encoder.layers[-1], operator, _below_last(encoder, graph), nodes)
+        below, weight = _below_last(encoder, graph), encoder.weights[-1]
+        return aggregate(encoder.layers[-1], operator, below, nodes, weight)
 
 
 def leaving_last(encoder: Encoder, graph: Graph, once: Once = unshared) -> Tensor:

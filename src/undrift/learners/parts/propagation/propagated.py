@@ -9,16 +9,15 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Field, Graph
-from undrift.sparse import Csr, beside, dense_columns, plus
+from undrift.learners.parts.propagation.hops import Hops
+from undrift.sparse import Csr, beside, exact_product
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
-_FULL_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
-_BLOCK = {"cpu": 2**21, "cuda": 2**28}  # cells of a block of columns: near the cache, and a GPU's
-_NARROWEST = 64  # columns of a block, at least
 _LEAST = 1e-3  # a hop that weighs less at a node is left out there
 _NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
 
@@ -81,9 +80,8 @@ class Propagated:
         if same is not None:
             ones = torch.ones(graph.num_nodes, dtype=torch.float64, device=graph.device)
             return [weight * ones for weight in same]
-        links = _links(graph)
         counts = effective_feature_count(graph.features)
-        return list(self.by_evidence(counts, lambda x: (links @ x.unsqueeze(1)).squeeze(1)))
+        return list(self.by_evidence(counts, graph.adjacency.sums_over_columns))
 
     def same_for_all(self) -> list[float] | None:
         """The weight of each hop, where it is the same at every node; else None (`by_evidence`)."""
@@ -160,16 +158,15 @@ class Propagated:
         `sketch` of the columns comes first, as it is linear and makes every hop cheaper:
         `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that a hop computes.
         """
-        weights = self.hop_weights(graph)
-        nodes = nodes.to(graph.device)
-        start, steps = self._steps(graph, weights, nodes)
-        held = row_normalised(graph.features[start].double())
-        if sketch is not None:
-            held = sketch(held)
-        first = _weighted(held[torch.searchsorted(start, nodes)], weights[0][nodes])
-        if self.blocks > 1:
-            return row_normalised(beside(_channels(first, held, steps)))
-        return row_normalised(_mixed(first, held, steps))
+        hops = Hops.at_nodes(self._operator(graph), self.hop_weights(graph), nodes.to(graph.device))
+        held = graph.features if hops.everywhere else graph.features[hops.start]
+        if isinstance(held, Csr) or sketch is not None or self.blocks > 1:
+            held = row_normalised(held.double())
+            held = held if sketch is None else sketch(held)
+            z = hops.mixed(held) if self.blocks == 1 else beside(hops.channels(held))
+        else:  # a copy of dense features in float64 is made some columns at a time
+            z = hops.mixed(held, inverse_lengths(held))
+        return row_normalised(z)
 
     def spread(self, graph: Graph, weights: Tensor, sketch: Sketch | None = None) -> Tensor:
         """`Z W` for every node, up to a positive factor per node, which no argmax sees.
@@ -179,53 +176,23 @@ class Propagated:
         2 nnz(X) C + 2 hops nnz(A) C operations.
         """
         diagonals = self.hop_weights(graph)
-        features = row_normalised(graph.features.double())
-        operator = self._operator(graph).to(dtype=torch.float64)
+        operator = self._operator(graph)
         total = torch.zeros(graph.num_nodes, weights.shape[1]).to(weights)
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
-        held = [features.to(dtype=block.dtype) @ block for block in blocks]
+        held = [_times(graph.features, block) for block in blocks]
         for k, diagonal in enumerate(diagonals):
             total += diagonal.unsqueeze(1) * held[k if len(held) > 1 else 0]
             if k + 1 < len(diagonals):
-                held = [operator @ h if len(held) == 1 or i > k else h for i, h in enumerate(held)]
+                held = [
+                    exact_product(operator, h) if len(held) == 1 or i > k else h
+                    for i, h in enumerate(held)
+                ]
         return total
 
     def _operator(self, graph: Graph) -> Csr:
         if self.mix == "separate":
             return graph.operator("row", self_loops=False)
         return graph.operator()
-
-    def _steps(
-        self, graph: Graph, weights: list[Tensor], nodes: Tensor
-    ) -> tuple[Tensor, list[_Step]]:
-        """The nodes whose features are needed, and what each hop from 1 does, with few rows."""
-        operator = self._operator(graph).double()
-        hops = range(len(weights) - 1, 0, -1)
-        taking = {k: (weights[k][nodes] > 0).nonzero().flatten() for k in hops}
-        through = nodes.new_empty(0)
-        cut, computed = {}, {}
-        for k in hops:
-            computed[k] = _either(nodes[taking[k]], through, graph.num_nodes)
-            cut[k] = operator[computed[k]]
-            through = cut[k].indices.long()
-        computed[0] = _either(nodes, through, graph.num_nodes)
-        steps = []
-        for k in reversed(hops):
-            takes = nodes[taking[k]]
-            at = torch.searchsorted(computed[k], takes)
-            product = cut[k].over(computed[k - 1])
-            steps.append(_Step(product, taking[k], at, weights[k][takes]))
-        return computed[0], steps
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """One hop: `held = product @ held`; `held[at]`, weighed, belongs to the rows `taking`."""
-
-    product: Csr
-    taking: Tensor
-    at: Tensor
-    weight: Tensor
 
 
 def effective_feature_count(features: Rows) -> Tensor:
@@ -236,80 +203,31 @@ def effective_feature_count(features: Rows) -> Tensor:
     >>> effective_feature_count(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
     [3.0, 1.0]
     """
-    exact = features.double()
-    total, square = exact.abs().sum(dim=1), exact.square().sum(dim=1)
-    return torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0)
+    counts = [torch.zeros(0, dtype=torch.float64, device=features.device)]
+    for _, part in chunks(features, 64):
+        exact = part.double()
+        total, square = exact.abs().sum(dim=1), exact.square().sum(dim=1)
+        counts.append(torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0))
+    return torch.cat(counts)
 
 
-def row_normalised(rows: Rows) -> Rows:
-    """Rows of length one (Euclid); rows of zeros stay."""
+def inverse_lengths(rows: Rows) -> Tensor:
+    """One over the Euclidean length of every row, in float64; one for a row of zeros."""
     if isinstance(rows, Csr):
         length = rows.double().square().sum(dim=1).sqrt()
     else:
         length = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
-    return _weighted(rows, torch.where(length > 0, length, 1.0).reciprocal())
+    return torch.where(length > 0, length, 1.0).reciprocal()
 
 
-def _weighted(rows: Rows, weights: Tensor) -> Rows:
-    return rows * weights.unsqueeze(1).to(rows.dtype)
+def row_normalised(rows: Rows) -> Rows:
+    """Rows of length one (Euclid); rows of zeros stay."""
+    return rows * inverse_lengths(rows).unsqueeze(1).to(rows.dtype)
 
 
-def _links(graph: Graph) -> Csr:
-    """The adjacency without its weights, in float64."""
-    a = graph.adjacency
-    ones = torch.ones(a.nnz, dtype=torch.float64, device=a.device)
-    return Csr(a.indptr, a.indices, ones, a.shape, a.symmetric)
-
-
-def _either(some: Tensor, others: Tensor, num_nodes: int) -> Tensor:
-    """The nodes in one list or the other, each once, rising."""
-    there = torch.zeros(num_nodes, dtype=torch.bool, device=some.device)
-    there[some] = True
-    there[others] = True
-    return there.nonzero().flatten()
-
-
-def _mixed(total: Rows, held: Rows, steps: list[_Step]) -> Rows:
-    """`total + sum_k weight_k held_k` at the rows that take hop k."""
-    left = list(steps)
-    while left and isinstance(held, Csr) and not _full(held):
-        step = left.pop(0)
-        held = step.product @ held
-        part = _weighted(held[step.at], step.weight)
-        total = plus(total, _at_rows(part, step.taking, total.shape[0]))
-    if not left:
-        return total
-    dense = total.to_dense()
-    for columns in _column_blocks(held):
-        some = dense_columns(held, columns)
-        for step in left:
-            some = step.product @ some
-            dense[step.taking, columns] += some[step.at] * step.weight.unsqueeze(1)
-    return dense
-
-
-def _channels(first: Rows, held: Rows, steps: list[_Step]) -> list[Rows]:
-    """`first` and the rows of every hop, each weighed; zeros where a row does not take it."""
-    channels = [first]
-    for step in steps:
-        held = step.product @ (held.to_dense() if isinstance(held, Csr) and _full(held) else held)
-        part = _weighted(held[step.at], step.weight)
-        channels.append(_at_rows(part, step.taking, first.shape[0]))
-    return channels
-
-
-def _at_rows(part: Rows, rows: Tensor, count: int) -> Rows:
-    """These rows among `count`, the others zeros."""
-    if isinstance(part, Csr):
-        return part.at_rows(rows, count)
-    return part.new_zeros(count, part.shape[1]).index_copy(0, rows, part)
-
-
-def _full(rows: Csr) -> bool:
-    return rows.nnz * _FULL_FROM > rows.shape[0] * rows.shape[1]
-
-
-def _column_blocks(rows: Rows) -> list[slice]:
-    width = rows.shape[1]
-    size = max(_NARROWEST, _BLOCK[rows.device.type] // max(1, rows.shape[0]))
-    return [slice(start, min(start + size, width)) for start in range(0, width, size)]
+def _times(features: Rows, weights: Tensor) -> Tensor:
+    """Rows of length one times weights, some rows at a time: no copy of dense features."""
+    parts = [weights.new_zeros(0, weights.shape[1])]
+    for _, part in chunks(features, 64):
+        parts.append(row_normalised(part.double()).to(dtype=weights.dtype) @ weights)
+    return torch.cat(parts)

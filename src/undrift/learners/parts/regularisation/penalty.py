@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from undrift.encoders.adam import widened
 from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Step, cross_entropy
 from undrift.learners.parts.training.backbone import Model
@@ -26,14 +26,6 @@ def model_of(model: Model, parameters: Parameters) -> Model:
     """The same architecture with these parameters: what `parameters_of` took apart."""
     encoder = Encoder(model.encoder.architecture, parameters[:-2])
     return Model(encoder, Head(*parameters[-2:]))
-
-
-def widened(old: Parameters, like: Parameters) -> Parameters:
-    """`old` in the shapes of `like`: the columns of classes that came later are zero."""
-    return tuple(
-        o if o.shape == p.shape else functional.pad(o, (0, p.shape[-1] - o.shape[-1]))
-        for o, p in zip(old, like, strict=True)
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from undrift.checks import check_fields
+from undrift.encoders.adam import Moments
 from undrift.encoders.architecture import Architecture, Kind
 from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Loss, Training, cross_entropy, fit
 from undrift.graphs import Graph, Normalisation
 from undrift.streams.task import Task
 from undrift.typing import Progress
+
+Optimiser = Literal["fresh", "carried"]
+"""Adam starts anew with every task, or goes on with its moments and its count of steps."""
 
 
 def generator_for(seed: int, t: int) -> torch.Generator:
@@ -25,14 +30,24 @@ def generator_for(seed: int, t: int) -> torch.Generator:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Theta = {theta, phi}: encoder and linear classifier; never changed, only replaced."""
+    """Theta = {theta, phi}: encoder and linear classifier; never changed, only replaced.
+
+    `moments` is what a carried optimiser goes on with; None without one.
+    """
+
+    added_later: ClassVar[tuple[str, ...]] = ("moments",)
 
     encoder: Encoder
     head: Head
+    moments: Moments | None = None
 
     def grow(self, classes: int, generator: torch.Generator) -> Model:
         """The same encoder under a head with so many new columns."""
-        return Model(self.encoder, self.head.grow(classes, generator))
+        return replace(self, head=self.head.grow(classes, generator))
+
+    def settled(self) -> Model:
+        """The same without what an optimiser would go on with."""
+        return Model(self.encoder, self.head)
 
     def double(self) -> Model:
         """The same in float64."""
@@ -53,7 +68,9 @@ class Backbone:
 
     `encoder`, `hidden`, `dropout`, `normalisation`, `hops`: see `Architecture`. `lr` trains the
     base task, `lr_next` every later one. `batch_size` (None: full batch), `class_weighted`,
-    `weight_decay` and `patience`: see `Training`.
+    `weight_decay` and `patience`: see `Training`. `optimiser`: Adam starts `fresh` with every
+    task, or is `carried` from task to task as in public code, with twice the model in the state;
+    a method that trains once, or a new model every time, has nothing to carry.
     """
 
     encoder: Kind = "gcn"
@@ -68,6 +85,7 @@ class Backbone:
     class_weighted: bool = True
     weight_decay: float = 0.0
     patience: int | None = None
+    optimiser: Optimiser = "fresh"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -118,7 +136,8 @@ class Backbone:
         loss: Loss = cross_entropy,
     ) -> Model:
         """The model after training on the task; `classes` are the head's columns in order."""
-        encoder, head = fit(
+        carried = self.optimiser == "carried"
+        trained = fit(
             model.encoder,
             model.head,
             task.graph,
@@ -130,8 +149,9 @@ class Backbone:
             loss=loss,
             progress=progress,
             phase=phase,
+            moments=model.moments if carried else None,
         )
-        return Model(encoder, head)
+        return Model(trained.encoder, trained.head, trained.moments if carried else None)
 
 
 def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:

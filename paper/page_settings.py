@@ -1,0 +1,149 @@
+"""Which setting gives the paper's number: a table of the page of results, and what it says.
+
+A row of the paper can be made in four ways: with our form of the method and our grid, or with
+those of public code; with an Adam that starts anew with every task, or with one that goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from paper.markdown_text import bullets, grid, prose
+from undrift.experiments.plans import ABLATION, TABLE1
+from undrift.experiments.published import Table, published
+from undrift.experiments.standing import finished_rows
+from undrift.reporting.names import row_label, stream_title
+from undrift.reporting.tables.formats import escape_markdown
+
+if TYPE_CHECKING:
+    from undrift.experiments.store import Records
+
+__all__ = ["settings_section"]
+
+HEADING = "Which setting gives the paper's number"
+_WAYS = {
+    "fresh": ("paper-table1", "paper-ablation"),
+    "carried": ("carried",),
+    "public form, fresh": ("public-fresh",),
+    "public form, carried": ("public-carried",),
+}
+# what public code does, as far as a row has it: its form if that is another, its optimiser
+_DOCUMENTED = ("public form, carried", "public form, fresh", "carried", "fresh")
+
+_INTRO = (
+    "The paper's baselines were run with public code, in which one Adam lives through all tasks; "
+    "ours starts `fresh` with every task unless it is `carried` (see [Bare](methods/bare.md)). "
+    "For some rows public code also has another form of the method or another grid, which the "
+    "pages of the methods describe. Each way was searched by the rule of Table 1. A cell is "
+    "A_avg / A_f, the one nearest to the paper's A_f is bold; – where a row has no such form, or "
+    "nothing to carry."
+)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the paper on a stream: its own numbers, and ours by the way they were made."""
+
+    name: str
+    label: str
+    paper: tuple[float | None, float]
+    ours: Mapping[str, tuple[float, float]]
+
+    def gap(self, way: str) -> float:
+        return self.ours[way][1] - self.paper[1]
+
+    @property
+    def nearest(self) -> str:
+        return min(self.ours, key=lambda way: abs(self.gap(way)))
+
+    @property
+    def documented(self) -> str:
+        return next(way for way in _DOCUMENTED if way in self.ours)
+
+
+def settings_section(
+    records: Records, reasons: Mapping[tuple[str, str], str], above: float, stream: str = "cs-cl"
+) -> list[str]:
+    """The heading, the table and its reading; nothing where only one way was run."""
+    rows = _rows(records, stream)
+    if not any(len(row.ours) > 1 for row in rows):
+        return []
+    ways = [way for way in _WAYS if any(way in row.ours for row in rows)]
+    lines = [
+        [escape_markdown(row.label), _pair(row.paper), *(_cell(row, way) for way in ways)]
+        for row in rows
+    ]
+    table = grid(["row", "paper", *ways], "l" + "r" * (1 + len(ways)), lines)
+    return [
+        f"### {HEADING}",
+        prose(f"On {stream_title(stream)}. {_INTRO}"),
+        table,
+        prose(_counts(rows, ways, above)),
+        *_far(rows, reasons, above, stream),
+    ]
+
+
+def _rows(records: Records, stream: str) -> list[_Row]:
+    means: dict[tuple[str, str], tuple[float, float]] = {}
+    plans = {manifest.plan: manifest for manifest in records.manifests}
+    for way, names in _WAYS.items():
+        for name in names:
+            found = finished_rows(plans[name], records.results) if name in plans else {}
+            for (row, place), by_seed in found.items():
+                if place == stream:
+                    graded = [result.metrics.by_class for _, result in by_seed.values()]
+                    score = fmean(g.a_avg for g in graded), fmean(g.a_f for g in graded)
+                    means.setdefault((row, way), score)
+    rows = []
+    for name in (*TABLE1, *(rule for rule in ABLATION if rule != "ham")):
+        table: Table = "table1" if name in TABLE1 else "ablation"
+        final, average = (published(table, name, stream, metric) for metric in ("a_f", "a_avg"))
+        ours = {way: means[name, way] for way in _WAYS if (name, way) in means}
+        if final and ours:
+            paper = (average.mean if average else None), final.mean
+            rows.append(_Row(name, row_label(name, name if name in TABLE1 else "adr"), paper, ours))
+    return rows
+
+
+def _pair(score: tuple[float | None, float]) -> str:
+    return " / ".join("–" if value is None else f"{value:.1f}" for value in score)
+
+
+def _cell(row: _Row, way: str) -> str:
+    if way not in row.ours:
+        return "–"
+    text = _pair(row.ours[way])
+    return f"**{text}**" if way == row.nearest else text
+
+
+def _counts(rows: Sequence[_Row], ways: Sequence[str], above: float) -> str:
+    told = []
+    for way in ways:
+        mine = [row for row in rows if way in row.ours]
+        near = sum(abs(row.gap(way)) <= above for row in mine)
+        told.append(f"{near} of {len(mine)} rows with *{way}*")
+    near = sum(abs(row.gap(row.documented)) <= above for row in rows)
+    best = sum(abs(row.gap(row.nearest)) <= above for row in rows)
+    return (
+        f"Within {above:g} points of the paper's A_f are {', '.join(told)}. By what public code "
+        f"does, its form where it has another and its optimiser, {near} of {len(rows)} rows are; "
+        f"by the nearest of the ways, {best}."
+    )
+
+
+def _far(
+    rows: Sequence[_Row], reasons: Mapping[tuple[str, str], str], above: float, stream: str
+) -> list[str]:
+    far = [row for row in rows if abs(row.gap(row.documented)) > above]
+    told = []
+    for row in sorted(far, key=lambda row: -abs(row.gap(row.documented))):
+        why = reasons.get((stream, row.name), "no cause found yet")
+        told.append(
+            f"**{escape_markdown(row.label)}**, *{row.documented}*: A_f "
+            f"{row.ours[row.documented][1]:.1f}, paper {row.paper[1]:.1f} "
+            f"({row.gap(row.documented):+.1f}). {escape_markdown(why)}"
+        )
+    return ["Further off, by what public code does:", bullets(told)] if told else []

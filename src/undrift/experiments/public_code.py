@@ -1,0 +1,73 @@
+"""The rows of the paper's tables as public code has them: its forms, its grids, its optimiser.
+
+Where public code of a baseline differs from ours in more than a bug, a row says so; what the
+methods' pages say under "where we depart" is undone here. Does not import torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from undrift.experiments.plan import PlanRow
+from undrift.learners.registry import method_class
+from undrift.merging import RULES
+
+TRAINING_ON = ("bare", "lwf", "ewc", "mas", "twp", "er-gnn", "polo", "efc", "dpcr", "adr")
+"""The methods of Table 1 that train one encoder over all tasks: an optimiser can be carried."""
+
+_CARRIED = {"optimiser": "carried"}
+_PUBLIC_STRENGTHS = (1.0, 1e2, 1e4, 1e6)
+
+# method -> its form in public code, and the grid searched there; an empty grid: constants there
+_FORMS: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
+    "lwf": (
+        {"overlapping": True},
+        {"strength": (0.1, 1.0, 10.0), "temperature": (0.2, 2.0, 20.0)},
+    ),
+    "ewc": ({"batch_fisher": True}, {"strength": _PUBLIC_STRENGTHS}),
+    "mas": ({"batch_importance": True}, {"strength": _PUBLIC_STRENGTHS}),
+    "twp": (
+        {"faithful": True},
+        {"loss_strength": (1e2, 1e4), "topology_strength": (1e2, 1e4)},
+    ),
+    "cat": ({"budget": 2, "n_encoders": 3000, "encoder_width": 512}, {}),
+    "polo": ({"gamma": 10.0, "kd": 10.0, "drift_weight": 1.1}, {}),
+    "efc": ({"jitter": 0.1}, {}),
+    "dpcr": (
+        {"projector": "last", "tolerance": 1e-9},
+        {"gamma": (200.0, 2000.0), "distill": (5.0, 10.0, 20.0)},
+    ),
+}
+
+
+def carried_rows() -> tuple[PlanRow, ...]:
+    """Table 1 and the ablation with our forms and grids, and an optimiser that goes on."""
+    rows = [PlanRow(m, m, _CARRIED, method_class(m).grid) for m in TRAINING_ON]
+    return (*rows, *_merging(_CARRIED))
+
+
+def public_rows(*, carried: bool, classes: int) -> tuple[PlanRow, ...]:
+    """The rows whose form in public code is another than ours; `classes` of the whole stream.
+
+    The head of public code has a column per class from the start, which MAS counts.
+    """
+    more = _CARRIED if carried else {}
+    rows = []
+    for method, (form, grid) in _FORMS.items():
+        if method in TRAINING_ON or not carried:
+            own = {"outputs": classes} if method == "mas" else {}
+            rows.append(PlanRow(method, method, {**form, **own, **more}, grid))
+    seen = {"logits": "seen", **more}
+    rows.append(PlanRow("adr", "adr", seen, method_class("adr").grid))
+    floored = {"merge": "undrift.merging.fisher:FlooredFisher"}
+    first = PlanRow("fisher floor first", "adr", {**seen, **floored}, rows[-1].grid, searched=seen)
+    return (*rows, *_merging(seen), first)
+
+
+def _merging(params: dict[str, Any]) -> tuple[PlanRow, ...]:
+    """The ablation's rows around these settings: ADR is searched once, every rule takes it over."""
+    grid = method_class("adr").grid
+    rules = ("none", *(rule for rule in RULES.names() if rule != "ham"))
+    return tuple(
+        PlanRow(rule, "adr", {**params, "merge": rule}, grid, searched=params) for rule in rules
+    )

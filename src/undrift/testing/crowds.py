@@ -1,0 +1,87 @@
+"""Several processes at one folder at once: nobody's work is lost and nobody's is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from undrift.experiments.store import load_records
+from undrift.folder.folder import LearnerFolder
+from undrift.testing.fuzz.table_targets import make_stream
+from undrift.testing.graphs import tiny_graph
+from undrift.testing.kills import crowd
+from undrift.testing.scenarios import QUICK, Step, bench_step, plan_of
+
+
+def observers(place: Path, size: int) -> None:
+    """As many processes as batches observe, one batch each, while others predict."""
+    place.mkdir()
+    living = LearnerFolder.new(place / "desk", "bare", settings=QUICK)
+    graphs = [tiny_graph(seed=i, nodes=24, classes=2) for i in range(size)]
+    living.observe(tiny_graph(seed=99, nodes=24, classes=2))
+
+    def observing(i: int) -> Step:
+        return lambda folder: LearnerFolder(folder / "desk").observe(graphs[i])
+
+    def predicting(folder: Path) -> None:
+        for _ in range(5):
+            LearnerFolder(folder / "desk").predict(graphs[0])
+
+    steps: list[Step] = [observing(i) for i in range(size)]
+    wrong = crowd(place, [*steps, *[predicting] * (size // 2)])
+    assert not wrong, f"{wrong}: {_trace(place)}"
+    assert len(living.show().record.batches) == size + 1, "a batch was lost, or is there twice"
+    assert [line.step for line in living.history()] == list(range(size + 2)), "steps are missing"
+    assert living.verify() == [], "something was left undone"
+
+
+def makers(place: Path, size: int) -> None:
+    """Everybody makes the same folder: one does, the others are told."""
+    place.mkdir()
+
+    def making(folder: Path) -> None:
+        try:
+            LearnerFolder.new(folder / "desk", "bare", settings=QUICK)
+        except ValueError as error:
+            text = str(error)
+            assert "is there already" in text or "cannot make the folder" in text, text
+
+    wrong = crowd(place, [making] * size)
+    assert not wrong, f"{wrong}: {_trace(place)}"
+    assert LearnerFolder(place / "desk").verify() == []
+    assert [path.name for path in place.iterdir()] == ["desk"], "something was left"
+
+
+def benches(place: Path, size: int) -> None:
+    """Everybody does the same plan: in the end every run is there, as one process makes it."""
+    place.mkdir()
+    make_stream(place)
+    seeds = tuple(range(4))
+    bench_step(place, place / "calm", seeds)
+    wanted = load_records(place / "calm").results
+
+    def bench(folder: Path) -> None:
+        bench_step(folder, folder / "runs", seeds)
+
+    wrong = crowd(place, [bench] * size)
+    assert not wrong, f"{wrong}: {_trace(place)}"
+    found = load_records(place / "runs")
+    assert not found.damaged, found.damaged
+    assert {n: r.matrix for n, r in found.results.items()} == {
+        n: r.matrix for n, r in wanted.items()
+    }
+    [table] = found.manifests
+    assert len(table.cells) == len(list(plan_of(place, seeds).cells())), "a cell is missing"
+    assert not list((place / "runs").rglob("*.part")), "something was left"
+
+
+def _trace(place: Path) -> str:
+    path = place / "trace"
+    return path.read_text(encoding="utf-8") if path.exists() else "no trace"
+
+
+CROWDS: dict[str, Callable[[Path, int], None]] = {
+    "observe": observers,
+    "make a folder": makers,
+    "bench": benches,
+}

@@ -1,0 +1,112 @@
+"""`python -m undrift.testing.fuzz`: change files at random and read them, in several processes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from undrift.testing.fuzz.guard import Target, run_case
+from undrift.testing.fuzz.targets import TARGETS
+from undrift.testing.fuzz.workers import Job, Workers, copied, prepare
+
+_BATCH = 50
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run cases; print a line of JSON per target and per finding. 1 where there are findings."""
+    asked = _asked(arguments)
+    targets = [target for target in TARGETS if asked.target in (None, target.name)]
+    if not targets:
+        raise SystemExit(
+            f"no target {asked.target!r}; one of: {', '.join(t.name for t in TARGETS)}"
+        )
+    with tempfile.TemporaryDirectory() as place:
+        clean = Path(place) / "clean"
+        for target in targets:
+            (clean / target.name).mkdir(parents=True)
+            target.make(clean / target.name)
+        if asked.seed is not None:
+            return _again(targets, asked.seed, clean, Path(place))
+        return _many(targets, asked, clean, Path(place))
+
+
+def _asked(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m undrift.testing.fuzz", description=__doc__)
+    parser.add_argument("--cases", type=int, default=2000, help="how many, over all targets")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3600.0, help="stop after so long")
+    parser.add_argument("--target", help="only this one")
+    parser.add_argument("--seed", type=int, help="one case again, in words")
+    return parser.parse_args(arguments)
+
+
+def _again(targets: list[Target], seed: int, clean: Path, place: Path) -> int:
+    prepare()
+    found = 0
+    for target in targets:
+        answer = target.read(copied(clean / target.name, place / "answer" / target.name))
+        case = run_case(target, seed, clean / target.name, place / "case", answer)
+        sys.stdout.write(json.dumps(asdict(case), indent=1).replace("\\n", "\n") + "\n")
+        found += case.outcome == "found"
+    return int(found > 0)
+
+
+def _many(targets: list[Target], asked: argparse.Namespace, clean: Path, place: Path) -> int:
+    jobs = _jobs(targets, asked.cases, asked.first)
+    counts: Counter[tuple[str, str]] = Counter()
+    spent: Counter[str] = Counter()
+    slowest: dict[str, float] = {}
+    findings = 0
+    began = time.monotonic()
+    workers = Workers(asked.workers, clean, place)
+    for case in workers.run(jobs, began + asked.seconds):
+        counts[case.target, case.outcome] += 1
+        spent[case.target] += int(1e6 * case.seconds)
+        slowest[case.target] = max(slowest.get(case.target, 0.0), case.seconds)
+        if case.outcome == "found":
+            findings += 1
+            _tell(asdict(case))
+    for target in targets:
+        mine = {how: counts[target.name, how] for how in ("refused", "same", "read", "found")}
+        _tell(
+            {
+                "target": target.name,
+                "cases": sum(mine.values()),
+                **mine,
+                "mean_ms": round(spent[target.name] / 1e3 / max(1, sum(mine.values())), 1),
+                "slowest_ms": round(1e3 * slowest.get(target.name, 0.0)),
+            }
+        )
+    total, seconds = sum(counts.values()), round(time.monotonic() - began, 1)
+    _tell({"cases": total, "found": findings, "seconds": seconds, "workers": asked.workers})
+    return int(findings > 0)
+
+
+def _tell(line: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def _jobs(targets: list[Target], cases: int, first: int) -> list[Job]:
+    """(target, first seed, seeds) for all, each target's share by its weight."""
+    total = sum(target.weight for target in targets)
+    jobs = []
+    for target in targets:
+        count = max(1, round(cases * target.weight / total))
+        jobs += [
+            (target.name, first + start, min(_BATCH, count - start))
+            for start in range(0, count, _BATCH)
+        ]
+    return sorted(jobs, key=lambda job: job[1])  # all targets from the start
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

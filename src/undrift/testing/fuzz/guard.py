@@ -1,0 +1,175 @@
+"""One case, watched: what came of it, and whether that is allowed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+from undrift.errors import InputError
+
+SECONDS = 10.0
+BYTES = 2 << 30
+LONGEST = 2010
+"""Characters of a sentence: what was in a file is shown in part."""
+
+Outcome = Literal["refused", "same", "read", "found"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of file: how clean ones are made, changed and read.
+
+    `change` says in words what it did. `read` gives something to compare. `plain`, where a format
+    has no checksum, reads changed files in a plain second way; what `read` accepts must equal that.
+    `weight`: how many of the cases are its own, relative to others.
+    """
+
+    name: str
+    make: Callable[[Path], None]
+    change: Callable[[Random, Path], str]
+    read: Callable[[Path], Any]
+    plain: Callable[[Path], Any] | None = None
+    weight: float = 1.0
+
+
+class Forged:
+    """The answer of files that somebody gave a fitting checksum: any, as long as there is one."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What came of a case: refused, the same answer, read as it is, or a finding."""
+
+    target: str
+    seed: int
+    change: str
+    outcome: Outcome
+    said: str
+    seconds: float
+
+
+def run_case(target: Target, seed: int, clean: Path, place: Path, answer: Any) -> Case:
+    """Change a copy of the clean files by this seed and read it; `answer` is that of the clean."""
+    shutil.rmtree(place, ignore_errors=True)
+    given = place / "given"
+    shutil.copytree(clean, given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        change = target.change(Random(f"{target.name} {seed}"), given)
+    plain = target.plain
+    began = time.process_time()  # a machine may be busy, or the process paused
+    try:
+        with only_inside(given) as outside:
+            found = target.read(given)
+    except InputError as error:
+        outcome, said = _sentence(str(error))
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        outcome, said = "found", "".join(traceback.format_exception(error))
+    else:
+        outcome, said = "read" if isinstance(found, Forged) else "same", ""
+        if outcome == "same" and found != answer:
+            outcome, said = "found", f"another answer: {_short(found)} and not {_short(answer)}"
+            if plain is not None:
+                outcome, said = _compared(found, plain, given)
+    seconds = time.process_time() - began
+    strange = [path.name for path in place.iterdir() if path != given]
+    if outside or strange:
+        outcome, said = "found", f"written outside: {outside or strange}"
+    if seconds > SECONDS:
+        outcome, said = "found", f"{seconds:.0f} s"
+    return Case(target.name, seed, change, outcome, said, seconds)
+
+
+def _compared(found: Any, plain: Callable[[Path], Any], given: Path) -> tuple[Outcome, str]:
+    try:
+        wanted = plain(given)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        return "found", f"accepted ({_short(found)}), though a plain reading says {told[:300]}"
+    if found == wanted:
+        return "read", ""
+    return "found", f"read as {_short(found)}, but a plain reading gives {_short(wanted)}"
+
+
+def _sentence(text: str) -> tuple[Outcome, str]:
+    """Whether an error is one sentence for people."""
+    if not text.strip() or "\n" in text or "\r" in text:
+        return "found", f"no single line: {text[:300]!r}"
+    if len(text) > LONGEST:
+        return "found", f"{len(text)} characters: {text[:300]!r}"
+    if re.search(r"Traceback|0x[0-9a-f]{6}|\bat::|ATen|\w+Error\b|errors\.pydantic", text):
+        return "found", f"words of a library: {text[:500]!r}"
+    if not text.isprintable():
+        return "found", f"signs that a terminal would obey: {text[:300]!r}"
+    return "refused", text
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:150]} ... {text[-100:]}"
+
+
+# files outside ---------------------------------------------------------------------------
+
+_CHANGES = {
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+}
+_watching: list[tuple[str, list[str]]] = []
+_hooked: list[bool] = []
+
+
+@contextmanager
+def only_inside(folder: Path) -> Iterator[list[str]]:
+    """The paths outside this folder that Python code writes to, or deletes, meanwhile."""
+    if not _hooked:
+        sys.addaudithook(_audit)  # for ever: a hook cannot be taken back
+        _hooked.append(True)
+    found: list[str] = []
+    _watching.append((os.path.realpath(folder), found))
+    try:
+        yield found
+    finally:
+        _watching.pop()
+
+
+def _audit(event: str, args: tuple[Any, ...]) -> None:
+    if not _watching:
+        return
+    if event == "open":
+        path, mode, flags = args
+        writes = (
+            flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if mode is None
+            else set("wxa+") & set(mode)
+        )
+        if not writes or isinstance(path, int):
+            return
+        paths = [path]
+    elif event in _CHANGES:
+        paths = [path for path in args[:2] if isinstance(path, str | bytes | os.PathLike)]
+    else:
+        return
+    folder, found = _watching[-1]
+    for path in paths:
+        real = os.path.realpath(os.fsdecode(path))
+        if not (real == folder or real.startswith(folder + os.sep) or real == os.devnull):
+            found.append(f"{event} {real}")

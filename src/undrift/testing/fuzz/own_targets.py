@@ -1,0 +1,319 @@
+"""Targets: files that undrift itself writes. What they say is protected by checksums, or by what
+else they say: a change is refused or does not matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from undrift.errors import InputError
+from undrift.experiments.checkpoint import load_checkpoint
+from undrift.experiments.run import execute, prepare
+from undrift.experiments.spec import RunSpec
+from undrift.experiments.store import load_records, read_run
+from undrift.experiments.table import load_table
+from undrift.folder.folder import LearnerFolder
+from undrift.learners.registry import METHODS, load, make_learner, method_class
+from undrift.scale.engine import Local
+from undrift.scale.graph_folder import GraphFolder
+from undrift.scale.importing import import_graph
+from undrift.scale.learning import observe
+from undrift.storage.files import load_state, save_state
+from undrift.storage.splits import load_split, save_split
+from undrift.storage.state import State
+from undrift.testing.fuzz.archives import change_npy, change_safetensors, change_zip
+from undrift.testing.fuzz.damage import damage_file
+from undrift.testing.fuzz.guard import Forged, Target
+from undrift.testing.fuzz.table_targets import make_stream, write_csv
+from undrift.testing.fuzz.values import change_json, odd_value
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+QUICK: dict[str, Any] = {"epochs": 1, "hidden": (4,), "n_encoders": 2}
+
+
+def quick(name: str) -> Any:
+    """A method with settings for a tiny graph."""
+    known = method_class(name).defaults()
+    return make_learner(name, **{key: value for key, value in QUICK.items() if key in known})
+
+
+# states ----------------------------------------------------------------------------------
+
+
+def _make_state(name: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        learner = quick(name)
+        for task in list(tiny_stream())[:2]:
+            learner.observe(task)
+        learner.save(folder / "state")
+
+    return make
+
+
+def _change_state(random: Random, folder: Path) -> str:
+    path = folder / "state"
+    kind = random.random()
+    if kind < 0.35:
+        return damage_file(random, path)
+    if kind < 0.6:
+        return change_safetensors(random, path)
+    told = forge(random, path)
+    (folder / "forged").touch()
+    return told
+
+
+def forge(random: Random, path: Path) -> str:
+    """Change what a state says and give it the checksum that fits, as somebody could on purpose."""
+    state = load_state(path)
+    tensors, values, params = dict(state.tensors), dict(state.values), dict(state.params)
+    kind = random.random()
+    if kind < 0.45 and tensors:
+        name = random.choice(sorted(tensors))
+        old = tensors[name]
+        odd = [old[:0], old.flatten(), old.unsqueeze(0), old.double(), old.float(), old.long()]
+        odd += [
+            old.T if old.dim() == 2 else old.reshape(-1, 1),
+            old * 0,
+            old.new_ones(3),
+            old.repeat(*[2] * max(1, old.dim())),
+        ]
+        odd += [old.float() * float("nan"), old.bool(), random.choice(list(tensors.values()))]
+        tensors[name] = random.choice(odd).contiguous().clone()
+        told = f"{name} is {tuple(tensors[name].shape)} {tensors[name].dtype}"
+    elif kind < 0.6 and tensors:
+        told = random.choice(sorted(tensors))
+        del tensors[told]
+        told += " gone"
+    elif kind < 0.85 and values:
+        name = random.choice(sorted(values))
+        values[name] = odd_value(random, values[name])
+        told = f"{name} is {str(values[name])[:60]}"
+    else:
+        name = random.choice(sorted(params))
+        params[name] = odd_value(random, params[name])
+        told = f"params {name} is {str(params[name])[:60]}"
+    try:
+        save_state(path, State(state.method, params, tensors, values))
+    except (TypeError, ValueError):
+        return damage_file(random, path)
+    return f"forged: {told}"
+
+
+def _read_state(folder: Path) -> Any:
+    learner = load(folder / "state")
+    scores = learner.scores(tiny_graph(nodes=12))
+    found = (learner.classes_, tuple(scores.shape), scores.numpy().tobytes())
+    return Forged() if (folder / "forged").exists() else found
+
+
+# a folder of a learner -------------------------------------------------------------------
+
+
+def _batches() -> list[Any]:
+    import torch
+
+    graph = tiny_graph()
+    ways = ((0, 1), (2, 3))
+    return [
+        graph.subgraph(torch.isin(graph.labelled(), torch.tensor(way)).nonzero().flatten())
+        for way in ways
+    ]
+
+
+def _make_folder(folder: Path) -> None:
+    living = LearnerFolder.new(folder / "desk", "bare", settings={"epochs": 1, "hidden": (4,)})
+    for batch in _batches():
+        living.observe(batch)
+
+
+def _change_folder(random: Random, folder: Path) -> str:
+    path = random.choice(sorted((folder / "desk").iterdir()))
+    kind = random.random()
+    if kind < 0.05:
+        path.unlink()
+        return f"{path.name} gone"
+    if kind < 0.5:
+        return damage_file(random, path)
+    if path.name == "history.jsonl":
+        lines = path.read_bytes().splitlines()
+        i = random.randrange(len(lines))
+        lines[i], done = change_json(random, lines[i])
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return f"line {i + 1}: {done}"
+    if path.suffix == ".json":
+        data, done = change_json(random, path.read_bytes())
+        path.write_bytes(data)
+        return f"{path.name}: {done}"
+    if path.suffix == ".safetensors":
+        return change_safetensors(random, path)
+    return damage_file(random, path)
+
+
+def _read_folder(folder: Path) -> Any:
+    living = LearnerFolder(folder / "desk")
+    classes = living.predict(tiny_graph(nodes=12)).classes
+    living.verify()
+    lines = [line.model_dump_json() for line in living.history()]
+    try:
+        living.observe(_batches()[0])
+    except InputError as error:
+        again = str(error).replace(str(folder), "")
+    else:
+        again = "observed twice"
+    return list(classes), lines, again, living.show().description()
+
+
+# a graph in a folder ---------------------------------------------------------------------
+
+
+def _make_graph(folder: Path) -> None:
+    write_csv(folder)
+    import_graph(folder / "nodes.csv", folder / "edges.csv", folder / "graph", memory=2e-5)
+    for name in ("nodes.csv", "edges.csv"):
+        (folder / name).unlink()
+
+
+def _change_graph(random: Random, folder: Path) -> str:
+    there = sorted(path for path in (folder / "graph").iterdir() if path.is_file())
+    path = random.choice([*there, *[folder / "graph" / "graph.json"] * len(there)])
+    if path.name == "graph.json" and random.random() < 0.7:
+        data, done = change_json(random, path.read_bytes())
+        path.write_bytes(data)
+        return f"graph.json: {done}"
+    if path.suffix == ".npy" and random.random() < 0.6:
+        data, done = change_npy(random, path.read_bytes())
+        path.write_bytes(data)
+        return f"{path.name}: {done}"
+    return damage_file(random, path)
+
+
+def _read_graph(folder: Path) -> Any:
+    graph = GraphFolder(folder / "graph")
+    learner = make_learner("propagation")
+    classes = {name: c for c, name in enumerate(graph.manifest.classes)}
+    observe(learner, graph, classes, Local())
+    scores = learner.scores(tiny_graph(nodes=12, features=3))
+    told = graph.manifest.model_dump(mode="json", exclude={"sources"})
+    return scores.numpy().tobytes(), graph.ids().tolist(), json.dumps(told, sort_keys=True)
+
+
+# splits, runs, plans ---------------------------------------------------------------------
+
+
+def _make_split(folder: Path) -> None:
+    save_split(folder / "split.npz", tiny_stream().saved_split())
+
+
+def _change_split(random: Random, folder: Path) -> str:
+    path = folder / "split.npz"
+    return (
+        damage_file(random, path) if random.random() < 0.4 else change_zip(random, path, change_npy)
+    )
+
+
+def _read_split(folder: Path) -> Any:
+    return load_split(folder / "split.npz").sha256
+
+
+def make_runs(folder: Path) -> None:
+    """A run of a stream of one's own, with its result."""
+    make_stream(folder)
+    spec = RunSpec(
+        stream=str(folder / "stream.toml"), method="bare", params={"epochs": 1, "hidden": (4,)}
+    )
+    prepared = prepare(spec)
+    execute(prepared, folder / "runs")
+    (folder / "clean.json").write_bytes(_result(folder).read_bytes())
+
+
+def _result(folder: Path) -> Path:
+    return next((folder / "runs").glob("*/result.json"))
+
+
+def _change_result(random: Random, folder: Path) -> str:
+    path = _result(folder)
+    if random.random() < 0.3:
+        return damage_file(random, path)
+    data, done = change_json(random, path.read_bytes())
+    path.write_bytes(data)
+    return done
+
+
+def _read_result(folder: Path) -> Any:
+    found = read_run(_result(folder))
+    records = load_records(folder / "runs")
+    assert not records.damaged, records.damaged
+    table = load_table(folder / "runs")
+    assert len(table.rows(table.columns)) == 1
+    return _numbers(json.loads(found.model_dump_json(by_alias=True)))
+
+
+def _plain_result(folder: Path) -> Any:
+    """The JSON as it stands; what an older format lacks has its default or is computed."""
+    found = json.loads(_result(folder).read_bytes())
+    clean = json.loads((folder / "clean.json").read_bytes())
+    found = {"imbalance": None, "returning": None} | found | {"format": clean["format"]}
+    found["cost"] = {"state_bytes": []} | found["cost"]
+    for by in ("class", "node"):
+        found["metrics"][by] = clean["metrics"][by] | found["metrics"][by]
+    return _numbers(found)
+
+
+def _numbers(tree: Any) -> Any:
+    """A tree whose numbers are floats: 1 is 1.0, and "1" a text that stands for it."""
+    if isinstance(tree, dict):
+        return {key: _numbers(part) for key, part in sorted(tree.items())}
+    if isinstance(tree, list):
+        return [_numbers(part) for part in tree]
+    return float(tree) if isinstance(tree, int) and not isinstance(tree, bool) else tree
+
+
+def _make_checkpoint(folder: Path) -> None:
+    make_stream(folder)
+    spec = RunSpec(
+        stream=str(folder / "stream.toml"), method="bare", params={"epochs": 1, "hidden": (4,)}
+    )
+
+    class _StopError(Exception):
+        pass
+
+    def stop(t: int, _: Any) -> None:
+        if t == 1:
+            raise _StopError
+
+    with contextlib.suppress(_StopError):
+        execute(prepare(spec), folder / "runs", checkpoints=True, after_task=stop)
+
+
+def _change_checkpoint(random: Random, folder: Path) -> str:
+    path = next((folder / "runs").glob("*/checkpoint.safetensors"))
+    return damage_file(random, path) if random.random() < 0.5 else change_safetensors(random, path)
+
+
+def _read_checkpoint(folder: Path) -> Any:
+    path = next((folder / "runs").glob("*/checkpoint.safetensors"))
+    learner = make_learner("bare", epochs=1, hidden=(4,))
+    found = load_checkpoint(path.parent, learner)
+    if found is None:
+        raise InputError("counts as none: the run starts again")
+    grades = found.grades["test"].by_class.rows
+    scores = learner.scores(tiny_graph(nodes=12, features=3))
+    return grades, learner.classes_, scores.numpy().tobytes()
+
+
+OWN_TARGETS = (
+    *(
+        Target(f"state of {name}", _make_state(name), _change_state, _read_state, weight=0.4)
+        for name in METHODS
+    ),
+    Target("learner's folder", _make_folder, _change_folder, _read_folder, weight=1.5),
+    Target("graph folder", _make_graph, _change_graph, _read_graph),
+    Target("split.npz", _make_split, _change_split, _read_split),
+    Target("result.json", make_runs, _change_result, _read_result, _plain_result, weight=2),
+    Target("checkpoint", _make_checkpoint, _change_checkpoint, _read_checkpoint),
+)

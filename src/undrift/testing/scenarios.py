@@ -1,0 +1,260 @@
+"""What undrift writes, as steps that can be cut off: each with a check of what is left.
+
+A scenario is a folder to start from, a step `step(folder)`, and `check(folder, done)`, which says
+with an AssertionError what is wrong after a fault, and does the step again until it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+
+from undrift.errors import InputError
+from undrift.experiments.bench import record_plans
+from undrift.experiments.jobs import Job, jobs_of
+from undrift.experiments.leftovers import clean
+from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.store import load_records
+from undrift.experiments.worker import BUSY, FAILED, Settings, perform
+from undrift.folder.folder import LearnerFolder
+from undrift.graphs import Graph
+from undrift.learners.bare import Bare
+from undrift.learners.base import Learner
+from undrift.storage.files import load_state, save_state, writable_folder
+from undrift.storage.leftovers import sweep
+from undrift.testing.fuzz.table_targets import make_stream
+from undrift.testing.graphs import tiny_stream
+
+Step = Callable[[Path], object]
+QUICK: dict[str, Any] = {"epochs": 1, "hidden": (4,)}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A step, the folder that it starts from, and the check of what is left."""
+
+    start: Path
+    step: Step
+    check: Callable[[Path, bool], None]
+
+
+def saving(start: Path) -> Scenario:
+    """A state is saved over another."""
+    start.mkdir()
+    stream = tiny_stream()
+    learners: list[Learner] = []
+    for tasks in (1, 2):
+        learner = Bare.from_params(**QUICK)
+        for t in range(tasks):
+            learner.observe(stream.task(t))
+        learners.append(learner)
+    save_state(start / "state", learners[0].state())
+    after = learners[1].state()
+
+    def step(folder: Path) -> None:
+        save_state(folder / "state", after)
+
+    def check(folder: Path, done: bool) -> None:
+        known = Bare.from_params(**QUICK).load(load_state(folder / "state")).classes_
+        assert known in ((0, 1), (0, 1, 2, 3)), f"a state of the classes {known}"
+        assert not done or len(known) == 4, "it ended well and the old state is there"
+        sweep([folder])
+        assert [path.name for path in folder.iterdir()] == ["state"], "something was left"
+        step(folder)
+        assert len(load_state(folder / "state").values) > 0, "again does not work"
+
+    return Scenario(start, step, check)
+
+
+def batches(*ways: tuple[int, ...]) -> list[Graph]:
+    """The nodes of these classes of a tiny graph, a batch each."""
+    graph = tiny_stream().graph
+    labels = graph.labelled()
+    return [
+        graph.subgraph(torch.isin(labels, torch.tensor(classes)).nonzero().flatten())
+        for classes in ways
+    ]
+
+
+def beginning(place: Path) -> Scenario:
+    """A folder is made for a new learner."""
+    place.mkdir()
+
+    def step(folder: Path) -> None:
+        LearnerFolder.new(folder / "desk", "bare", settings=QUICK)
+
+    def check(folder: Path, done: bool) -> None:
+        there = (folder / "desk").exists()
+        assert there or not done, "it ended well and there is no folder"
+        if not there:
+            step(folder)
+        assert LearnerFolder(folder / "desk").verify() == [], "a new folder was not whole"
+        assert [path.name for path in folder.iterdir()] == ["desk"], "something was left"
+
+    return Scenario(place, step, check)
+
+
+def observing(place: Path) -> Scenario:
+    """A learner in a folder observes a batch."""
+    place.mkdir()
+    first, second = batches((0, 1), (2, 3))
+    LearnerFolder.new(place / "desk", "bare", settings=QUICK).observe(first)
+
+    def step(folder: Path) -> None:
+        LearnerFolder(folder / "desk").observe(second)
+
+    def check(folder: Path, done: bool) -> None:
+        classes = len(LearnerFolder(folder / "desk").learner().classes_)
+        assert classes in (2, 4), f"{classes} classes are known"
+        assert not done or classes == 4, "it ended well and the old learner is there"
+        if classes == 2:
+            step(folder)
+        there = LearnerFolder(folder / "desk")
+        assert len(there.learner().classes_) == 4, "again does not work"
+        there.verify()
+        assert not list(folder.rglob("*.part")), "something was left"
+
+    return Scenario(place, step, check)
+
+
+def forgetting(place: Path) -> Scenario:
+    """A learner in a folder forgets a batch, exactly."""
+    place.mkdir()
+    first, second = batches((0, 1), (2, 3))
+    living = LearnerFolder.new(place / "desk", "propagation")
+    living.observe(first)
+    before = _sums(living)
+    living.observe(second)
+
+    def step(folder: Path) -> None:
+        LearnerFolder(folder / "desk").forget(second)
+
+    def check(folder: Path, done: bool) -> None:
+        living = LearnerFolder(folder / "desk")
+        held = len(living.show().record.batches)
+        assert held in (1, 2), f"{held} batches are held"
+        assert not done or held == 1, "it ended well and the batch is still there"
+        if held == 2:
+            step(folder)
+        assert _sums(living) == before, "what is left is not what was before"
+        living.verify()
+        assert not list(folder.rglob("*.part")), "something was left"
+
+    return Scenario(place, step, check)
+
+
+def _sums(living: LearnerFolder) -> dict[str, list[float]]:
+    tensors = living.learner().state().tensors
+    return {name: t.double().flatten().tolist() for name, t in tensors.items() if "counts" in name}
+
+
+def benching(place: Path, seeds: tuple[int, ...] = (0,)) -> Scenario:
+    """What a worker of `bench` does for each of these seeds, and the table of the plan.
+
+    The runs that are left in the end have the accuracies of an undisturbed bench.
+    """
+    place.mkdir()
+    make_stream(place)
+    calm = place / "calm"
+    bench_step(place, calm, seeds)
+    wanted = _accuracies(calm)
+
+    def step(folder: Path) -> None:
+        bench_step(place, folder / "runs", seeds)
+
+    def check(folder: Path, done: bool) -> None:
+        runs = folder / "runs"
+        assert not done or _accuracies(runs) == wanted, "it ended well and a run is missing"
+        if runs.is_dir():
+            assert not load_records(runs).damaged, load_records(runs).damaged
+        step(folder)
+        assert _accuracies(runs) == wanted, "the table is another than that of a calm bench"
+        left = [p.name for p in runs.rglob("*") if p.suffix in (".part", ".safetensors")]
+        assert not left, f"left: {left}"
+
+    (place / "start").mkdir()
+    return Scenario(place / "start", step, check)
+
+
+def bench_step(place: Path, runs: Path, seeds: tuple[int, ...]) -> None:
+    """The runs of a plan one after the other, in this process; a failure is raised."""
+    plan = plan_of(place, seeds)
+    clean(writable_folder(runs))
+    for job in jobs_of([plan], {}):
+        _perform(job, runs)
+    record_plans([plan], runs)
+
+
+def plan_of(place: Path, seeds: tuple[int, ...]) -> Plan:
+    """A plan of one method on one stream of tables."""
+    stream = str(place / "stream.toml")
+    return Plan("mine", "Mine", (PlanRow("bare", "bare", QUICK),), (stream,), seeds=seeds)
+
+
+def _perform(job: Job, runs: Path) -> None:
+    said: list[tuple[str, ...]] = []
+    perform(job, runs, lambda *message: said.append(message), Settings())
+    if said[-1][0] == FAILED:
+        assert not said[-1][2], said[-1][2]  # a trace: no sentence
+        raise InputError(said[-1][1])
+    if said[-1][0] == BUSY:
+        raise InputError("another process is at it")
+
+
+def _accuracies(runs: Path) -> dict[str, Any]:
+    if not runs.is_dir():
+        return {}
+    found = load_records(runs)
+    assert [m.plan for m in found.manifests] == ["mine"] or not found.results, "no table"
+    return {name: result.matrix.model_dump_json() for name, result in found.results.items()}
+
+
+def reporting(place: Path) -> Scenario:
+    """A report is written over an older one; with one figure, as drawing takes most of the time."""
+    from undrift.reporting import report
+    from undrift.reporting.figures import figure
+
+    place.mkdir()
+    make_stream(place)
+    bench_step(place, place / "runs", (0,))
+    records = load_records(place / "runs")
+    few = [each for each in figure.all_figures(records) if not each.left_out][:1]
+
+    def step(folder: Path) -> None:
+        with mock.patch("undrift.reporting.figures.figure.all_figures", return_value=few):
+            report.write_report(records, folder / "report")
+
+    (place / "start").mkdir()
+    step(place / "start")
+    wanted = _files(place / "start")
+    (place / "start" / "report" / "index.html").write_text("an older one", encoding="utf-8")
+
+    def check(folder: Path, done: bool) -> None:
+        page = (folder / "report" / "index.html").read_bytes()
+        assert page in (b"an older one", wanted["index.html"]), "half a page"
+        assert not done or page == wanted["index.html"], "it ended well and the old page is there"
+        step(folder)
+        assert _files(folder) == wanted, "again gives another report"
+
+    return Scenario(place / "start", step, check)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    there = (path for path in (folder / "report").rglob("*") if path.is_file())
+    names = {str(path.relative_to(folder / "report")): path for path in there}
+    return {name: path.read_bytes() for name, path in names.items() if ".lock" not in name}
+
+
+SCENARIOS: dict[str, Callable[[Path], Scenario]] = {
+    "save a state": saving,
+    "make a folder": beginning,
+    "observe in a folder": observing,
+    "forget in a folder": forgetting,
+    "a step of bench": benching,
+    "write a report": reporting,
+}

@@ -1,0 +1,81 @@
+"""An optimiser that goes on from task to task: what it keeps, and that files bring it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import undrift
+from undrift.learners.base import Learner
+from undrift.learners.registry import make_learner
+from undrift.testing.graphs import tiny_stream
+
+QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4), "n_encoders": 2}
+KEEPING = ("bare", "lwf", "ewc", "mas", "twp", "er-gnn", "polo", "efc", "dpcr", "adr", "adr-plus")
+NOT_KEEPING = ("joint", "cat", "acil", "ds-al", "hybrid")
+
+
+def made(name: str, optimiser: str = "carried", **params: Any) -> Learner:
+    learner = make_learner(name, optimiser=optimiser, **params)
+    known = learner.params()
+    return learner.set_params(**{key: value for key, value in QUICK.items() if key in known})
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_moments_are_kept_and_change_what_is_learned(name: str, tmp_path: Path) -> None:
+    stream = tiny_stream()
+    params: dict[str, Any] = {"logits": "seen"} if name.startswith("adr") else {}
+    one, fresh = made(name, **params), made(name, "fresh", **params)
+    for learner in (one, fresh):
+        learner.observe(stream.task(0))
+    assert torch.equal(one.scores(stream.graph), fresh.scores(stream.graph))
+    assert not [key for key in fresh.state().tensors if ".squares." in key]
+    one.save(tmp_path / "one", least_rows=1)
+    again = undrift.load(tmp_path / "one")
+    for learner in (one, fresh, again):
+        learner.observe(stream.task(1))
+    for key, tensor in one.state().tensors.items():
+        assert torch.equal(tensor, again.state().tensors[key]), key
+    values = one.state().values
+    steps = [value for key, value in values.items() if ".steps." in f".{key}" and key[-1] != "#"]
+    assert steps
+    assert set(steps) == {2 * QUICK["epochs"]}
+    assert not torch.equal(one.scores(stream.graph), fresh.scores(stream.graph))
+
+
+@pytest.mark.parametrize("name", NOT_KEEPING)
+def test_who_trains_once_or_anew_keeps_no_moments(name: str) -> None:
+    stream = tiny_stream()
+    one, fresh = made(name), made(name, "fresh")
+    for learner in (one, fresh):
+        learner.observe(stream.task(0)).observe(stream.task(1))
+    assert not [key for key in one.state().tensors if ".squares." in key]
+    assert torch.equal(one.scores(stream.graph), fresh.scores(stream.graph))
+
+
+@pytest.mark.parametrize("start", ["previous", "merged", "base", "scratch"])
+def test_adr_goes_on_from_where_its_encoder_comes(start: str) -> None:
+    stream = tiny_stream()
+    learner = made("adr", start=start).observe(stream.task(0))
+    first = learner.learned_.moments
+    learner.observe(stream.task(1))
+    second = learner.learned_.moments
+    if start == "scratch":
+        assert first is None
+        assert second is None
+        return
+    assert (second is first) == (start == "base")
+    # the head of a task's own classes is new every time: its columns begin without moments
+    assert first.means[-1].numel() == second.means[-1].numel() == 0
+    assert float(second.squares[0].max()) > 0
+
+
+def test_files_of_before_have_no_moments(tmp_path: Path) -> None:
+    stream = tiny_stream()
+    learner = made("bare", "fresh").observe(stream.task(0))
+    state = learner.state()
+    del state.values["model.moments"]
+    assert type(learner).from_params(**state.params).load(state).learned_.model.moments is None

@@ -1,0 +1,178 @@
+"""What the fuzzer has found, as small files: each was another exception or a silent answer."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+import torch
+
+import undrift
+from undrift.datasets.npz import read_npz
+from undrift.datasets.pyg import read_pyg
+from undrift.errors import InputError
+from undrift.experiments.plan_file import read_plan
+from undrift.folder.folder import LearnerFolder
+from undrift.graphs import Graph
+from undrift.learners.registry import make_learner
+from undrift.scale.graph_folder import GraphFolder
+from undrift.storage.files import load_state, save_state
+from undrift.storage.splits import load_split, save_split
+from undrift.storage.state import State
+from undrift.testing.fuzz.graph_targets import GRAPH_TARGETS
+from undrift.testing.fuzz.own_targets import OWN_TARGETS
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+
+def with_member(path: Path, name: str, data: bytes) -> Path:
+    """The same zip with other bytes under a name."""
+    with ZipFile(path) as archive:
+        parts = {info.filename: archive.read(info) for info in archive.infolist()}
+    with ZipFile(path, "w") as archive:
+        for member, old in parts.items():
+            archive.writestr(member, data if member == name else old)
+    return path
+
+
+def npy(array: object) -> bytes:
+    file = BytesIO()
+    np.save(file, np.asarray(array))
+    return file.getvalue()
+
+
+@pytest.fixture
+def npz(tmp_path: Path) -> Path:
+    GRAPH_TARGETS[0].make(tmp_path)
+    return tmp_path / "graph.npz"
+
+
+@pytest.mark.parametrize("text", ["{'descr': (", "{" * 200, "{'descr': '<i8', 'shape': (__x__,)}"])
+def test_a_header_that_is_no_python_value(npz: Path, text: str) -> None:
+    head = text.encode() + b" " * (117 - len(text)) + b"\n" if len(text) < 117 else text.encode()
+    data = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
+    with pytest.raises(InputError, match=r"array 'labels' of .* is damaged"):
+        read_npz(with_member(npz, "labels.npy", data))
+
+
+def test_a_shape_that_no_matrix_has(npz: Path) -> None:
+    with pytest.raises(InputError, match=r"are not a CSR matrix \(the shape is"):
+        read_npz(with_member(npz, "attr_shape.npy", npy([30, 2**62])))
+
+
+def test_a_split_of_another_shape(tmp_path: Path) -> None:
+    save_split(tmp_path / "split.npz", tiny_stream().saved_split())
+    for data in (npy([[1]]), b"\x93NUMPY\x01\x00\x04\x00{'{(" + bytes(8)):
+        with pytest.raises(InputError, match="is damaged or is not a split"):
+            load_split(with_member(tmp_path / "split.npz", "version.npy", data))
+
+
+def save_graph(path: Path, **changes: object) -> Path:
+    parts = {"x": torch.rand(4, 2), "edge_index": torch.tensor([[0, 1], [1, 2]]), "y": None}
+    torch.save(parts | changes, path)
+    return path
+
+
+def test_a_pt_file_of_odd_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "graph.pt"
+    with pytest.raises(InputError, match="shapes without numbers"):
+        read_pyg(save_graph(path, x=torch.empty(4, 2, device="meta")))
+    with pytest.raises(InputError, match=r"real numbers, not torch\.complex64"):
+        read_pyg(save_graph(path, x=torch.zeros(4, 2, dtype=torch.complex64)))
+    with pytest.raises(InputError, match="edges must be whole numbers"):
+        read_pyg(save_graph(path, edge_index=torch.ones(2, 3, dtype=torch.bool)))
+
+
+def test_a_hole_in_a_pt_file(tmp_path: Path) -> None:
+    """torch writes checksums and does not compare them."""
+    path = save_graph(tmp_path / "graph.pt", x=torch.ones(64, 8))
+    data = bytearray(path.read_bytes())
+    at = data.index(torch.ones(8).numpy().tobytes())
+    data[at : at + 16] = bytes(16)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"in .*graph\.pt is damaged"):
+        read_pyg(path)
+
+
+def test_a_parameter_called_name(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text('streams = ["cs-cl"]\nmethods = ["adr"]\n[params.adr]\nname = "mine"\n')
+    with pytest.raises(InputError, match="line 4: unknown parameter of adr 'name'"):
+        read_plan(path)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    learner = make_learner("bare", epochs=1, hidden=(4,))
+    learner.observe(tiny_stream().task(0)).save(tmp_path / "state")
+    return tmp_path / "state"
+
+
+def forged(path: Path, **changes: object) -> Path:
+    """The state with other parts and the checksum that fits them."""
+    old = load_state(path)
+    tensors = {n: changes.get(n.rpartition(".")[2], t) for n, t in old.tensors.items()}
+    params = old.params | {n: v for n, v in changes.items() if n in old.params}
+    save_state(path, State(old.method, params, tensors, old.values))  # type: ignore[arg-type]
+    return path
+
+
+def test_a_state_whose_parts_do_not_fit(state: Path) -> None:
+    with pytest.raises(InputError, match="its parts do not fit each other"):
+        undrift.load(forged(state, bias=torch.zeros(7, 3)))
+
+
+def test_a_state_for_a_device_that_is_not_here(state: Path) -> None:
+    for device in ("c0u", "xpu"):
+        with pytest.raises(InputError, match=f"on the device '{device}', which is not usable"):
+            undrift.load(forged(state, device=device))
+    assert undrift.load(state, device="cpu").classes_ == (0, 1)
+
+
+def test_what_a_file_says_cannot_rule_a_terminal() -> None:
+    error = InputError("column 'a\x1b[2J\nb' of x; rename it")
+    assert str(error) == "column 'a\\x1b[2J b' of x; rename it"
+    assert len(str(InputError(f"class {'a' * 9000!r} is new; leave it"))) < 400
+    assert str(InputError("word " * 900 + "; end")).endswith("; end")
+
+
+# a learner's folder ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    living = LearnerFolder.new(tmp_path / "desk", "bare", settings={"epochs": 1, "hidden": (4,)})
+    living.observe(batch())
+    return tmp_path / "desk"
+
+
+def batch() -> Graph:
+    return tiny_graph(nodes=24, classes=2)
+
+
+def test_another_key(desk: Path) -> None:
+    """With it no batch is known, and one would be learned twice."""
+    (desk / "key").write_text("00" * 32)
+    with pytest.raises(InputError, match="key is missing or damaged"):
+        LearnerFolder(desk).observe(batch())
+
+
+def test_the_last_line_of_a_history(desk: Path) -> None:
+    lines = (desk / "history.jsonl").read_text().splitlines()
+    last = json.loads(lines[-1]) | {"nodes": 7}
+    (desk / "history.jsonl").write_text(f"{lines[0]}\n{json.dumps(last)}\n")
+    with pytest.raises(InputError, match="the line of step 1 is not what the state says"):
+        LearnerFolder(desk).verify()
+
+
+def test_the_words_of_a_graph_folder(tmp_path: Path) -> None:
+    next(target for target in OWN_TARGETS if target.name == "graph folder").make(tmp_path)
+    path = tmp_path / "graph" / "graph.json"
+    told = json.loads(path.read_text())
+    told["columns"][0], told["columns"][1] = told["columns"][1], told["columns"][0]
+    path.write_text(json.dumps(told))
+    with pytest.raises(InputError, match=r"graph\.json is damaged"):
+        GraphFolder(tmp_path / "graph")
