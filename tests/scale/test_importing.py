@@ -27,7 +27,7 @@ def features_of(folder: GraphFolder) -> np.ndarray:
 
 def operator_of(folder: GraphFolder) -> torch.Tensor:
     rows = torch.cat([matrix.to_dense() for _, matrix in folder.operator("symmetric")])
-    return rows + torch.diag(folder.self_loops().double())
+    return rows + torch.diag(folder.self_loops.double())
 
 
 def same_as_memory(folder: GraphFolder, nodes: Path, edges: Path, **reading: bool) -> None:
@@ -111,7 +111,7 @@ BAD = {
     "no number": ("id,x\na,1\nb,red\n", "source,target\na,b\n", "column 'x' .* row 2 has another"),
     "no column": ("id,x\na,1\n", "from,to\na,a\n", "has no column 'source'"),
     "no features": ("id,label\na,1\n", "source,target\na,a\n", "no column of features"),
-    "ragged": ("id,x\na,1\nb\n", "source,target\na,b\n", "stopped .*; free some space or correct"),
+    "ragged": ("id,x\na,1\nb\n", "source,target\na,b\n", "cannot be imported .*; correct them"),
     "no rows": ("id,x\n", "source,target\n", "has 0 rows"),
     "fractions": ("id,label,x\na,1.5,2\n", "source,target\na,a\n", "holds '1.5'; write classes"),
 }
@@ -124,6 +124,35 @@ def test_bad_tables_are_one_sentence(case: str, tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text(edges, encoding="utf-8")
     with pytest.raises(InputError, match=sentence):
         import_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", tmp_path / "g")
+
+
+def test_files_of_one_table_have_the_same_columns(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes"
+    nodes.mkdir()
+    (nodes / "0.csv").write_text("id,x,y\na,1,2\n", encoding="utf-8")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n", encoding="utf-8")
+    for header, sentence in (
+        ("id,y,x", r"column 2 of .*1\.csv is 'y' and of .*0\.csv 'x'; give all files"),
+        ("id,x", r"column 3 of .*1\.csv is nothing and of .*0\.csv 'y'"),
+        ("id,x,y,z", r"column 4 of .*1\.csv is 'z' and of .*0\.csv nothing"),
+    ):
+        (nodes / "1.csv").write_text(f"{header}\nb{',3' * header.count(',')}\n", encoding="utf-8")
+        with pytest.raises(InputError, match=sentence):
+            import_graph(nodes, tmp_path / "edges.csv", tmp_path / "g")
+
+
+def test_all_wrong_columns_at_once_and_then_without_them(tmp_path: Path) -> None:
+    nodes, edges, out = tmp_path / "nodes.csv", tmp_path / "edges.csv", tmp_path / "g"
+    nodes.write_text("id,x,why not,day,y\na,1,,mon,2\nb,1e39,2,,3\n", encoding="utf-8")
+    edges.write_text("source,target\na,b\n", encoding="utf-8")
+    sentence = (
+        r"column 'x' .* row 2 has .* \(also column 'why not' in row 1, column 'day' in row 1\); .* "
+        "--ignore x --ignore 'why not' --ignore day$"
+    )
+    with pytest.raises(InputError, match=sentence):
+        import_graph(nodes, edges, out)
+    folder = import_graph(nodes, edges, out, ignore=("x", "why not", "day"))
+    assert folder.manifest.columns == ("y",)
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def show(folder: Path, /, *, traceback: Flag = False) -> None:
     traceback
         When it fails, print where.
     """
-    from undrift.formatting import size
+    from undrift.formatting import counted, size
     from undrift.scale.graph_folder import GraphFolder
 
     graph = GraphFolder(folder)
@@ -103,7 +103,8 @@ def show(folder: Path, /, *, traceback: Flag = False) -> None:
     if str(m.repairs):
         say(f"edges: {m.repairs}")
     blocks = f"{m.blocks:,} blocks of {m.width} columns" if m.blocks > 1 else "1 block of columns"
-    say(f"pieces: {blocks}, {len(m.shards):,} shards of edges, for {m.memory:g} GB of memory")
+    shards = counted(len(m.shards), "shard")
+    say(f"pieces: {blocks}, {shards} of edges, for {m.memory:g} GB of memory")
     say(f"disk: {size(graph.nbytes())}")
     left = graph.left_over()
     if left:

@@ -158,7 +158,7 @@ def _stepped(graph: GraphFolder, kind: str, held: Tensor, nodes: Tensor | None) 
     """One more hop, at all nodes or at these (in rising order)."""
     count = len(held) if nodes is None else len(nodes)
     out = torch.empty(count, held.shape[1], dtype=torch.float64)
-    loops = graph.self_loops() if kind == "symmetric" else None
+    loops = graph.self_loops if kind == "symmetric" else None
     for shard, rows in graph.operator(kind):
         here, matrix = slice(shard.start, shard.stop), rows
         at: slice | Tensor = here
@@ -167,9 +167,12 @@ def _stepped(graph: GraphFolder, kind: str, held: Tensor, nodes: Tensor | None) 
             here = slice(int(bounds[0]), int(bounds[1]))
             at = nodes[here]
             matrix = rows[at - shard.start]
-        out[here] = matrix @ held
-        if loops is not None:
-            out[here] += loops[at].double().unsqueeze(1) * held[at]
+        made = matrix @ held
+        if loops is None:
+            out[here] = made
+        else:
+            own = loops[at].double().unsqueeze(1)
+            torch.addcmul(made, own, held[at], out=out[here])
     return out
 
 

@@ -10,7 +10,8 @@ from undrift.scale.graph_folder import Manifest
 from undrift.scale.plan import Group, Plan
 
 # seconds on one core; where they come from: docs/larger-than-memory.md
-_EDGE_AND_COLUMN = 5e-9
+_EDGE = 2e-8  # of a block, however few its columns
+_EDGE_AND_COLUMN = 2.4e-9
 _MULTIPLICATION = 6e-11
 _FOURIER = 1.5e-8
 _CLASSES = 20  # of a prediction: too few to matter
@@ -29,7 +30,7 @@ class Estimate:
     def of(cls, plan: Plan, workers: int) -> Estimate:
         """What a plan will take.
 
-        Edges times columns times hops, the Gram matrix of the rows wanted (observing) or their
+        Edges times blocks times hops, the Gram matrix of the rows wanted (observing) or their
         scores (predicting), and the Fourier features of both.
         """
         m = plan.folder.manifest
@@ -37,14 +38,14 @@ class Estimate:
         for group in plan.groups:
             hops, panels = _hops(plan, group, m)
             passes = max(hops - 1, 0) + (plan.rows / m.nodes if hops else 0)
-            seconds += m.edges * group.columns * passes * _EDGE_AND_COLUMN
+            seconds += plan.blocks(group) * passes * hop_seconds(m.edges, m.width)
             disk += 8.0 * plan.rows * group.columns * panels
             disk += 8.0 * m.nodes * group.columns if group.sketch is not None else 0
             for bank in group.banks:
                 each = plan.maps[bank]
                 width = each.width(m.features)
                 fourier = width - group.columns * each.propagated.blocks
-                answers = width if plan.columns else _CLASSES
+                answers = (each.rank or width) if plan.columns else _CLASSES
                 seconds += plan.rows * (fourier * _FOURIER + width * answers * _MULTIPLICATION)
                 wide = max(wide, width)
         memory = _PROGRAM + max(24.0 * m.nodes * m.width, 32.0 * wide**2) + m.memory * 1e9 / 8
@@ -56,6 +57,11 @@ class Estimate:
             f"about {duration(self.seconds)}, {size(self.disk)} of disk until it is done, "
             f"{size(self.memory)} of memory per worker"
         )
+
+
+def hop_seconds(edges: int, width: int) -> float:
+    """Seconds of one hop of a block of so many columns: a random row is read for every edge."""
+    return edges * (_EDGE + width * _EDGE_AND_COLUMN)
 
 
 def _hops(plan: Plan, group: Group, manifest: Manifest) -> tuple[int, int]:

@@ -221,6 +221,7 @@ class GraphFolder:
                 matrix = matrix * (1 / degree).float().double().unsqueeze(1)
             yield shard, matrix
 
+    @cached_property
     def self_loops(self) -> Tensor:
         """The weight of every node's self-loop in the symmetric operator."""
         return torch.from_numpy(np.prod(inverse_roots(self.degrees), axis=0).astype(np.float32))

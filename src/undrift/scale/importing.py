@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from undrift.errors import InputError
 from undrift.scale.graph_folder import (
+    AGAIN,
     GB,
     MANIFEST,
     GraphFolder,
@@ -25,7 +26,7 @@ from undrift.scale.graph_folder import (
     put_array,
 )
 from undrift.scale.staging import Asked, Staging, sizes
-from undrift.scale.tables import Table, literal, widths
+from undrift.scale.tables import Table, TableError, literal, widths
 from undrift.storage.files import checksum, make_folder
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
@@ -80,7 +81,7 @@ def import_graph(
     with exclusive(out / _LOCK, f"importing into {out}"):
         _begin(out, asked)
         if not (out / MANIFEST).is_file():
-            with _database(out, memory) as connection:
+            with _discarded(out), _database(out, memory) as connection:
                 manifest = _imported(asked, out, connection, progress)
             put(out / MANIFEST, [manifest.sealed().model_dump_json(indent=1).encode()])
         _scrap(out, _OURS)  # what tells that an import is not finished goes last
@@ -122,6 +123,17 @@ def _scrap(out: Path, names: Sequence[str]) -> None:
 
 
 @contextmanager
+def _discarded(out: Path) -> Iterator[None]:
+    """Where the tables or what was said of them must change, nothing that is staged is of use."""
+    try:
+        yield
+    except TableError:
+        _scrap(out, [path.name for path in out.iterdir() if path.name not in (_LOCK, _ASKED)])
+        _scrap(out, [_ASKED])
+        raise
+
+
+@contextmanager
 def _database(out: Path, memory: float) -> Iterator[Any]:
     """The staging database; what goes wrong in it is one sentence."""
     import duckdb
@@ -135,10 +147,12 @@ def _database(out: Path, memory: float) -> Iterator[Any]:
             yield connection
     except duckdb.Error as error:
         sentence = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())[:300]
-        raise InputError(
-            f"the import into {out} stopped ({sentence}); free some space or correct the tables, "
-            "and give the same command again, which goes on from here"
-        ) from error
+        if isinstance(error, duckdb.DataError | duckdb.ProgrammingError):
+            raise TableError(
+                f"the tables cannot be imported into {out} ({sentence}); correct them and give "
+                "the same command again"
+            ) from error
+        raise InputError(f"the import into {out} stopped ({sentence}); {AGAIN}") from error
 
 
 def _opened(out: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from undrift.datasets.cells import LARGEST
-from undrift.errors import InputError
 from undrift.scale.graph_folder import (
     AGAIN,
     FORMAT,
@@ -26,6 +26,7 @@ from undrift.scale.graph_folder import (
 )
 from undrift.scale.tables import (
     Table,
+    TableError,
     copied,
     kinds_of,
     number,
@@ -88,8 +89,9 @@ class Staging:
         self._make("nodes", f"SELECT {', '.join(cells)} FROM {table.sql}")
         n = self.count("nodes")
         if not 0 < n < _MOST_NODES:
-            raise InputError(f"{table.path} has {n:,} rows; a graph needs 1 to {_MOST_NODES:,}")
+            raise TableError(f"{table.path} has {n:,} rows; a graph needs 1 to {_MOST_NODES:,}")
         self._check_ids()
+        self._check_numbers([f for f in asked.features for _ in range(wide[f] or 1)])
         as_number = whole("id", "VARCHAR")
         strange = self._one(f"SELECT count(*) FROM nodes WHERE ({as_number}) IS NULL")
         kind = "VARCHAR" if strange else "BIGINT"
@@ -101,10 +103,10 @@ class Staging:
         where = f"column {self.asked.id!r} of {self.asked.nodes.path}"
         empty = self._one("SELECT min(rowid) FROM nodes WHERE id IS NULL")
         if empty is not None:
-            raise InputError(f"{where} is empty in row {empty + 1}; give every node an id")
+            raise TableError(f"{where} is empty in row {empty + 1}; give every node an id")
         twice = self._one("SELECT id FROM nodes GROUP BY id HAVING count(*) > 1 LIMIT 1")
         if twice is not None:
-            raise InputError(f"the id {twice!r} stands twice in {where}; give every node one row")
+            raise TableError(f"the id {twice!r} stands twice in {where}; give every node one row")
 
     def write_ids(self, path: Path) -> None:
         """The ids in their order, as Parquet."""
@@ -126,7 +128,7 @@ class Staging:
         if all(map(_is_number, counts)):
             wrong = [c for c in counts if not _is_class(c)]
             if wrong:
-                raise InputError(
+                raise TableError(
                     f"column {self.asked.label!r} of {self.asked.nodes.path} holds {wrong[0]!r}; "
                     "write classes as whole numbers from 0 or as names, and leave the cell of an "
                     "unlabelled node empty"
@@ -155,10 +157,8 @@ class Staging:
             query = f"SELECT id, {names} FROM nodes WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
             found = self.connection.execute(query, bounds).fetchnumpy()
             matrix = np.zeros((bounds[1] - start, blocks * width), dtype=np.float32)
-            with np.errstate(over="ignore"):  # too large for float32: reported as not finite
-                for j in range(features):
-                    matrix[:, j] = np.ma.filled(found[f"f{j}"].astype(np.float64), np.nan)
-            self._check_finite(matrix, start)
+            for j in range(features):
+                matrix[:, j] = found[f"f{j}"]
             digest.update("\n".join(found["id"].tolist()).encode())
             digest.update(matrix[:, :features].tobytes())
             shaped = matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2)
@@ -168,16 +168,28 @@ class Staging:
         self.progress("features", n, n)
         return digest.hexdigest()
 
-    def _check_finite(self, matrix: Array, start: int) -> None:
-        if np.isfinite(matrix).all():
+    def _check_numbers(self, names: list[str]) -> None:
+        """Refuse columns with other things than numbers, all of them at once.
+
+        `names`: the column of the table that each staged column is of.
+        """
+        too_large = "coalesce(NOT abs(f{i}) < 3.4028235677973366e38, true)"  # NaN is larger still
+        wrong = [too_large.format(i=i) for i in range(len(names))]
+        cells = [f"min(CASE WHEN {each} THEN rowid END)" for each in wrong]
+        found = self.connection.execute(f"SELECT {', '.join(cells)} FROM nodes").fetchone()
+        first: dict[str, int] = {}
+        for name, row in zip(names, found, strict=True):
+            if row is not None:
+                first[name] = min(row, first.get(name, row))
+        if not first:
             return
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
-        wide = widths(self.connection, self.asked.nodes, self.asked.features)
-        names = [name for name in self.asked.features for _ in range(wide[name] or 1)]
-        raise InputError(
-            f"column {names[column]!r} of {self.asked.nodes.path} must hold numbers, but row "
-            f"{start + row + 1} has another thing, or nothing; correct the cell, or leave the "
-            "column out with --ignore"
+        (name, row), *more = first.items()
+        others = ", ".join(f"column {n!r} in row {r + 1}" for n, r in more[:5])
+        others += " and more" * (len(more) > 5)
+        raise TableError(
+            f"column {name!r} of {self.asked.nodes.path} must hold numbers, but row {row + 1} has "
+            f"another thing, or nothing{f' (also {others})' if more else ''}; correct the cells, "
+            f"or leave columns out with {' '.join(f'--ignore {shlex.quote(n)}' for n in first)}"
         )
 
     # edges -------------------------------------------------------------------------------
@@ -206,7 +218,7 @@ class Staging:
                 f"AS n FROM {table.sql} UNION ALL SELECT {text(asked.target, kinds[asked.target])} "
                 f"FROM {table.sql}) ANTI JOIN nodes ON n = nodes.id LIMIT 1"
             )
-            raise InputError(
+            raise TableError(
                 f"{unknown:,} of the {self.count('pairs'):,} edges in {table.path} name a node "
                 f"that is not in {asked.nodes.path}, such as {first!r}; add the nodes, or leave "
                 "such edges out (unknown-edges drop)"

@@ -15,6 +15,10 @@ _KINDS = (".parquet", ".pq", ".csv", ".tsv")
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 
 
+class TableError(InputError):
+    """What is in a table cannot be read: the same tables will not do the next time either."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A `.parquet`, `.csv` or `.tsv` file, or a folder of files of one of these kinds."""
@@ -34,7 +38,27 @@ class Table:
                 raise InputError(f"{path} has no file that ends in {', '.join(_KINDS)}")
         if len({f.suffix.lower() for f in files}) > 1:
             raise InputError(f"{path} has files of several kinds; keep one kind in it")
-        return cls(path, files, tuple(column_names(files[0])))
+        table = cls(path, files, tuple(column_names(files[0])))
+        for file in files[1:]:
+            table._check_same(file)
+        return table
+
+    def _check_same(self, file: Path) -> None:
+        """Refuse a file with other columns than the first; in CSV their order counts, too."""
+        theirs = tuple(column_names(file))
+        if theirs != self.columns and (self.is_text or set(theirs) != set(self.columns)):
+            place = next(
+                (i for i, (a, b) in enumerate(zip(theirs, self.columns, strict=False)) if a != b),
+                min(len(theirs), len(self.columns)),
+            )
+            named = [
+                repr(each[place]) if place < len(each) else "nothing"
+                for each in (theirs, self.columns)
+            ]
+            raise InputError(
+                f"column {place + 1} of {file} is {named[0]} and of {self.files[0]} {named[1]}; "
+                f"give all files in {self.path} the same columns in the same order"
+            )
 
     @property
     def is_text(self) -> bool:
@@ -116,7 +140,7 @@ def widths(connection: Any, table: Table, names: Sequence[str]) -> dict[str, int
         query = f"SELECT min(len({quoted(name)})), max(len({quoted(name)})) FROM {table.sql}"
         least, most = connection.execute(query).fetchone()
         if least != most or not most:
-            raise InputError(
+            raise TableError(
                 f"the lists in column {name!r} of {table.path} have {least} to {most} numbers; "
                 "give every node a list of the same length"
             )
