@@ -164,3 +164,17 @@ def test_the_inverse_is_the_inverse(seed: int, k: int, ridge: float) -> None:
         float((slow @ other.to_dense()).trace()), rel=1e-7
     )
     torch.testing.assert_close(thin.diag, thin.to_dense().diagonal())
+
+
+@pytest.mark.parametrize("ridge", [1.0, 30.0, 300.0])
+def test_fewer_rows_than_columns_have_the_freedom_of_their_number(ridge: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(60, 300, dtype=torch.float64, generator=generator)
+    one = torch.ones(60, 1)
+    exact = rows.T @ rows
+    whole = float((torch.linalg.eigvalsh(exact) / (torch.linalg.eigvalsh(exact) + ridge)).sum())
+    plain = ThinSums.of(rows, one, rank=4).plain()
+    told = plain.solution(ridge, None)[1]
+    assert abs(plain.freedom_of_rows(told) - whole) < 0.1 * whole < 0.15 * told
+    many = ThinSums.of(rows[:, :20], one, rank=4).plain()
+    assert many.freedom_of_rows(told) == told

@@ -38,7 +38,8 @@ def choose_by_cross_validation(
     rows but made from one (`ClassSums.balanced`), `rows` is the sum that stands for it in f. Walks
     from one place to the nearest minimum, so that the choice is a function of the sums. Cost of
     each of mostly three steps: a factorisation and a triangular inverse, 2 d^3 / 3; with `rows` a
-    product, 2 d^3. Of `ThinStatistics` with k directions it is 2 d k^2.
+    product, 2 d^3. Of `ThinStatistics` with k directions it is 2 d k^2, and f is what so many rows
+    can have (`freedom_of_rows`).
     """
     judged: dict[int, tuple[float, Chosen]] = {}
     place = GAMMAS.index(FIRST_GAMMA)
@@ -67,10 +68,12 @@ def _judged(
         mean = statistics.mean_diagonal
         thin = rows if isinstance(rows, Thin) else None
         weights, freedom = statistics.solution(gamma * (mean if mean > 0 else 1.0), thin)
+        used = statistics.freedom_of_rows(freedom)
     else:
         dense = rows if isinstance(rows, Tensor) else None
         weights, freedom = _solution(statistics, gamma, dense)
-    left = max(1 - freedom / max(statistics.count, 1), 1e-6)
+        used = freedom
+    left = max(1 - used / max(statistics.count, 1), 1e-6)
     return statistics.squared_error(weights) / left**2, Chosen(gamma, weights, freedom)
 
 

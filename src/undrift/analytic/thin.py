@@ -99,6 +99,17 @@ class ThinStatistics:
         """The mean of R's diagonal: what a relative gamma is relative to."""
         return float(self.matrix.diag.mean())
 
+    def freedom_of_rows(self, freedom: float) -> float:
+        """Degrees of freedom that n rows can have, of those that the diagonal makes of them.
+
+        Directions that were not seen are a diagonal over all d columns, but n rows fill no more
+        than `m = n - k` of them: a trace of T at ridge g is `T / (g + T / d)` by the diagonal, and
+        `T / (g + T / m)` if it is even over m. So 1 / f grows by `1 / m - 1 / d`, where m < d.
+        """
+        d, k = self.matrix.factor.shape
+        m = max(self.count - k, 1)
+        return freedom if m >= d or freedom <= 0 else 1 / (1 / freedom + 1 / m - 1 / d)
+
     def squared_error(self, weights: Tensor) -> float:
         """`sum w |y - W^T x|^2` over the rows of the sum, as far as R tells."""
         quadratic = (weights * self.matrix.times(weights)).sum()
