@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import lru_cache
@@ -47,7 +47,13 @@ def checked(name: str, hint: Any, value: Any) -> Any:
 
 def check_regular(path: Path) -> None:
     """Refuse what is there and is no file: a pipe would wait for ever, a device never end."""
-    if path.exists() and not path.is_file():
+    try:
+        there, file = path.exists(), path.is_file()
+    except OSError as error:  # a name that is too long, for example
+        raise InputError(
+            f"cannot look at {path} ({error.strerror or error}); check the path"
+        ) from error
+    if there and not file:
         kind = "a folder" if path.is_dir() else "a pipe, a socket or a device"
         raise InputError(f"{path} is {kind}, not a file; give the path of a file")
 
@@ -84,7 +90,7 @@ def _fitted(hint: Any, value: Any) -> Any:
         fits = any(value == choice and type(value) is type(choice) for choice in get_args(hint))
     elif hint is float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = number and math.isfinite(value)
+        fits = number and abs(value) <= sys.float_info.max
     elif hint is int:
         fits = isinstance(value, int) and not isinstance(value, bool)
     else:

@@ -14,12 +14,16 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
+_MOST = 1e30  # bytes: no number of a file or a person is taken for more
+
+
 def size(count: float) -> str:
     """A number of bytes, in powers of 1000.
 
     >>> [size(n) for n in (12, 4_500, 999_990, 270_434_000, 2.5e12)]
     ['12 B', '4.5 kB', '1.0 MB', '270.4 MB', '2.5 TB']
     """
+    count = min(count, _MOST)
     if count < 999.5:
         return f"{count:.0f} B"
     for unit in ("kB", "MB", "GB"):

@@ -86,6 +86,12 @@ def test_a_folder_is_tried_before_work(tmp_path: Path, monkeypatch: pytest.Monke
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
+def test_a_probe_of_a_killed_process_goes(tmp_path: Path) -> None:
+    (tmp_path / ".probe.0123abcd.part").touch()
+    writable_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_nobody_fills_goes_with_the_next_of_its_name(tmp_path: Path) -> None:
     left, others = tmp_path / ".desk.00000000.part", tmp_path / ".x.00000000.part"
     for folder in (left, others):

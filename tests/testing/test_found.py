@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from zipfile import ZipFile
 
+import duckdb
 import numpy as np
 import pytest
 import torch
@@ -14,6 +15,7 @@ import torch
 import undrift
 from undrift.datasets.npz import read_npz
 from undrift.datasets.pyg import read_pyg
+from undrift.datasets.tables import read_tables
 from undrift.errors import InputError
 from undrift.experiments.plan_file import read_plan
 from undrift.folder.folder import LearnerFolder
@@ -23,9 +25,12 @@ from undrift.scale.graph_folder import GraphFolder
 from undrift.storage.files import load_state, save_state
 from undrift.storage.splits import load_split, save_split
 from undrift.storage.state import State
+from undrift.streams.file import load_stream_file
 from undrift.testing.fuzz.graph_targets import GRAPH_TARGETS
 from undrift.testing.fuzz.own_targets import OWN_TARGETS
 from undrift.testing.graphs import tiny_graph, tiny_stream
+
+EDGE = "'a' AS source, 'a' AS target"
 
 
 def with_member(path: Path, name: str, data: bytes) -> Path:
@@ -63,11 +68,23 @@ def test_a_shape_that_no_matrix_has(npz: Path) -> None:
         read_npz(with_member(npz, "attr_shape.npy", npy([30, 2**62])))
 
 
+def test_row_pointers_that_end_with_nothing(npz: Path) -> None:
+    """scipy checks them only where the last one is not 0, and sorts rows that are not there."""
+    pointers = npy([0, 9, *[0] * 29])
+    with pytest.raises(InputError, match="the row pointers do not rise"):
+        read_npz(with_member(npz, "attr_indptr.npy", pointers))
+
+
 def test_a_split_of_another_shape(tmp_path: Path) -> None:
-    save_split(tmp_path / "split.npz", tiny_stream().saved_split())
-    for data in (npy([[1]]), b"\x93NUMPY\x01\x00\x04\x00{'{(" + bytes(8)):
-        with pytest.raises(InputError, match="is damaged or is not a split"):
-            load_split(with_member(tmp_path / "split.npz", "version.npy", data))
+    huge = npy([1]).replace(b"(1,)", b"(9" + b"0" * 25 + b",)").replace(b" " * 26, b"", 1)
+    torn = b"\x93NUMPY\x01\x00\x04\x00{'{(" + bytes(8)
+    wrong = {"version": [npy([[1]]), huge, torn], "classes": [b"text", npy([1e308, np.inf])]}
+    wrong["nodes"] = [npy(2**31 - 1), npy(1e308), npy(np.inf)]
+    for name, several in wrong.items():
+        for data in several:
+            save_split(tmp_path / "split.npz", tiny_stream().saved_split())
+            with pytest.raises(InputError, match="is damaged or is not a split"):
+                load_split(with_member(tmp_path / "split.npz", f"{name}.npy", data))
 
 
 def save_graph(path: Path, **changes: object) -> Path:
@@ -102,6 +119,34 @@ def test_a_parameter_called_name(tmp_path: Path) -> None:
     path.write_text('streams = ["cs-cl"]\nmethods = ["adr"]\n[params.adr]\nname = "mine"\n')
     with pytest.raises(InputError, match="line 4: unknown parameter of adr 'name'"):
         read_plan(path)
+
+
+def test_numbers_that_no_computer_has(tmp_path: Path) -> None:
+    path, huge = tmp_path / "plan.toml", "10" * 200
+    for line, why in (
+        (f"gamma = {huge}", "gamma must be a finite number"),
+        (f"hidden = {huge}", "needs .* TB of memory"),
+        ("hops = 9000000000000000000", "hops must be a whole number from 0 to 1000"),
+    ):
+        method = "propagation" if "hops" in line else "adr"
+        path.write_text(f'streams = ["cs-cl"]\nmethods = ["{method}"]\n[params.{method}]\n{line}\n')
+        with pytest.raises(InputError, match=why):
+            read_plan(path)
+
+
+def test_a_name_that_no_disk_takes(tmp_path: Path) -> None:
+    path = tmp_path / "stream.toml"
+    graph = f'[graph]\nnpz = "{"a" * 3000}"\n[tasks]\nbase = 1\nincrement = 1\n'
+    path.write_text(f'name = "mine"\n{graph}')
+    with pytest.raises(InputError, match="File name too long"):
+        load_stream_file(path)
+
+
+def test_a_column_of_maps(tmp_path: Path) -> None:
+    for name, columns in (("n", "'a' AS id, MAP(['x'], [1]) AS label, 1.0 AS x"), ("e", EDGE)):
+        duckdb.sql(f"COPY (SELECT {columns}) TO '{tmp_path / name}.parquet'")
+    with pytest.raises(InputError, match="must hold texts or numbers, but row 1 has a dict"):
+        read_tables(tmp_path / "n.parquet", tmp_path / "e.parquet")
 
 
 @pytest.fixture
@@ -158,6 +203,14 @@ def test_another_key(desk: Path) -> None:
     (desk / "key").write_text("00" * 32)
     with pytest.raises(InputError, match="key is missing or damaged"):
         LearnerFolder(desk).observe(batch())
+
+
+def test_a_state_without_its_method(desk: Path) -> None:
+    path = next(desk.glob("state-*"))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"method":"bare"', b'"methop":"bare"'))
+    with pytest.raises(InputError, match="is no state of a learner's folder"):
+        LearnerFolder(desk)
 
 
 def test_the_last_line_of_a_history(desk: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -63,7 +64,14 @@ def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
 
 def texts(piece: Piece, name: str) -> list[str]:
     """A column as text without blanks around it; a missing value is the empty text."""
-    return [as_text(value) for value in piece.columns[name]]
+    cells = piece.columns[name]
+    for row, value in enumerate(cells, start=piece.first):
+        if isinstance(value, list | dict | bytes):
+            raise InputError(
+                f"column {name!r} of {piece.path} must hold texts or numbers, but row {row} has a "
+                f"{type(value).__name__}; name another column"
+            )
+    return [as_text(value) for value in cells]
 
 
 def floats(piece: Piece, name: str) -> Array:
@@ -177,27 +185,38 @@ def _is_parquet(path: Path) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _database() -> Any:
-    """A database in memory: making one costs 30 ms, more than most queries."""
+def _database(process: int) -> Any:
+    """A database in memory: making one costs 30 ms, more than most queries.
+
+    A forked process must not use that of its parent, whose threads it does not have.
+    """
     import duckdb
 
     return duckdb.connect()
 
 
-def _parquet(path: Path, columns: str = "*", read: str = "read_parquet") -> Any:
+def _parquet(path: Path, columns: str = "*", read: str = "read_parquet", rest: str = "") -> Any:
     """A DuckDB cursor that has run a query for these columns of a file."""
     import duckdb
 
     if not path.is_file():
         raise InputError(f"there is no file {path}; check the path")
     try:
-        query = f"SELECT {columns} FROM {read}(?)"  # noqa: S608
-        return _database().cursor().execute(query, [str(path)])
+        query = f"SELECT {columns} FROM {read}(?){rest}"  # noqa: S608
+        return _database(os.getpid()).cursor().execute(query, [str(path)])
     except duckdb.Error as error:
         _database.cache_clear()  # an error may have closed it
         raise InputError(
             f"{path} is damaged, empty or not a Parquet file; write it again"
         ) from error
+
+
+def _check_counts(path: Path, rows: int) -> None:
+    """Every plain column must say that it has a value per row: DuckDB does not compare them."""
+    asked = "path_in_schema, sum(num_values) AS found"
+    counts = _parquet(path, asked, "parquet_metadata", " GROUP BY path_in_schema").fetchall()
+    if any(found != rows for name, found in counts if ", " not in name):
+        raise InputError(f"{path} is damaged (a column has no value per row); write it again")
 
 
 def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
@@ -212,6 +231,7 @@ def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
         )  # which Python could not have without pytz
         asked.append(f"make_timestamp(epoch_us({quoted}))" if zoned else quoted)
     rows = _parquet(path, "sum(num_rows)", "parquet_file_metadata").fetchone()[0] or 0
+    _check_counts(path, int(rows))
     way = "check where the file is from, or use a machine with more"
     need(4 * int(rows) * len(names), f"{path}, of {int(rows):,} rows,", way)
     found, first = _parquet(path, ", ".join(asked)), 1

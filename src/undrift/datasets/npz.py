@@ -72,6 +72,9 @@ def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
         data = archive.array(f"{prefix}_data", "iufb")
         indices = archive.array(f"{prefix}_indices", "iu")
         indptr = archive.array(f"{prefix}_indptr", "iu")
+        # scipy asks for it only where the last pointer is not 0
+        if indptr[0] != 0 or indptr[-1] != indices.size or (indptr[1:] < indptr[:-1]).any():
+            raise ValueError("the row pointers do not rise from 0 to the number of entries")
         if prefix == "adj" and data.dtype.kind == "f" and not np.isfinite(data).all():
             raise ValueError("an edge has a weight that is NaN or infinite")
         matrix = sp.csr_matrix((data, indices, indptr), shape=(rows, columns))

@@ -246,11 +246,11 @@ def _version(path: Path, metadata: Mapping[str, str]) -> Version:
         told = json.loads(metadata[_RECORD])
         _check_format(path.parent, told["format"])
         record = Record.model_validate(told)
-        settings = json.loads(metadata["params"])
+        settings, method = json.loads(metadata["params"]), metadata["method"]
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise InputError(f"{path} is no state of a learner's folder; restore it") from error
     sha = _STATE.fullmatch(path.name)
     assert sha is not None  # noqa: S101  # `_head` gives no other name
-    return Version(path, sha[1], metadata["method"], settings, record)
+    return Version(path, sha[1], method, settings, record)

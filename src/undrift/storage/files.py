@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from undrift.errors import InputError
-from undrift.storage.leftovers import claim
+from undrift.storage.leftovers import claim, sweep
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -112,6 +112,7 @@ def make_folder(path: str | Path) -> Path:
 def writable_folder(path: str | Path) -> Path:
     """The folder, made if need be, once it has taken a file of 64 kB: before work, not after."""
     folder = make_folder(path)
+    sweep([folder])  # a probe of a killed process, for example
     probe = folder / f".probe.{secrets.token_hex(4)}.part"
     try:
         with claim(probe) as file:

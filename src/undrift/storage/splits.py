@@ -23,7 +23,7 @@ VERSION = 2
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
     # what NumPy makes of a damaged header
-    *(ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError),
+    *(ValueError, OverflowError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError),
 )
 _ARRAYS = ("version", "nodes", "sizes", "classes", "masks", "labels_sha256", "sha256")
 _RETURNING = ("arrives", "context")
@@ -138,7 +138,7 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
         split = _unpack(parts)
         if split.sha256 != str(parts["sha256"]):
             raise ValueError("other bytes than were written")
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
         raise _damaged(path) from error
     if sha256 is not None and split.sha256 != sha256:
         raise InputError(
@@ -151,7 +151,10 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
 def _unpack(parts: dict[str, Array]) -> SavedSplit:
     flat = iter(parts["classes"].tolist())
     classes = tuple(tuple(islice(flat, size)) for size in parts["sizes"].tolist())
-    masks = np.unpackbits(parts["masks"], axis=1, count=int(parts["nodes"])).astype(np.bool_)
+    nodes, packed = int(parts["nodes"]), parts["masks"]
+    if packed.ndim != 2 or not 8 * (packed.shape[1] - 1) < nodes <= 8 * packed.shape[1]:
+        raise ValueError("more nodes than there are bits, or fewer")
+    masks = np.unpackbits(packed, axis=1, count=nodes).astype(np.bool_)
     train, val, test = masks
     arrives = parts["arrives"].astype(np.int64) if "arrives" in parts else None
     context = str(parts.get("context", "none"))

@@ -13,6 +13,7 @@ import os
 import shutil
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -212,10 +213,17 @@ def _calls(start: Path, work: Path, step: Callable[[Path], object]) -> int:
     return counted.calls
 
 
+def forked() -> int:
+    """`os.fork`, though libraries may have threads: the child uses none of theirs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 def _run(folder: Path, step: Callable[[Path], object], fault: Fault) -> tuple[int, str]:
     """The step in a process of its own: its exit code, and its trace where it broke."""
     reading, writing = os.pipe()
-    child = os.fork()
+    child = forked()
     if child == 0:
         os.close(reading)
         code = 0

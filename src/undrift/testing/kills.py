@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 from undrift.errors import InputError
+from undrift.testing.faults import forked
 from undrift.testing.scenarios import Scenario, Step
 
 _REFUSED, _BROKEN = 78, 79
@@ -83,7 +84,7 @@ def _patient(step: Callable[[Path], object]) -> Step:
 
 
 def _forked(step: Step, folder: Path) -> int:
-    child = os.fork()
+    child = forked()
     if child:
         return child
     code = 0

@@ -1,13 +1,14 @@
-"""`python -m undrift.testing.torture`: faults at every call, random kills, crowds, fuzzed files.
+"""`python -m undrift.testing.torture`: faults at every call, random kills, crowds, changed files.
 
 A line of JSON for each part; the exit code is 1 where something did not survive. The shares can be
-taken apart: `--parts faults kills crowds files`.
+taken apart: `--parts faults kills crowds relations files`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -20,15 +21,18 @@ from typing import Any
 
 import torch
 
+from undrift.learners.registry import METHODS
 from undrift.testing.crowds import CROWDS
 from undrift.testing.faults import KINDS, crash_everywhere
 from undrift.testing.fuzz.__main__ import main as fuzz
 from undrift.testing.kills import kill_at_random
+from undrift.testing.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
 from undrift.testing.scenarios import SCENARIOS
 
 KILLED = ("observe in a folder", "a step of bench", "make a folder", "forget in a folder")
 _PIECE = 25  # kills of one job
 Line = dict[str, Any]
+Job = tuple[Callable[..., Line], tuple[Any, ...]]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m undrift.testing.torture", description=__doc__)
-    parts = ["faults", "kills", "crowds", "files"]
+    parts = ["faults", "kills", "crowds", "relations", "files"]
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--every", type=int, default=1, help="faults at each so-manieth call")
     parser.add_argument("--kills", type=int, default=1000, help="of bench, and of folders")
@@ -59,27 +63,47 @@ def _asked(arguments: list[str] | None) -> argparse.Namespace:
 
 def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     """What each part came to, several at once; kills of one step in one line."""
-    jobs: list[tuple[Callable[..., Line], tuple[Any, ...]]] = []
+    jobs: list[Job] = []
     if "faults" in asked.parts:
-        jobs += [(_faults, (name, kind, asked.every)) for name in SCENARIOS for kind in KINDS]
+        names = reversed(SCENARIOS)  # the longest first
+        jobs += [(_faults, (name, kind, asked.every)) for name in names for kind in KINDS]
     if "kills" in asked.parts:
         for name in KILLED:
             pieces = -(-asked.kills // _PIECE)
             jobs += [(_kills, (name, min(_PIECE, asked.kills), seed)) for seed in range(pieces)]
     if "crowds" in asked.parts:
         jobs += [(_crowd, (name, size)) for name in CROWDS for size in (2, 8)]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a process that has used a GPU cannot be forked
+    yield from _added_up(jobs, asked.workers)
+    if "relations" in asked.parts:
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
+        there = [r for r in RELATIONS if r != "on a GPU" or torch.cuda.is_available()]
+        jobs = [(_relation, (method, relation)) for method in METHODS for relation in there]
+        yield from _added_up(jobs, asked.workers)
+
+
+def _added_up(jobs: list[Job], workers: int) -> Iterator[Line]:
+    """Every failure as it comes; in the end a line for each step."""
     sums: dict[tuple[str, str], Line] = {}
-    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         futures = [pool.submit(job, *args) for job, args in jobs]
         for future in as_completed(futures):
             line = future.result()
+            sys.stderr.write(json.dumps(line) + "\n")  # as it goes
+            sys.stderr.flush()
             if "failed" in line:
                 yield line
                 continue
-            total = sums.setdefault((line["part"], line["step"]), line | {"runs": 0, "seconds": 0})
-            total["runs"] += line["runs"]
-            total["seconds"] = round(total["seconds"] + line["seconds"], 1)
+            place = (line["part"], line["step"])
+            sums[place] = _sum(sums[place], line) if place in sums else line
     yield from sums.values()
+
+
+def _sum(one: Line, other: Line) -> Line:
+    total: Line = {name: one[name] for name in ("part", "step", "calls") if name in one}
+    total |= {name: one[name] + other[name] for name in ("runs", "begun") if name in one}
+    total |= {"apart": max(one["apart"], other["apart"])} if "apart" in one else {}
+    return total | {"seconds": round(one["seconds"] + other["seconds"], 1)}
 
 
 def _part(run: Callable[[Path], Line], **told: Any) -> Line:
@@ -112,6 +136,17 @@ def _kills(name: str, kills: int, seed: int) -> Line:
         return {"runs": hit, "begun": begun}
 
     return _part(run, part="kills", step=name)
+
+
+def _relation(method: str, relation: str) -> Line:
+    """A method, held to what must not change its answer."""
+
+    def run(place: Path) -> Line:
+        apart = check_relation(method, relation)
+        known = method not in NOT_INVARIANT.get(relation, {})
+        return {"runs": 1, "apart": apart if known else 0.0}
+
+    return _part(run, part="relations", step=relation, method=method)
 
 
 def _crowd(name: str, size: int) -> Line:

@@ -17,6 +17,7 @@ from undrift.testing.fuzz.targets import TARGETS
 from undrift.testing.fuzz.workers import Job, Workers, copied, prepare
 
 _BATCH = 50
+HOW = ("refused", "same", "read", "missed", "found")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -75,7 +76,7 @@ def _many(targets: list[Target], asked: argparse.Namespace, clean: Path, place: 
             findings += 1
             _tell(asdict(case))
     for target in targets:
-        mine = {how: counts[target.name, how] for how in ("refused", "same", "read", "found")}
+        mine = {how: counts[target.name, how] for how in HOW}
         _tell(
             {
                 "target": target.name,

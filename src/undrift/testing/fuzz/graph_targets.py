@@ -135,6 +135,7 @@ def _plain_pt(folder: Path) -> Any:
     found = torch.load(folder / "graph.pt", weights_only=True)
     n = len(found["x"])
     ends = found["edge_index"].numpy()
+    ends = ends if ends.size else np.zeros((2, 0), int)
     links = sp.coo_matrix((np.ones(ends.shape[1]), (ends[1], ends[0])), shape=(n, n)).tocsr()
     links = sp.csr_matrix((links != 0).astype(np.float32))
     labels = found.get("y")

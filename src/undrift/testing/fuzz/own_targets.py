@@ -265,12 +265,15 @@ def _plain_result(folder: Path) -> Any:
 
 
 def _numbers(tree: Any) -> Any:
-    """A tree whose numbers are floats: 1 is 1.0, and "1" a text that stands for it."""
+    """A tree whose numbers are floats, as are texts and truths that stand for numbers."""
     if isinstance(tree, dict):
         return {key: _numbers(part) for key, part in sorted(tree.items())}
     if isinstance(tree, list):
         return [_numbers(part) for part in tree]
-    return float(tree) if isinstance(tree, int) and not isinstance(tree, bool) else tree
+    try:
+        return float(tree)
+    except (TypeError, ValueError):
+        return tree
 
 
 def _make_checkpoint(folder: Path) -> None:

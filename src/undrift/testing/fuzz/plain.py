@@ -22,7 +22,8 @@ def triples(matrix: Any) -> tuple[tuple[int, int], list[tuple[int, int, float]]]
     found = sp.coo_matrix(matrix)
     found.sum_duplicates()
     there = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
-    return found.shape, sorted((r, c, v) for r, c, v in there if v)
+    # rounded: duplicates may have been added up in another order
+    return found.shape, sorted((r, c, float(f"{v:.5g}")) for r, c, v in there if v)
 
 
 def undirected(links: Any) -> Any:
@@ -35,7 +36,7 @@ def undirected(links: Any) -> Any:
 def plain_parts(parts: Any) -> Any:
     links, features, labels = parts
     return (
-        triples(sp.csr_matrix(features).astype(np.float32)),
+        triples(sp.csr_matrix(features.astype(np.float32))),
         sorted(set(triples(links)[1])),
         labels.tolist(),
     )

@@ -207,6 +207,7 @@ TABLE_TARGETS = (
         _change_tables(".parquet"),
         _read_tables(".parquet"),
         _plain_tables(".parquet"),
+        lenient=True,
     ),
     Target("stream.toml", make_stream, _change_toml("stream.toml"), _read_stream, _plain_stream),
     Target("plan.toml", _make_plan, _change_toml("plan.toml"), _read_plan, _plain_plan, weight=2),

@@ -21,6 +21,8 @@ Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _LEAST = 1e-3  # a hop that weighs less at a node is left out there
 _NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
 
+_FARTHEST = 1000  # hops: farther than any graph of people, papers or shops is wide
+
 
 @dataclass(frozen=True)
 class Propagated:
@@ -56,8 +58,8 @@ class Propagated:
     def __post_init__(self) -> None:
         if self.mix not in get_args(Mix):
             raise unknown_name("mix", self.mix, get_args(Mix))
-        if self.hops < 0 or self.hops != int(self.hops):
-            raise InputError(f"hops must be a whole number of at least 0, not {self.hops}")
+        if not 0 <= self.hops <= _FARTHEST or self.hops != int(self.hops):
+            raise InputError(f"hops must be a whole number from 0 to {_FARTHEST}, not {self.hops}")
         if not self.evidence_threshold > 0:
             raise InputError(
                 f"evidence_threshold must be greater than 0, not {self.evidence_threshold}"

@@ -1,0 +1,79 @@
+"""`python -m mutants`: make mistakes and count who notices."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mutants.changes import Mutant
+from mutants.running import Outcome, chosen, meet, outcome_of, tests_of, warm
+
+
+def main() -> int:
+    """Run a sample of mutants and write a line of JSON each; the share that was noticed."""
+    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
+    parser.add_argument("--sample", type=int, default=0, help="so many, drawn; 0: all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=36_000.0)
+    parser.add_argument("--only", default="", help="modules whose name starts so")
+    parser.add_argument("--again", type=Path, help="the survivors of this file once more")
+    parser.add_argument("--out", type=Path, default=Path("build/mutants.jsonl"))
+    asked = parser.parse_args()
+    mutants = chosen(asked.sample, asked.seed)
+    mutants = [m for m in mutants if m.module.startswith(f"undrift.{asked.only}")]
+    if asked.again:
+        lines = [json.loads(line) for line in asked.again.read_text().splitlines()]
+        left = {(r["module"], r["line"], r["what"]) for r in lines if r["outcome"] == "survived"}
+        mutants = [m for m in chosen(0, 0) if (m.module, m.line, m.what) in left]
+    warm()
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    counts: Counter[str] = Counter()
+    until = time.monotonic() + asked.seconds
+    with asked.out.open("w", encoding="utf-8") as file, _pool(asked.workers) as pool:
+        _check_clean(mutants, pool)
+        jobs = ((mutant, until) for mutant in mutants)
+        for found in pool.imap_unordered(_one, jobs):
+            if found is None:
+                continue
+            counts[found.outcome] += 1
+            file.write(json.dumps(asdict(found)) + "\n")
+            file.flush()
+    total, alive = sum(counts.values()), counts["survived"]
+    share = 100 * (total - alive) / max(1, total)
+    told = {"mutants": total, "of": len(chosen(0, 0)), "killed %": round(share, 1), **counts}
+    sys.stdout.write(json.dumps(told) + "\n")
+    return int(share < 90)
+
+
+def _pool(workers: int) -> Any:
+    return multiprocessing.get_context("fork").Pool(workers)
+
+
+def _one(job: tuple[Mutant, float]) -> Outcome | None:
+    mutant, until = job
+    return outcome_of(mutant) if time.monotonic() < until else None
+
+
+def _check_clean(mutants: list[Mutant], pool: Any) -> None:
+    """Without a mistake all tests must pass, else all would count as noticed."""
+    packages = {mutant.module.split(".")[1] for mutant in mutants}
+    every = [tests_of(f"undrift.{package}.x")[1] for package in sorted(packages)]
+    every += [tests_of(module)[0] for module in sorted({mutant.module for mutant in mutants})]
+    for tests, said in pool.imap_unordered(_clean, every):
+        assert said == "passed", f"without any mistake these tests {said}: {tests}"
+
+
+def _clean(tests: list[str]) -> tuple[list[str], str]:
+    return tests, meet(None, tests, 600)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

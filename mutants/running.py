@@ -1,0 +1,186 @@
+"""Which tests a mutant meets, and a process that lets it meet them."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mutants.changes import Mutant, mutants_of
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("analytic", "storage", "graphs", "merging", "folder")
+LONGEST = 40.0  # seconds: a mutant that takes longer hangs, which is noticed too
+# tests of modules that have no file of their own name, and those that say most beside them
+MORE: dict[str, tuple[str, ...]] = {
+    "analytic.per_class": ("analytic/test_class_sums.py", "learners/test_propagation.py"),
+    "analytic.thin": ("analytic/test_thin_sums.py",),
+    "graphs.field": ("learners/test_fields.py",),
+    "storage.leftovers": ("testing/test_faults.py",),
+    "storage.files": ("testing/test_faults.py",),
+    "merging": ("merging/test_merger.py",),
+    "folder.store": ("folder/test_damage.py", "folder/test_folder.py", "testing/test_found.py"),
+    "folder.history": ("folder/test_damage.py", "testing/test_found.py"),
+    "folder.record": ("folder/test_damage.py", "folder/test_folder.py"),
+    "folder.draft": ("folder/test_folder.py", "folder/test_damage.py"),
+    "folder.changes": ("folder/test_folder.py",),
+    "folder.card": ("folder/test_folder.py", "cli/test_learner.py"),
+    "folder.audited": ("folder/test_folder.py", "cli/test_learner.py"),
+    "folder.hashing": ("folder/test_batch.py", "folder/test_folder.py"),
+    "folder.large": ("scale/test_learning.py",),
+    "folder.large_batch": ("scale/test_learning.py",),
+}
+# beside the tests of a package
+BESIDE: dict[str, tuple[str, ...]] = {
+    "analytic": ("tests/learners/test_acil.py",),
+    "graphs": ("tests/learners/test_fields.py", "tests/learners/test_adr.py"),
+    "merging": ("tests/learners/test_adr.py",),
+    "storage": ("tests/folder/test_damage.py", "tests/testing/test_found.py"),
+    "folder": ("tests/cli/test_learner.py", "tests/scale/test_learning.py"),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A mutant and who noticed it: the first tests, those of the package, or nobody."""
+
+    module: str
+    number: int
+    line: int
+    what: str
+    outcome: str
+    seconds: float
+
+
+def chosen(sample: int, seed: int) -> list[Mutant]:
+    """So many mutants of all packages, drawn by a seed; 0: every one."""
+    source = ROOT / "src"
+    files = [f for p in PACKAGES for f in sorted((source / "undrift" / p).rglob("*.py"))]
+    every = [mutant for file in files for mutant in mutants_of(file, source)]
+    if not sample or sample >= len(every):
+        return every
+    return random.Random(seed).sample(every, sample)
+
+
+def tests_of(module: str) -> tuple[list[str], list[str]]:
+    """The tests that are tried first, and all of the package."""
+    short = module.removeprefix("undrift.")
+    package, _, name = short.partition(".")
+    first = [f"{package}/test_{name}.py", *MORE.get(short, ())]
+    own = [str(path) for path in (ROOT / "tests" / f for f in first) if path.is_file()]
+    rest = [f"tests/{package}", *BESIDE[package]]
+    there = [str(ROOT / path) for path in rest if (ROOT / path).exists()]
+    return own, there
+
+
+def warm() -> None:
+    """Load what every mutant needs and none changes."""
+    import hypothesis
+    import pydantic
+    import pytest
+    import scipy.sparse
+    import torch
+
+    assert pytest
+    assert hypothesis
+    assert pydantic
+    assert scipy.sparse
+    torch.set_num_threads(1)
+
+
+def meet(mutant: Mutant | None, tests: Sequence[str], longest: float = LONGEST) -> str:
+    """What tests say of a mutant, in a fork of this process: passed, failed or hung."""
+    if not tests:
+        return "passed"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os._exit(_tried(mutant, tests))
+    until = time.monotonic() + longest
+    while time.monotonic() < until:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return "passed" if os.waitstatus_to_exitcode(status) == 0 else "failed"
+        time.sleep(0.02)
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(child, signal.SIGKILL)
+        except OSError:
+            continue
+    os.waitpid(child, 0)
+    return "hung"
+
+
+def outcome_of(mutant: Mutant) -> Outcome:
+    """Meet the first tests, then the rest."""
+    began = time.monotonic()
+    first, rest = tests_of(mutant.module)
+    said = meet(mutant, first)
+    outcome = f"killed by its tests ({said})"
+    if said == "passed":
+        said = meet(mutant, rest, 2 * LONGEST)
+        outcome = "survived" if said == "passed" else f"killed by its package ({said})"
+    told = {name: value for name, value in asdict(mutant).items() if name != "source"}
+    return Outcome(**told, outcome=outcome, seconds=round(time.monotonic() - began, 2))
+
+
+def _tried(mutant: Mutant | None, tests: Sequence[str]) -> int:
+    import pytest
+
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    limit = 6 << 30
+    with tempfile.TemporaryDirectory() as place:
+        os.environ |= {"HYPOTHESIS_STORAGE_DIRECTORY": place, "TMPDIR": place}
+        tempfile.tempdir = place
+        text = Path("/proc/self/statm").read_text(encoding="ascii")
+        used = int(text.split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + limit, used + limit))
+        if mutant is not None:
+            sys.meta_path.insert(0, _Finder(mutant))
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is there
+        try:
+            return int(pytest.main([*options, *tests]))
+        except BaseException:
+            return 99
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Serves the mutant in the place of its module."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != self._mutant.module:
+            return None
+        real = importlib.machinery.PathFinder.find_spec(name, path)
+        assert real is not None
+        assert real.origin is not None
+        where = real.submodule_search_locations
+        return importlib.util.spec_from_file_location(
+            name, real.origin, loader=self, submodule_search_locations=where
+        )
+
+    def create_module(self, spec: Any) -> None:
+        return None
+
+    def exec_module(self, module: Any) -> None:
+        code = compile(self._mutant.source, str(module.__file__), "exec")
+        exec(code, module.__dict__)

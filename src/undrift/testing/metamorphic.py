@@ -1,0 +1,220 @@
+"""What must not change an answer: nodes in another order, a graph beside itself, another machine.
+
+`RELATIONS` has each by name: a function of a learner that has observed nothing, which gives the
+largest difference of scores, relative to the largest score. `TOLERANCE` says how large it may be,
+of methods that train an encoder in float32 and of those whose sums are float64: sums in another
+order differ in the last digits. `NOT_INVARIANT` says of which methods a relation does not hold,
+and why; `check_relation` holds a method to all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.learners.registry import make_learner, method_class
+from undrift.storage.splits import SavedSplit, labels_digest
+from undrift.streams.stream import TaskStream
+from undrift.testing.graphs import tiny_stream
+
+Relation = Callable[[Learner], float]
+
+
+def relabelled_nodes(learner: Learner) -> float:
+    """The same graph with its nodes in another order, learned and predicted."""
+    stream = _stream()
+    order = torch.from_numpy(np.random.default_rng(1).permutation(stream.graph.num_nodes))
+    found = _taught(learner, stream).scores(stream.graph)
+    turned = _turned(stream, order)
+    return _apart(found[order], _taught(learner, turned).scores(turned.graph))
+
+
+def permuted_classes(learner: Learner) -> float:
+    """The two classes of every task change their names; columns change places with them."""
+    stream = _stream()
+    swap = torch.tensor([c ^ 1 for c in range(6)])
+    graph = Graph(stream.graph.features, stream.graph.adjacency, swap[stream.graph.labelled()])
+    other = _taught(learner, _split_as(stream, graph))
+    found = _taught(learner, stream).scores(stream.graph)
+    return _apart(found[:, swap[: found.shape[1]]], other.scores(graph))
+
+
+def duplicated_graph(learner: Learner) -> float:
+    """Two copies of a graph side by side: each is predicted as if it were alone."""
+    stream = _stream()
+    graph = stream.graph
+    links = graph.adjacency.to_scipy()
+    both = Graph.from_scipy(
+        torch.cat([_dense(graph), _dense(graph)]), sp.block_diag([links, links])
+    )
+    taught = _taught(learner, stream)
+    return _apart(taught.scores(graph).repeat(2, 1), taught.scores(both))
+
+
+def isolated_nodes(learner: Learner) -> float:
+    """Unlabelled nodes without edges beside those of a graph, learned and predicted."""
+    stream = _stream()
+    graph, more = stream.graph, 7
+    rows = torch.rand(more, graph.num_features, generator=torch.Generator().manual_seed(2))
+    links = sp.block_diag([graph.adjacency.to_scipy(), sp.csr_matrix((more, more))])
+    labels = torch.cat([graph.labelled(), torch.full((more,), -1)])
+    wide = Graph.from_scipy(torch.cat([_dense(graph), rows]), links, labels)
+    other = _taught(learner, _split_as(stream, wide))
+    found = _taught(learner, stream).scores(graph)
+    return _apart(found, other.scores(wide)[: graph.num_nodes])
+
+
+def scaled_features(learner: Learner) -> float:
+    """Every row of features four times as long."""
+    stream = _stream()
+    graph = stream.graph
+    other = Graph(4.0 * _dense(graph), graph.adjacency, graph.labels)
+    found = _taught(learner, stream).scores(graph)
+    return _apart(found, _taught(learner, _split_as(stream, other)).scores(other))
+
+
+def double_features(learner: Learner) -> float:
+    """Features given as float64."""
+    stream = _stream()
+    graph = stream.graph
+    pairs = graph.adjacency.to_scipy().tocoo()
+    other = Graph.from_arrays(
+        _dense(graph).double().numpy(), np.stack([pairs.col, pairs.row]), graph.labelled().numpy()
+    )
+    found = _taught(learner, stream).scores(graph)
+    return _apart(found, _taught(learner, _split_as(stream, other)).scores(other))
+
+
+def two_threads(learner: Learner) -> float:
+    """Two threads in place of one."""
+    stream = _stream()
+    with _threads(1):
+        found = _taught(learner, stream).scores(stream.graph)
+    with _threads(2):
+        return _apart(found, _taught(learner, stream).scores(stream.graph))
+
+
+def on_cuda(learner: Learner) -> float:
+    """A GPU in place of the CPU; for machines that have one."""
+    stream = _stream()
+    found = _taught(learner, stream).scores(stream.graph)
+    other = type(learner).from_params(**learner.params() | {"device": "cuda"})
+    return _apart(found, _taught(other, stream).scores(stream.graph))
+
+
+RELATIONS: dict[str, Relation] = {
+    "relabelled nodes": relabelled_nodes,
+    "permuted classes": permuted_classes,
+    "duplicated graph": duplicated_graph,
+    "isolated nodes": isolated_nodes,
+    "scaled features": scaled_features,
+    "float64 features": double_features,
+    "two threads": two_threads,
+    "on a GPU": on_cuda,
+}
+TOLERANCE: dict[str, tuple[float, float]] = {  # with an encoder in float32, all in float64
+    "relabelled nodes": (1e-5, 1e-12),
+    "permuted classes": (1e-5, 1e-12),
+    "duplicated graph": (1e-6, 1e-12),
+    "isolated nodes": (1e-6, 1e-12),
+    "scaled features": (1e-6, 1e-12),
+    "float64 features": (0.0, 0.0),
+    "two threads": (1e-5, 1e-12),
+    "on a GPU": (1e-3, 1e-10),
+}
+DOUBLE = ("propagation", "hybrid")
+"""Methods whose rows and sums are float64 throughout, on the tiny stream of these checks."""
+
+_TRAINED = (
+    *("bare", "joint", "lwf", "ewc", "mas", "twp", "er-gnn", "cat", "polo", "efc"),
+    *("acil", "ds-al", "dpcr", "adr", "adr-plus"),
+)
+_HEAD = (
+    "a head is trained, or was for the encoder, that starts from random columns, one per class id"
+)
+_ROWS = "its encoder sees features as they are: rows are not normalised"
+NOT_INVARIANT: dict[str, dict[str, str]] = {
+    "permuted classes": dict.fromkeys(_TRAINED, _HEAD),
+    "scaled features": dict.fromkeys(_TRAINED, _ROWS),
+}
+QUICK: dict[str, Any] = {"epochs": 3, "hidden": (8,), "n_encoders": 4, "dropout": 0.0}
+"""Few epochs; without dropout, which is drawn node by node and so knows their order."""
+
+
+def check_relation(method: str, relation: str) -> float:
+    """Hold a method to a relation, or to its entry in `NOT_INVARIANT`; the difference."""
+    known = method_class(method).defaults()
+    settings = {name: value for name, value in QUICK.items() if name in known}
+    found = RELATIONS[relation](make_learner(method, **settings))
+    limit = TOLERANCE[relation][method in DOUBLE]
+    reason = NOT_INVARIANT.get(relation, {}).get(method)
+    if reason is None:
+        assert found <= limit, f"{method}, {relation}: apart by {found:.1e}, not {limit:.0e}"
+    else:
+        assert found > limit, f"{method} is invariant ({relation}), though it is said: {reason}"
+    return found
+
+
+# steps -----------------------------------------------------------------------------------
+
+
+def _stream() -> TaskStream:
+    return tiny_stream()
+
+
+def _taught(learner: Learner, stream: TaskStream) -> Learner:
+    fresh = learner.clone()
+    for t in range(2):
+        fresh.observe(stream.task(t))
+    return fresh
+
+
+def _turned(stream: TaskStream, order: Tensor) -> TaskStream:
+    """The same stream with its nodes in this order."""
+    return _split_as(stream, stream.graph.subgraph(order), order.numpy())
+
+
+def _split_as(stream: TaskStream, graph: Graph, order: Any = None) -> TaskStream:
+    """A graph with the tasks and the split of a stream; nodes that it lacks are in none."""
+    split = stream.saved_split()
+    more = graph.num_nodes - split.nodes
+    place = np.arange(split.nodes) if order is None else order
+    train, val, test = (
+        np.concatenate([mask[place], np.zeros(more, np.bool_)])
+        for mask in (split.train, split.val, split.test)
+    )
+    digest = labels_digest(graph.labelled().numpy())
+    return TaskStream.with_split(
+        graph, SavedSplit(split.classes, train, val, test, digest), name="tiny"
+    )
+
+
+def _apart(one: Tensor, other: Tensor) -> float:
+    """The largest difference relative to the largest number."""
+    if one.shape != other.shape:
+        return float("inf")
+    scale = float(one.double().abs().max()) or 1.0
+    return float((one.double() - other.double()).abs().max()) / scale
+
+
+def _dense(graph: Graph) -> Tensor:
+    assert isinstance(graph.features, Tensor)
+    return graph.features
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,57 @@
+"""A sample of what must not change an answer; `make torture` holds all methods to all of it.
+
+Which methods a relation does not hold for, and why, is `NOT_INVARIANT`.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from undrift.learners.registry import METHODS
+from undrift.testing import metamorphic
+from undrift.testing.metamorphic import NOT_INVARIANT, RELATIONS, TOLERANCE, check_relation
+
+SAMPLE = [
+    ("adr", "relabelled nodes"),
+    ("dpcr", "relabelled nodes"),
+    ("propagation", "relabelled nodes"),
+    ("propagation", "permuted classes"),
+    ("bare", "permuted classes"),  # which it is not invariant under
+    ("lwf", "duplicated graph"),
+    ("propagation", "duplicated graph"),
+    ("acil", "isolated nodes"),
+    ("propagation", "scaled features"),
+    ("bare", "scaled features"),
+    ("bare", "float64 features"),
+    ("bare", "two threads"),
+]
+
+
+@pytest.mark.parametrize(("method", "relation"), SAMPLE)
+def test_an_answer_that_must_not_change(method: str, relation: str) -> None:
+    check_relation(method, relation)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("method", ["bare", "adr", "propagation"])
+def test_a_gpu_gives_the_same_answer(method: str) -> None:
+    check_relation(method, "on a GPU")
+
+
+def test_every_relation_says_what_is_allowed() -> None:
+    assert set(TOLERANCE) == set(RELATIONS) >= set(NOT_INVARIANT)
+    for reasons in NOT_INVARIANT.values():
+        assert set(reasons) <= set(METHODS)
+        assert all(len(reason) > 20 for reason in reasons.values())
+
+
+def test_a_broken_relation_and_a_stale_reason_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RELATIONS, "two threads", lambda learner: 0.5)
+    with pytest.raises(AssertionError, match="bare, two threads: apart by"):
+        check_relation("bare", "two threads")
+    monkeypatch.setitem(metamorphic.NOT_INVARIANT, "two threads", {"bare": "the clock is read"})
+    check_relation("bare", "two threads")
+    monkeypatch.setitem(RELATIONS, "two threads", lambda learner: 0.0)
+    with pytest.raises(AssertionError, match="though it is said: the clock"):
+        check_relation("bare", "two threads")
