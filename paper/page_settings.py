@@ -53,11 +53,12 @@ class _Row:
 
     name: str
     label: str
-    paper: tuple[float | None, float]
+    paper: tuple[float | None, float | None]
     ours: Mapping[str, tuple[float, float]]
 
     def gap(self, way: str) -> float:
-        return self.ours[way][1] - self.paper[1]
+        """Points over the paper's A_f; none for a row that it has not."""
+        return 0.0 if self.paper[1] is None else self.ours[way][1] - self.paper[1]
 
     @property
     def nearest(self) -> str:
@@ -106,13 +107,13 @@ def _rows(records: Records, stream: str) -> list[_Row]:
         table: Table = "table1" if name in TABLE1 else "ablation"
         final, average = (published(table, name, stream, metric) for metric in ("a_f", "a_avg"))
         ours = {way: means[name, way] for way in _WAYS if (name, way) in means}
-        if final and ours:
-            paper = (average.mean if average else None), final.mean
+        if ours:
+            paper = (average.mean if average else None), (final.mean if final else None)
             rows.append(_Row(name, row_label(name, name if name in TABLE1 else "adr"), paper, ours))
     return rows
 
 
-def _pair(score: tuple[float | None, float]) -> str:
+def _pair(score: tuple[float | None, float | None]) -> str:
     return " / ".join("–" if value is None else f"{value:.1f}" for value in score)
 
 
@@ -120,11 +121,11 @@ def _cell(row: _Row, way: str) -> str:
     if way not in row.ours:
         return "–"
     text = _pair(row.ours[way])
-    return f"**{text}**" if way == row.nearest else text
+    return f"**{text}**" if row.paper[1] is not None and way == row.nearest else text
 
 
 def _counts(rows: Sequence[_Row], ways: Sequence[str], above: float) -> str:
-    told = []
+    rows, told = [row for row in rows if row.paper[1] is not None], []
     for way in ways:
         mine = [row for row in rows if way in row.ours]
         near = sum(abs(row.gap(way)) <= above for row in mine)
