@@ -21,7 +21,7 @@ from undrift.experiments.published import published, published_rows
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import METHODS, make_learner, method_class
 
-SHARED = {"adr", "adr-plus", "acil", "ds-al"}  # their grids train once
+SHARED = {"adr", "adr-plus", "acil", "ds-al", "gacl"}  # their grids train once
 
 
 @pytest.fixture

@@ -131,6 +131,12 @@ def _returning(stand_ins: bool) -> Plan:
     return replace(found, arrive=("blurry", "domain", "online:batch=256"))
 
 
+def _rivals(stand_ins: bool) -> Plan:
+    """Later closed-form methods beside the default, on graphs whose neighbours disagree too."""
+    rows = (*_searched("al-gnn", "ugcn", "sgc-ridge", "gacl"), *_fixed("propagation"))
+    return _over("Rivals of 2024 to 2026", rows, stand_ins, (*_ALL, "squirrel-cl", "actor-cl"))
+
+
 def _smoke(_: bool) -> Plan:
     """Minutes on a generated stream: every part of a plan, little of each."""
     quick, grid = {"epochs": 30}, {"gamma": (0.1, 1.0), "alpha": (1, 8)}
@@ -179,6 +185,7 @@ PLANS: dict[str, Callable[[bool], Plan]] = {
     "beyond": lambda s: _over(
         _PAST, (*_searched("joint", "adr"), *_fixed("adr-plus", "propagation", "hybrid")), s
     ),
+    "rivals": _rivals,
     "carried": lambda s: _on_cs("One Adam for all tasks", carried_rows()),
     "public-fresh": lambda s: _on_cs(
         "The forms of public code", public_rows(carried=False, classes=15)
