@@ -9,7 +9,7 @@ from undrift.errors import InputError, unknown_name
 from undrift.experiments.manifest import Skipped
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.plan_file import read_plan
-from undrift.experiments.public_code import carried_rows, public_rows
+from undrift.experiments.public_code import carried_rows, layer_rows, public_rows
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
@@ -192,6 +192,9 @@ PLANS: dict[str, Callable[[bool], Plan]] = {
     ),
     "public-carried": lambda s: _on_cs(
         "The forms of public code, one Adam for all tasks", public_rows(carried=True, classes=15)
+    ),
+    "public-layer": lambda s: _on_cs(
+        "The forms and the layer of public code, one Adam for all tasks", layer_rows(classes=15)
     ),
     "skewed": _skewed,
     "returning": _returning,
