@@ -4,7 +4,8 @@
     python -m benchmarks.bench_scale 10000000 160000000 4 /tmp/large   one size, in 4 GB
 
 The second form generates the graph, imports, learns and predicts it, each in a process of its own,
-under a memory limit where the system grants one (a memory cgroup), and prints what each took.
+under a memory limit where the system grants one (a memory cgroup), and prints what each took;
+with names of steps behind it only these, again.
 """
 
 from __future__ import annotations
@@ -98,4 +99,5 @@ def equality_line(folder: GraphFolder, place: Path) -> Ratio:
 
 
 if __name__ == "__main__":
-    measure(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), Path(sys.argv[4]))
+    nodes, edges, memory, place, *steps = sys.argv[1:]
+    measure(int(nodes), int(edges), float(memory), Path(place), steps)

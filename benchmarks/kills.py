@@ -19,7 +19,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -77,10 +77,15 @@ def killed(name: str, place: Path, kills: int, draw: random.Random) -> None:
     arguments = commands(place)[name]
     before = place.with_name(f"before-{name}")
     copytree(place, before)
-    begin = time.monotonic()
-    assert _in_process(arguments, None) == 0
-    seconds = time.monotonic() - begin
-    wanted = told(name, place)
+    times = []
+    for _ in range(3):  # the least: a machine has other things to do
+        rmtree(place)
+        copytree(before, place)
+        begin = time.monotonic()
+        assert _in_process(arguments, None) == 0
+        times.append(time.monotonic() - begin)
+        wanted = told(name, place)
+    seconds = min(times)
     hits = finished = late = 0
     rmtree(place)
     copytree(before, place)
@@ -100,7 +105,8 @@ def killed(name: str, place: Path, kills: int, draw: random.Random) -> None:
         copytree(before, place)
     print(
         f"{name}: {hits} kills within {seconds:.1f} s; {finished} times whole "
-        f"({late} of them killed after the last of it), the same bytes"
+        f"({late} of them killed after the last of it), the same bytes",
+        flush=True,
     )
 
 
@@ -176,9 +182,17 @@ def _sized(place: Path, size: int) -> None:
 
 
 def workers_killed(
-    kills: int, place: Path, engine: Engine, pids: Callable[[], list[int]], draw: random.Random
+    kills: int,
+    place: Path,
+    engine: Engine,
+    pids: Callable[[], list[int]],
+    more: Callable[[], object],
+    draw: random.Random,
 ) -> None:
-    """Observe and predict over and over while workers are killed; the same bytes each time."""
+    """Observe and predict over and over while workers are killed; the same bytes each time.
+
+    `more` starts a worker where all have died.
+    """
     folder = GraphFolder(place / "graph")
     wanted = _learned(folder, Local(), place)
     counts: Counter[str] = Counter()
@@ -191,6 +205,7 @@ def workers_killed(
                 if "goes on where it was" not in str(error):
                     raise
                 counts["given again"] += 1
+                more()
     print(f"{type(engine).__name__}: {dict(counts)}, the same bytes")
 
 
@@ -215,11 +230,12 @@ def _killer(
     over = Event()
 
     def work() -> None:
-        while not over.wait(draw.uniform(0.3, 2.5)):
+        while not over.wait(draw.uniform(0.3, 4)):
             there = pids()
             if there:
-                os.kill(draw.choice(there), signal.SIGKILL)
-                counts["kills"] += 1
+                with suppress(ProcessLookupError):  # dead, and not yet replaced
+                    os.kill(draw.choice(there), signal.SIGKILL)
+                    counts["kills"] += 1
 
     thread = Thread(target=work)
     thread.start()
@@ -253,14 +269,19 @@ def main(kills: str, where: str, how: str = "process") -> None:
     if how == "pool":
         with engine_of(workers=2) as pool:
             pids = lambda: [child.pid for child in active_children() if child.pid]  # noqa: E731
-            workers_killed(int(kills), place, pool, pids, draw)
+            workers_killed(int(kills), place, pool, pids, lambda: None, draw)
         return
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        alive = lambda: [n.pid for n in cluster.workers.values() if n.pid]  # noqa: E731
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+
+        def alive() -> list[int]:  # a nanny gives up a worker that dies while it begins
+            running = [n for n in cluster.workers.values() if n.status.name == "running"]
+            return [n.pid for n in running if n.pid]
+
         with engine_of(dask=cluster.scheduler_address) as dask:
-            workers_killed(int(kills), place, dask, alive, draw)
+            more = lambda: cluster.scale(len(cluster.workers) + 1)  # noqa: E731
+            workers_killed(int(kills), place, dask, alive, more, draw)
 
 
 if __name__ == "__main__":

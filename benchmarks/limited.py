@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -28,16 +29,17 @@ CGROUP = Path("/sys/fs/cgroup/memory/undrift-bench")
 STEPS = ("generate", "import", "observe", "predict")
 
 
-def measure(nodes: int, edges: int, memory: float, place: Path) -> None:
-    """All steps; what each took is printed and goes into `report.json`."""
+def measure(nodes: int, edges: int, memory: float, place: Path, steps: Sequence[str] = ()) -> None:
+    """All steps, or these; what each took is printed and goes into `report.json`."""
     place.mkdir(parents=True, exist_ok=True)
-    speeds = bandwidth(place)
-    report: dict[str, Any] = {"nodes": nodes, "memory": memory, "bandwidth": speeds._asdict()}
+    speeds, file = bandwidth(place), place / "report.json"
+    report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    report |= {"nodes": nodes, "memory": memory, "bandwidth": speeds._asdict()}
     print(speeds, flush=True)
-    for name in STEPS:
+    for name in steps or STEPS:
         told = limited(name, memory, place, nodes, edges)
         report[name] = told
-        (place / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+        file.write_text(json.dumps(report, indent=1), encoding="utf-8")
         for phase, took in told["phases"].items():
             print("   ", line(phase, took, speeds), flush=True)
         if "hops" in told:

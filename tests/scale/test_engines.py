@@ -19,7 +19,7 @@ from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.propagation import Propagation
-from undrift.scale.engine import Local, engine_of
+from undrift.scale.engine import Dask, Local, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
@@ -50,13 +50,14 @@ def folder(imported: Callable[[Graph], GraphFolder]) -> GraphFolder:
 
 
 def killing(how: Callable[[], int]) -> Progress:
-    """A progress that kills a process once, when the first block is done."""
-    killed: list[int] = []
+    """A progress that kills a process when the first block is done, and one that has no task."""
+    left = {("propagate", 1): 0.0, ("accumulate", 0): 0.2}
 
     def progress(phase: str, done: int, total: int) -> None:
-        if phase == "propagate" and done and not killed:
-            killed.append(how())
-            os.kill(killed[0], signal.SIGKILL)
+        wait = left.pop((phase, done), None)
+        if wait is not None:
+            os.kill(how(), signal.SIGKILL)
+            time.sleep(wait)  # until the death of an idle process is known
 
     return progress
 
@@ -80,7 +81,7 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
         "UNDRIFT_KILLS" in os.environ
     )  # slow to start; else a worker is a thread, and leaves
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, processes=processes
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=processes
     )
     with cluster:
         address = cluster.scheduler_address
@@ -96,6 +97,12 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
         with engine_of(dask=address) as dask:
             how = killing(worker) if processes else leaving
             assert everything(folder, dask, tmp_path / "b.parquet", how) == alone
+        monkeypatch.setattr("undrift.scale.engine._PATIENCE", 0.1)
+        gone = pytest.raises(InputError, match="has lost all its workers; start some with")
+        with engine_of(dask=address) as dask, gone:
+            everything(folder, dask, tmp_path / "c.parquet", lambda *_: cluster.scale(0))
+        cluster.scale(1)
+        monkeypatch.setattr("undrift.scale.engine._PATIENCE", 10)
         monkeypatch.setattr("undrift.scale.engine.installed", lambda: "9.9")
         other = pytest.raises(InputError, match=r"has undrift 0.* and this process 9\.9; install")
         with other, engine_of(dask=address):
@@ -114,6 +121,30 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
     ):
         with pytest.raises(InputError, match=sentence), engine_of(**wrong):
             pass
+
+
+def test_a_scheduler_that_goes_is_one_sentence(
+    folder: GraphFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+
+    class Client:
+        """As one whose scheduler was killed."""
+
+        def submit(self, *_: object, **__: object) -> Client:
+            return self
+
+        def result(self) -> None:
+            raise distributed.CancelledError
+
+        def cancel(self, _: object) -> None:
+            raise OSError("no scheduler to tell")
+
+    dask = object.__new__(Dask)
+    dask._client = Client()
+    monkeypatch.setattr(Dask, "_finished", lambda _, left: iter(left))
+    with pytest.raises(InputError, match=r"scheduler has gone .* goes on where it was"):
+        dask.run(Plan.of(folder, {}, range(6)), [Call(EDGES, count_edges)], lambda: None)
 
 
 def test_a_worker_of_another_version_does_nothing(

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from threading import Thread
 from typing import Any
@@ -20,6 +20,7 @@ from undrift.scale.plan import Call, Engine, Plan, installed, perform
 
 _PATIENCE = 10.0  # seconds until a cluster must have answered
 _TRIES = 3  # pools that may break, one after the other, without any task done
+_GOES_ON = "the same command goes on where it was"
 
 
 @contextmanager
@@ -78,8 +79,8 @@ class Pool:
     def _once(self, plan: Plan, left: list[Call], done: Callable[[], None]) -> None:
         """Take what is done off the list; the rest when the pool has broken."""
         pool = self._opened()
-        futures = {pool.submit(perform, plan, call): call for call in left}
-        try:
+        try:  # a worker may have died since the last task
+            futures = {pool.submit(perform, plan, call): call for call in left}
             for future in as_completed(futures):
                 future.result()
                 left.remove(futures[future])
@@ -130,27 +131,49 @@ class Dask:
 
     def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
         """Have all of them done; Dask gives the tasks of a dead worker to others."""
-        from distributed import KilledWorker
-        from distributed import as_completed as completed
+        from distributed import CancelledError, KilledWorker
+        from distributed.comm.core import CommClosedError
 
         futures = {
             self._client.submit(perform, plan, call, key=f"{plan.work.name}-{call.name}"): call
             for call in calls
         }
         try:
-            with self._client.as_current():
-                finished = completed(futures)
-            for future in finished:
+            for future in self._finished(set(futures)):
                 future.result()
                 _check_seen(plan, futures[future])
                 done()
         except KilledWorker as error:
             raise InputError(
                 f"a task of {plan.graph} killed the workers that tried it, most likely for want of "
-                "memory; give them more, and the same command goes on where it was"
+                f"memory; give them more, and {_GOES_ON}"
+            ) from error
+        except (CancelledError, CommClosedError) as error:
+            raise InputError(
+                f"the Dask scheduler has gone or was restarted; start it again, and {_GOES_ON}"
             ) from error
         finally:
-            self._client.cancel(list(futures))
+            with suppress(OSError, TimeoutError):  # no scheduler to tell
+                self._client.cancel(list(futures))
+
+    def _finished(self, left: set[Any]) -> Iterator[Any]:
+        """Futures as they end; a cluster that has no worker for long is given up."""
+        from distributed import wait
+
+        alone = 0
+        while left:
+            try:
+                with self._client.as_current():
+                    ended, left = wait(left, timeout=_PATIENCE, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                alone = 0 if self._client.nthreads() else alone + 1
+                if alone == _TRIES:
+                    raise InputError(
+                        "the Dask cluster has lost all its workers; start some with: dask worker "
+                        f"ADDRESS, and {_GOES_ON}"
+                    ) from None
+                continue
+            yield from ended
 
 
 @contextmanager
