@@ -96,6 +96,7 @@ def tests_of(module: str) -> tuple[list[str], list[str]]:
     short = module.removeprefix("undrift.")
     package, _, name = short.partition(".")
     first = [f"{package}/test_{name}.py", *MORE.get(short, ())]
+    first += ["folder/test_details.py"] if package == "folder" else []
     own = [str(path) for path in (ROOT / "tests" / f for f in first) if path.is_file()]
     rest = [f"tests/{package}", *BESIDE[package]]
     there = [str(ROOT / path) for path in rest if (ROOT / path).exists()]
