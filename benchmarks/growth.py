@@ -6,7 +6,7 @@
 
 Each line is a cost at one, two and four times a size, the lesser of two runs, and the power of the
 size that it grows with: 1 is in proportion, 0 not at all. A file as second argument takes the
-numbers as JSON.
+numbers as JSON; `python -m benchmarks.growth table FILE` shows them as a table in Markdown.
 """
 
 from __future__ import annotations
@@ -125,8 +125,23 @@ def power(seconds: list[float]) -> float:
     return math.log(seconds[-1] / seconds[0]) / math.log(FACTORS[-1] / FACTORS[0])
 
 
+def table(path: str) -> None:
+    """Print the seconds at the base and the powers of a file, in Markdown."""
+    told = json.loads(Path(path).read_text(encoding="utf-8"))
+    found = told["seconds"]
+    print("| ", " | ".join(("", "seconds", *found)), " |", sep="")
+    print("|---" * (2 + len(found)), "|", sep="")
+    for name in next(iter(found.values()))[0]:
+        series = [[each[name] for each in costs] for costs in found.values()]
+        powers = " | ".join(f"{power(seconds):.1f}" for seconds in series)
+        print(f"| {name} | {series[0][0]:.2f} | {powers} |")
+
+
 def main(where: str, out: str | None = None) -> None:
     """Measure, print, and write down."""
+    if where == "table":
+        table(str(out))
+        return
     base = BASES[where]
     torch.set_num_threads(1)
     print(where, base, flush=True)

@@ -1,16 +1,17 @@
-"""`python -m paper compact`, `page`, `returning`, `private`, `figures`, `attacks`: see each."""
+"""`python -m paper NAME`: a page, a table, figures or runs of the docs; see each module."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from paper import attack_page, attacks, compact, figures, page, private_utility, returning
+from paper import attack_page, attacks, bound, compact, figures, page, private_utility, returning
 
 _COMMANDS = {
     "compact": compact.main,
     "page": page.main,
     "returning": returning.main,
+    "bound": bound.main,
     "private": private_utility.main,
     "figures": figures.main,
     "attacks": attacks.main,

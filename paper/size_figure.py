@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from paper.compact import read_compact
 from undrift.errors import InputError
+from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.style import drawn_title
 
@@ -39,7 +42,26 @@ def read_sizes(folder: Path) -> Sizes:
     if not path.is_file():
         raise InputError(f"there is no {path}; it is part of the repository, take it from there")
     found: dict[str, Any] = json.loads(path.read_text())
-    return {"swept": found["swept"], "built": found["built"]}
+    streams = sorted({each["stream"] for each in found["swept"]})
+    runs = list(read_compact(folder).results.values())
+    return {"swept": found["swept"], "built": [*found["built"], *_defaults(runs, streams)]}
+
+
+def _defaults(runs: list[Result], streams: list[str]) -> list[dict[str, Any]]:
+    """The default as it was recorded: bytes and accuracy, means over seeds."""
+    points = []
+    for stream in streams:
+        specs = ((run, run.spec) for run in runs if run.spec.stream == stream)
+        of = [
+            run
+            for run, spec in specs
+            if spec.method == "propagation" and not spec.params and spec.arrive == "classes"
+        ]
+        if of:
+            a_f = fmean(r.metrics.by_class.a_f for r in of)
+            size = fmean(r.cost.state_mb for r in of) * 1e6
+            points.append({"stream": stream, "budget": "default", "bytes": size, "a_f": a_f})
+    return points
 
 
 @sheet.house_style

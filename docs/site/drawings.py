@@ -208,6 +208,40 @@ DRAWINGS = {
         ),
         (Store("R, Q with and without h", "plain sums over all rows", 0, 2, (0,), (1, 2)),),
     ),
+    "al-gnn": Drawing(
+        "A random encoder that nobody trains; the classifier is solved from sums.",
+        (
+            _box("fixed", "embeddings f", "of a GCN with", "random weights"),
+            _box("fixed", "expansion H", "random, fixed"),
+            _box("solved", "classifier", "ridge regression"),
+        ),
+        (Store("R, Q", "sums over all rows", 1, 2, fed=(1,), used=(2,)),),
+    ),
+    "ugcn": Drawing(
+        "Layers of a random network side by side; a discriminant of class means in them.",
+        (
+            _box("fixed", "layers H_k", "of a network with", "random weights"),
+            _box("solved", "discriminant", "class means, one", "covariance"),
+        ),
+        (Store("means, covariance", "from sums over all rows", 0, 1, fed=(0,), used=(1,)),),
+    ),
+    "sgc-ridge": Drawing(
+        "Features some hops away; the classifier is solved from sums.",
+        (
+            _box("fixed", "features A^K X", "nothing is", "trained"),
+            _box("solved", "classifier", "ridge regression"),
+        ),
+        (Store("R, Q", "sums over all rows", 0, 1, fed=(0,), used=(1,)),),
+    ),
+    "gacl": Drawing(
+        "The base task trains an encoder; a recursion updates the classifier.",
+        (
+            _box("fixed", "encoder", "trained on the base", "task, then frozen"),
+            _box("fixed", "expansion H", "random, fixed"),
+            _box("solved", "classifier", "recursive least", "squares"),
+        ),
+        (Store("Φ, W", "inverse and classifier", 1, 2, fed=(1,), used=(2,)),),
+    ),
     "merging": Drawing(
         "The encoder adapts to each task; a rule makes one encoder of all of them.",
         (

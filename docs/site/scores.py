@@ -26,6 +26,7 @@ STREAMS = {
 RULES = {  # a method stands for itself in the first of these plans that has it
     "paper-table1": "settings chosen per stream on validation nodes",
     "beyond": "one setting for every stream",
+    "rivals": "settings chosen per stream on validation nodes",
 }
 ABLATION = {
     "none": "none",

@@ -12,7 +12,7 @@ which needs no compiled add-on.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -25,7 +25,7 @@ from undrift.errors import InputError
 from undrift.typing import Rows
 
 _INDEX_TYPES = (torch.int32, torch.int64)
-_AT_ONCE = {"cpu": 2**22, "cuda": 2**28}  # entries, where a pass makes a copy of them
+_AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 
 
@@ -310,14 +310,21 @@ class Csr:
 
         Cost: the entries of those rows.
         """
-        lengths, entries = self._entries(index)
-        places = self._places(index, self.indices[entries])
-        kept = places >= 0
-        row = torch.repeat_interleave(torch.arange(index.numel(), device=self.device), lengths)
-        counts = torch.bincount(row[kept], minlength=index.numel())
-        values = self.values[entries[kept]]
-        size = int(index.numel())
-        return self._built(counts, places[kept], values, size, symmetric=self.symmetric)
+        counts, indices, values = [], [], []
+        table = self._table(index)
+        for some in index.split(self._rows_at_once()):
+            lengths, entries = self._entries(some)
+            places = self._places(index, self.indices[entries], table)
+            kept = places >= 0
+            before = torch.cat([kept.new_zeros(1), kept]).cumsum(0)
+            ends = lengths.cumsum(0)
+            counts.append(before[ends] - before[ends - lengths])
+            indices.append(places[kept])
+            values.append(self.values[entries[kept]])
+        if not counts:
+            return self[:0].over(index)
+        parts = (torch.cat(counts), torch.cat(indices), torch.cat(values))
+        return self._built(*parts, int(index.numel()), symmetric=self.symmetric)
 
     def over(self, columns: Tensor) -> Csr:
         """With these columns only, which rise and hold every entry."""
@@ -331,20 +338,24 @@ class Csr:
         lengths[rows] = self.indptr.diff().long()
         return self._built(lengths, self.indices, self.values, self.shape[1])
 
-    def _places(self, index: Tensor, columns: Tensor) -> Tensor:
-        """Where each column stands in a rising index, -1 where it does not.
+    def _places(self, index: Tensor, columns: Tensor, table: Tensor | None = None) -> Tensor:
+        """Where each column stands in a rising index, -1 where it does not."""
+        table = self._table(index) if table is None else table
+        if table is not None:
+            return table[columns]
+        columns = columns.long()
+        places = torch.searchsorted(index, columns)
+        there = index[places.clamp(max=max(0, index.numel() - 1))] == columns
+        return torch.where(there, places, -1).to(self.indices.dtype)
 
-        A table of all columns is faster than a search, once it is not much larger than the index.
-        """
+    def _table(self, index: Tensor) -> Tensor | None:
+        """The place of every column in an index; None where few are asked for: search then."""
         kind = self.indices.dtype
         if index.numel() * _TABLE_FROM < self.shape[1]:
-            columns = columns.long()
-            places = torch.searchsorted(index, columns)
-            there = index[places.clamp(max=max(0, index.numel() - 1))] == columns
-            return torch.where(there, places, -1).to(kind)
+            return None
         table = torch.full((self.shape[1],), -1, dtype=kind, device=self.device)
         table[index] = torch.arange(index.numel(), dtype=kind, device=self.device)
-        return table[columns.long()]
+        return table
 
     def _built(
         self,
@@ -361,30 +372,29 @@ class Csr:
         shape = int(lengths.numel()), width
         return Csr._checked(pointers.to(kind), indices.to(kind), values, shape, symmetric)
 
-    def with_loops(self, weight: float = 1.0) -> Csr:
-        """`A + weight I` of a square matrix, in one pass over the entries."""
-        n = self.shape[0]
+    def with_loops(self, weight: float = 1.0, first: int = 0) -> Csr:
+        """`A + weight I` of a square matrix, or of a range of its rows, of which one is `first`."""
         rows, entry = self.row_of_entry(), torch.arange(self.nnz, device=self.device)
-        node = torch.arange(n, device=self.device)
-        below = torch.cat([entry.new_zeros(1), (self.indices < rows).cumsum(0)])
+        node = torch.arange(self.shape[0], device=self.device)
+        below = torch.cat([entry.new_zeros(1), (self.indices < rows + first).cumsum(0)])
         starts, stops = self.indptr[:-1].long(), self.indptr[1:].long()
         at = starts + below[stops] - below[starts]  # where the loop of each row stands, or belongs
         there = at < stops
-        there[there.clone()] = self.indices[at[there]] == node[there]
+        there[there.clone()] = self.indices[at[there]] == node[there] + first
         values = self.values.clone()
         values[at[there]] += weight
         added = (~there).long()
         shift = torch.cat([added.cumsum(0) - added, added.sum().unsqueeze(0)])
         # an entry moves by the loops added in the rows before, and by its own row's if that is left
-        moved = entry + shift[rows] + (added[rows] * (self.indices > rows))
+        moved = entry + shift[rows] + (added[rows] * (self.indices > rows + first))
         size = self.nnz + int(added.sum())
         indices = torch.empty(size, dtype=self.indices.dtype, device=self.device)
         weights = torch.full((size,), weight, dtype=self.dtype, device=self.device)
         indices[moved], weights[moved] = self.indices, values
         new = node[~there]
-        indices[at[new] + shift[new]] = new.to(indices.dtype)
+        indices[at[new] + shift[new]] = (new + first).to(indices.dtype)
         lengths = self.indptr.diff().long() + added
-        return self._built(lengths, indices, weights, n, symmetric=self.symmetric)
+        return self._built(lengths, indices, weights, self.shape[1], symmetric=self.symmetric)
 
     def cleared(self, index: Tensor) -> Csr:
         """Without the entries in these rows and columns. Cost: a copy of the entries."""
@@ -405,15 +415,14 @@ class Csr:
 
     def row_sums(self, rows: Tensor | None = None) -> Tensor:
         """The sums of all rows, or of these, in float64; a row's does not depend on the others."""
-        if rows is None:
-            lengths, values = self.indptr.diff().long(), self.values
-        else:
-            lengths, entries = self._entries(rows)
-            values = self.values[entries]
-        if not lengths.numel():
-            return torch.zeros(0, dtype=torch.float64, device=self.device)
-        sums: Tensor = torch.segment_reduce(values.double(), "sum", lengths=lengths)
-        return sums
+        if rows is not None:
+            return self[rows].row_sums()
+        sums = [torch.zeros(0, dtype=torch.float64, device=self.device)]
+        for where in self.ranges():
+            part = self[where]
+            lengths = part.indptr.diff().long()
+            sums.append(torch.segment_reduce(part.values.double(), "sum", lengths=lengths))
+        return torch.cat(sums)
 
     def sums_over_columns(self, vector: Tensor) -> Tensor:
         """For every row, the sum of `vector` at its columns, whatever the entries are.
@@ -427,11 +436,24 @@ class Csr:
             parts.append(torch.segment_reduce(vector[some.indices], "sum", lengths=lengths))
         return torch.cat(parts)
 
+    def by_ranges(self, made: Callable[[Csr, slice], Csr]) -> Csr:
+        """What is made of ranges of rows, one below the other: large steps in little memory."""
+        parts = [made(self[where], where) for where in self.ranges()]
+        if len(parts) <= 1:
+            return parts[0] if parts else self
+        lengths = torch.cat([part.indptr.diff().long() for part in parts])
+        indices = torch.cat([part.indices for part in parts])
+        values = torch.cat([part.values for part in parts])
+        return self._built(lengths, indices, values, parts[0].shape[1])
+
     def ranges(self) -> Iterator[slice]:
         """All rows, some at a time, where a pass over the matrix copies what it reads."""
-        step = max(1, self.shape[0] * _AT_ONCE[self.device.type] // max(1, self.nnz))
+        step = self._rows_at_once()
         for start in range(0, self.shape[0], step):
             yield slice(start, min(start + step, self.shape[0]))
+
+    def _rows_at_once(self) -> int:
+        return max(1, self.shape[0] * _AT_ONCE[self.device.type] // max(1, self.nnz))
 
     def _entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """How many entries each of these rows has, and where they are stored."""

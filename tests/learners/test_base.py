@@ -156,7 +156,7 @@ def test_generators_depend_on_seed_and_task_only() -> None:
         ({"logits": "x"}, "seen, task"),
         ({"solver": "x"}, "auto, direct"),
         ({"epochs": -1}, "epochs"),
-        ({"encoder": "gat"}, "gcn, gin, sage, sgc"),
+        ({"encoder": "gnn"}, "gat, gcn, gin, sage, sgc"),
     ],
 )
 def test_bad_parameters(bad: dict[str, object], message: str) -> None:

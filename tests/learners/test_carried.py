@@ -79,3 +79,20 @@ def test_files_of_before_have_no_moments(tmp_path: Path) -> None:
     state = learner.state()
     del state.values["model.moments"]
     assert type(learner).from_params(**state.params).load(state).learned_.model.moments is None
+
+
+def test_dropout_of_later_tasks() -> None:
+    stream = tiny_stream()
+    plain, off, same = (
+        made("bare", "fresh", dropout=0.5, dropout_next=value) for value in (None, 0.0, 0.5)
+    )
+    for learner in (plain, off, same):
+        learner.observe(stream.task(0))
+    assert torch.equal(plain.scores(stream.graph), off.scores(stream.graph))
+    for learner in (plain, off, same):
+        learner.observe(stream.task(1))
+    assert torch.equal(plain.scores(stream.graph), same.scores(stream.graph))
+    assert not torch.equal(plain.scores(stream.graph), off.scores(stream.graph))
+    assert off.learned_.model.encoder.architecture.dropout == 0.5
+    with pytest.raises(undrift.InputError, match="dropout must be"):
+        made("bare", dropout_next=1.0)

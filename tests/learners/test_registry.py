@@ -29,7 +29,7 @@ def bring(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
 
 def test_the_list_is_ours_then_the_others() -> None:
     assert next(iter(METHODS)) == "bare"
-    assert len(METHODS) == len(list(METHODS)) == 17
+    assert len(METHODS) == len(list(METHODS)) == 21
     assert METHODS["adr"].display == "ADR"
     assert METHODS.get("nobody") is None
 

@@ -131,6 +131,8 @@ def test_a_scheduler_that_goes_is_one_sentence(
     class Client:
         """As one whose scheduler was killed."""
 
+        status = "cancelled"
+
         def submit(self, *_: object, **__: object) -> Client:
             return self
 

@@ -70,8 +70,8 @@ For example:
         "Make every run of a plan that is not there yet, in parallel; resumable.",
         """\
 A plan is a name (smoke, paper-table1, paper-ablation, paper-grid,
-paper-plasticity, paper-drift, paper-imbalance, paper, beyond, skewed) or a
-TOML file. Finished runs are kept: after an interruption the same command goes on.
+paper-plasticity, paper-drift, paper-imbalance, paper, beyond, rivals, skewed) or
+a TOML file. Finished runs are kept: after an interruption the same command goes on.
 
 For example:
 

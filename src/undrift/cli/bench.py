@@ -42,8 +42,8 @@ def bench(
     """Make every run of some plans that is not there yet.
 
     A plan is a name (smoke, paper-table1, paper-ablation, paper-grid, paper-plasticity,
-    paper-drift, paper-imbalance, paper for all of the paper's, beyond, skewed, returning) or a
-    TOML file.
+    paper-drift, paper-imbalance, paper for all of the paper's, beyond, rivals, skewed,
+    returning) or a TOML file.
     What is finished is kept, whatever happens: start the same command again and it goes on. Exit
     code 1 if a run failed; the others were still made.
 

@@ -9,7 +9,7 @@ from undrift.errors import InputError, unknown_name
 from undrift.experiments.manifest import Skipped
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.plan_file import read_plan
-from undrift.experiments.public_code import carried_rows, public_rows
+from undrift.experiments.public_code import carried_rows, layer_rows, public_rows
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
@@ -131,6 +131,12 @@ def _returning(stand_ins: bool) -> Plan:
     return replace(found, arrive=("blurry", "domain", "online:batch=256"))
 
 
+def _rivals(stand_ins: bool) -> Plan:
+    """Later closed-form methods beside the default, on graphs whose neighbours disagree too."""
+    rows = (*_searched("al-gnn", "ugcn", "sgc-ridge", "gacl"), *_fixed("propagation"))
+    return _over("Rivals of 2024 to 2026", rows, stand_ins, (*_ALL, "squirrel-cl", "actor-cl"))
+
+
 def _smoke(_: bool) -> Plan:
     """Minutes on a generated stream: every part of a plan, little of each."""
     quick, grid = {"epochs": 30}, {"gamma": (0.1, 1.0), "alpha": (1, 8)}
@@ -179,12 +185,16 @@ PLANS: dict[str, Callable[[bool], Plan]] = {
     "beyond": lambda s: _over(
         _PAST, (*_searched("joint", "adr"), *_fixed("adr-plus", "propagation", "hybrid")), s
     ),
+    "rivals": _rivals,
     "carried": lambda s: _on_cs("One Adam for all tasks", carried_rows()),
     "public-fresh": lambda s: _on_cs(
         "The forms of public code", public_rows(carried=False, classes=15)
     ),
     "public-carried": lambda s: _on_cs(
         "The forms of public code, one Adam for all tasks", public_rows(carried=True, classes=15)
+    ),
+    "public-layer": lambda s: _on_cs(
+        "The forms and the layer of public code, one Adam for all tasks", layer_rows(classes=15)
     ),
     "skewed": _skewed,
     "returning": _returning,

@@ -64,6 +64,26 @@ def public_rows(*, carried: bool, classes: int) -> tuple[PlanRow, ...]:
     return (*rows, *_merging(seen), first)
 
 
+def layer_rows(*, classes: int) -> tuple[PlanRow, ...]:
+    """Every row with the layer of public code, a plain sum over neighbours; its forms; one Adam.
+
+    CaT has our number of random encoders: that of public code takes ten times as long and changes
+    little (`public-fresh`).
+    """
+    forms = {row.label: row for row in public_rows(carried=True, classes=classes)}
+    del forms["fisher floor first"]
+    plain = {"joint": {}, "bare": _CARRIED, "er-gnn": _CARRIED, "acil": {}, "ds-al": {}}
+    every = {m: PlanRow(m, m, more, method_class(m).grid) for m, more in plain.items()} | forms
+    every["cat"] = PlanRow("cat", "cat", {"budget": 2})
+    return tuple(_with_layer(row) for row in every.values())
+
+
+def _with_layer(row: PlanRow) -> PlanRow:
+    layer = {"normalisation": "sum"}
+    around = None if row.searched is None else {**row.searched, **layer}
+    return PlanRow(row.label, row.method, {**row.params, **layer}, row.grid, around)
+
+
 def _merging(params: dict[str, Any]) -> tuple[PlanRow, ...]:
     """The ablation's rows around these settings: ADR is searched once, every rule takes it over."""
     grid = method_class("adr").grid

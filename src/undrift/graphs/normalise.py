@@ -78,18 +78,23 @@ def normalise(
     """
     if kind not in NORMALISATIONS:
         raise unknown_name("normalisation", kind, NORMALISATIONS)
-    matrix = adjacency.double()
-    if self_loops:
-        matrix = matrix.with_loops()
     degrees, loop = degrees or Degrees(adjacency), float(self_loops)
+    left = right = None
     if kind == "symmetric":
-        into, out = degrees.into + loop, degrees.out + loop
-        matrix = matrix.scaled(_power(into, -0.5), _power(out, -0.5))
+        left, right = _power(degrees.into + loop, -0.5), _power(degrees.out + loop, -0.5)
     elif kind == "row":
-        matrix = matrix.scaled(_power(degrees.into + loop, -1.0))
-    return matrix.promised(symmetric=adjacency.symmetric and kind != "row").to(
-        dtype=adjacency.dtype
-    )
+        left = _power(degrees.into + loop, -1.0)
+
+    def made(part: Csr, rows: slice) -> Csr:
+        exact = part.double()
+        if self_loops:
+            exact = exact.with_loops(first=rows.start)
+        if left is not None:
+            exact = exact.scaled(left[rows], right)
+        return exact.to(dtype=adjacency.dtype)
+
+    symmetric = adjacency.symmetric and kind != "row"
+    return adjacency.by_ranges(made).promised(symmetric=symmetric)
 
 
 class Operators:

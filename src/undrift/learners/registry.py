@@ -34,6 +34,10 @@ _OURS = {
     "adr-plus": "adr_plus:AdrPlus",
     "propagation": "propagation:Propagation",
     "hybrid": "hybrid:Hybrid",
+    "al-gnn": "al_gnn:AlGnn",
+    "ugcn": "ugcn:Ugcn",
+    "sgc-ridge": "sgc_ridge:SgcRidge",
+    "gacl": "gacl:Gacl",
 }
 
 DOOR = Door(

@@ -140,7 +140,8 @@ class Dask:
         }
         try:
             for future in self._finished(set(futures)):
-                future.result()
+                if future.status in ("error", "cancelled", "lost"):
+                    future.result()  # raises; else there is nothing to wait for, as files tell all
                 _check_seen(plan, futures[future])
                 done()
         except KilledWorker as error:

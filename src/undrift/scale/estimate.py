@@ -12,8 +12,9 @@ from undrift.scale.plan import Group, Plan
 # seconds on one core; where they come from: docs/larger-than-memory.md
 _EDGE = 2e-8  # of a block, however few its columns
 _EDGE_AND_COLUMN = 2.4e-9
-_MULTIPLICATION = 6e-11
-_FOURIER = 1.5e-8
+_MULTIPLICATION = 1.3e-10
+_FOURIER = 2.4e-8
+_FEATURE = 5e-8  # of every node, once
 _CLASSES = 20  # of a prediction: too few to matter
 _PROGRAM = 4e8  # bytes of a process that has done nothing yet
 
@@ -34,7 +35,8 @@ class Estimate:
         scores (predicting), and the Fourier features of both.
         """
         m = plan.folder.manifest
-        seconds = disk = wide = 0.0
+        disk = wide = 0.0
+        seconds = m.nodes * m.features * _FEATURE * max(workers, 1)  # one task, shared by nobody
         for group in plan.groups:
             hops, panels = _hops(plan, group, m)
             passes = max(hops - 1, 0) + (plan.rows / m.nodes if hops else 0)

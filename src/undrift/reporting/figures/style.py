@@ -45,6 +45,10 @@ _LOOKS: dict[str, _Look] = {  # colour, dash, marker
     "propagation": (_INDIGO, "-", "*"),
     "adr-plus": (_VERMILION, "--", "P"),
     "hybrid": (_BLUE, "--", "$H$"),
+    "al-gnn": (_WINE, "-", r"$\alpha$"),
+    "ugcn": (_FOREST, "-", r"$\upsilon$"),
+    "sgc-ridge": (_SKY, "--", r"$\sigma$"),
+    "gacl": (_GREEN, "--", r"$\gamma$"),
 }
 # for methods of other packages: none of these pairs of dash and colour is one of ours
 _SPARE_COLOURS = (_GREEN, _WINE, _INDIGO, _SKY, _ORANGE, _PINK, _FOREST)

@@ -70,7 +70,9 @@ class Backbone:
     base task, `lr_next` every later one. `batch_size` (None: full batch), `class_weighted`,
     `weight_decay` and `patience`: see `Training`. `optimiser`: Adam starts `fresh` with every
     task, or is `carried` from task to task as in public code, with twice the model in the state;
-    a method that trains once, or a new model every time, has nothing to carry.
+    a method that trains once, or a new model every time, has nothing to carry. `dropout_next`:
+    the dropout of tasks after the first (None: the same); 0 is what public code does that never
+    goes back from evaluating to training.
     """
 
     encoder: Kind = "gcn"
@@ -86,16 +88,18 @@ class Backbone:
     weight_decay: float = 0.0
     patience: int | None = None
     optimiser: Optimiser = "fresh"
+    dropout_next: float | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
-        self.architecture()
-        self.training(0)
-        self.training(1)
+        for t in (0, 1):
+            self.architecture(t)
+            self.training(t)
 
-    def architecture(self) -> Architecture:
-        """The shape of the encoder."""
-        return Architecture(self.encoder, self.hidden, self.dropout, self.normalisation, self.hops)
+    def architecture(self, t: int = 0) -> Architecture:
+        """The shape of the encoder, with the dropout of task t."""
+        dropout = self.dropout if t == 0 or self.dropout_next is None else self.dropout_next
+        return Architecture(self.encoder, self.hidden, dropout, self.normalisation, self.hops)
 
     def training(self, t: int) -> Training:
         """The settings of task t."""
@@ -138,7 +142,7 @@ class Backbone:
         """The model after training on the task; `classes` are the head's columns in order."""
         carried = self.optimiser == "carried"
         trained = fit(
-            model.encoder,
+            replace(model.encoder, architecture=self.architecture(t)),
             model.head,
             task.graph,
             train=task.train.nonzero().flatten(),
@@ -151,7 +155,8 @@ class Backbone:
             phase=phase,
             moments=model.moments if carried else None,
         )
-        return Model(trained.encoder, trained.head, trained.moments if carried else None)
+        encoder = replace(trained.encoder, architecture=model.encoder.architecture)
+        return Model(encoder, trained.head, trained.moments if carried else None)
 
 
 def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:

@@ -1,0 +1,92 @@
+"""UGCN with SLDA: a random graph network, and the discriminant of class means in its features."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.factor import factorise
+from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.parts.analytic.fixed_rows import FixedRowsLearned, FixedRowsLearner
+from undrift.typing import Rows
+
+
+@dataclass(kw_only=True)
+class Ugcn(FixedRowsLearner):
+    """Linear discriminant analysis on the layers of a graph network with random weights.
+
+        H_k = tanh(A H_{k-1} Theta_k),  H_0 = X,    z = [H_1, H_2, ...]
+        s_c = mu_c^T P z - mu_c^T P mu_c / 2,    P = ((1 - e) S + e I)^-1
+
+    Theta_k are uniform by Glorot's rule, drawn from the seed, and stay. mu_c are the means of the
+    classes and S is the covariance around them (streaming LDA; Hayes and Kanan, 2020), both from
+    plain sums, so rows may come one by one or in tasks. `shrinkage`: e. `hidden`: the width of
+    each layer.
+
+    Cost per task: one forward pass, one Gram product, one factorisation of d columns, d the sum of
+    the widths. Memory: 8 d (d + 3 C) bytes. Reference: Donghi et al., "The Unreasonable
+    Effectiveness of Randomized Representations in Online Continual Graph Learning", arXiv
+    2510.06819.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> Ugcn(hidden=(8, 8)).observe(first).observe(second).scores(first.graph).shape
+    torch.Size([20, 4])
+    """
+
+    name: ClassVar[str] = "ugcn"
+    display: ClassVar[str] = "UGCN"
+    family: ClassVar[str] = "analytic"
+    paper: ClassVar[str] = "Donghi et al., arXiv 2510.06819"
+    keeps: ClassVar[str] = "class means and one covariance"
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
+    learned_type: ClassVar[type] = FixedRowsLearned
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"shrinkage": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}
+
+    shrinkage: float = 1e-4
+    hidden: tuple[int, ...] = (1024, 1024)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.shrinkage < 1:
+            raise InputError(f"shrinkage must be between 0 and 1, not {self.shrinkage}")
+        if not self.hidden or min(self.hidden) < 1:
+            raise InputError(f"hidden must be one width or more, each at least 1: {self.hidden}")
+
+    @property
+    def rows_depend_on(self) -> tuple[object, ...]:
+        """The layers are drawn from the seed."""
+        return self.hidden, self.seed
+
+    @property
+    def reach(self) -> int:
+        """A hop per layer."""
+        return len(self.hidden)
+
+    def rows_of(self, graph: Graph) -> Tensor:
+        """The row z of every node."""
+        generator = torch.Generator().manual_seed(self.seed)
+        operator = graph.operator().to(dtype=torch.float64)
+        held: Rows = graph.features.double()
+        layers = []
+        for width in self.hidden:
+            bound = math.sqrt(6 / (held.shape[1] + width))
+            drawn = torch.rand(held.shape[1], width, dtype=torch.float64, generator=generator)
+            held = (operator @ (held @ ((2 * drawn - 1) * bound).to(graph.device))).tanh()
+            layers.append(held)
+        return torch.cat(layers, dim=1)
+
+    def classifier(self, sums: ClassSums) -> tuple[Tensor, Tensor]:
+        """`P mu_c` and `-mu_c^T P mu_c / 2`."""
+        means = sums.moment / sums.counts.clamp(min=1)
+        scatter = torch.addmm(sums.gram, sums.moment, means.T, alpha=-1)
+        scatter *= (1 - self.shrinkage) / max(float(sums.counts.sum()), 1.0)
+        weights = factorise(scatter, self.shrinkage).solve(means).contiguous()
+        return weights, -(means * weights).sum(dim=0) / 2

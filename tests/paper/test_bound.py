@@ -1,0 +1,63 @@
+"""The search of the tuned bound: what it tries, and that its table reads back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paper.bound import FIXED, SETTINGS, STREAMS, read_trials, trial, write_trials
+from undrift.learners.registry import make_learner
+from undrift.testing.graphs import tiny_stream
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_setting_can_be_made_and_stands_once() -> None:
+    assert len({str(setting) for setting in SETTINGS}) == len(SETTINGS) == 24
+    assert {setting["encoder"] for setting in SETTINGS} == {"gcn", "sage", "gat"}
+    for setting in SETTINGS:
+        assert make_learner("joint", **FIXED, **setting).sees_all
+
+
+def test_the_table_marks_the_best_of_a_stream(tmp_path: Path) -> None:
+    scores = {("cs-cl", 0): 90.0, ("cs-cl", 3): 91.5, ("photo-cl", 1): 70.0}
+    trials = [
+        {"stream": s, "setting": SETTINGS[k], "val_a_f": v, "seconds": 1.0, "device": "cpu"}
+        for (s, k), v in reversed(scores.items())
+    ]
+    write_trials(trials, tmp_path / "trials.csv")
+    found = read_trials(tmp_path / "trials.csv")
+    assert [(t["stream"], t["setting"], t["val_a_f"]) for t in found] == [
+        (s, SETTINGS[k], v) for (s, k), v in scores.items()
+    ]
+    assert [t["chosen"] for t in found] == [False, True, True]
+
+
+def test_a_trial_grades_validation_nodes_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FIXED, "epochs", 2)
+    stream = tiny_stream()
+    monkeypatch.setattr("undrift.streams.benchmarks.load_stream", lambda name, seed: stream)
+    setting = {"encoder": "gcn", "hidden": (4,), "dropout": 0.3, "class_weighted": True}
+    found = trial("tiny", setting, "cpu")
+    learner = make_learner("joint", **FIXED, **setting).observe(stream.until(2))
+    right = learner.predict(stream.graph) == stream.graph.labelled()
+    parts = [stream.val & (stream.task_of == t) for t in range(3)]
+    shares = [
+        [right[part & (stream.graph.labelled() == c)].float().mean() for c in stream.classes[t]]
+        for t, part in enumerate(parts)
+    ]
+    wanted = 100 * sum(sum(share) / len(share) for share in shares) / 3
+    assert found["val_a_f"] == pytest.approx(float(wanted), abs=1e-4)
+
+
+def test_the_page_has_what_was_chosen() -> None:
+    page = (ROOT / "docs" / "methods" / "joint.md").read_text(encoding="utf-8")
+    chosen = [t for t in read_trials(ROOT / "results" / "bound" / "trials.csv") if t["chosen"]]
+    assert [t["stream"] for t in chosen] == list(STREAMS)
+    for each in chosen:
+        s = each["setting"]
+        widths = ", ".join(map(str, s["hidden"]))
+        weights = "on" if s["class_weighted"] else "off"
+        row = f"| {s['encoder']} | {widths} | {s['dropout']} | {weights} |"
+        assert any(each["stream"] in line.lower() and row in line for line in page.splitlines())

@@ -1,0 +1,49 @@
+"""What is said before a step, against a run of 10 million nodes that was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from undrift.learners.parts.propagation.size import First
+from undrift.learners.propagation import Propagation
+from undrift.scale.estimate import Estimate
+from undrift.scale.graph_folder import GraphFolder, Manifest
+from undrift.scale.plan import Plan
+
+REPORT = Path(__file__).parents[2] / "benchmarks" / "measured" / "ten-million.json"
+
+
+@pytest.mark.parametrize("step", ["observe", "predict"])
+def test_it_is_near_what_was_measured(step: str) -> None:
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    told, rows = report["import"], report["observe"]["rows"]
+    manifest = Manifest.model_construct(
+        nodes=report["nodes"],
+        edges=told["edges"],
+        features=64,
+        memory=report["memory"],
+        width=told["width"],
+        rows=244_140,
+        content="",
+    )
+    learner = Propagation()
+    first = First(rows, int(told["bytes"]), dense=True)
+    fixed = learner.fixed_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
+    banks = fixed.banks if step == "observe" else fixed.banks[:1]
+    folder = object.__new__(GraphFolder)
+    folder.manifest, folder.path = manifest, Path("nowhere")
+    maps = {bank: learner.feature_map(bank, fixed) for bank in banks}
+    plan = Plan.of(folder, maps, range(20) if step == "observe" else None)
+    vars(plan)["folder"] = folder
+    if step == "observe":
+        vars(plan)["nodes"] = torch.arange(rows).numpy()
+    estimate = Estimate.of(plan, 1)
+    measured = sum(phase["busy"] for phase in report[step]["phases"].values())
+    assert 0.7 < estimate.seconds / measured < 1.5
+    assert 0.7 < estimate.memory / report[step]["rss"] < 1.5
+    shared = Estimate.of(plan, 4)
+    assert estimate.seconds / 4 < shared.seconds < estimate.seconds
