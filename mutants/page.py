@@ -44,7 +44,7 @@ def record(path: Path) -> None:
     elif any("target" in line for line in lines):
         kind = "files"
         total = lines[-1]
-        kept = [line for line in lines if "refused" in line]
+        kept = [{"missed": 0} | line for line in lines if "refused" in line]
         kept.append({"target": f"all, in {total['seconds']:.0f} s", **_sums(kept)})
     else:
         kind, kept = "torture", [line for line in lines if "part" in line]
@@ -105,7 +105,7 @@ def _without_methods(files: Rows) -> Rows:
     states = [r for r in files if r["target"].startswith("state of")]
     if not states:
         return files
-    one = {name: str(sum(int(r[name]) for r in states)) for name in _COLUMNS["files"][1:]}
+    one = {name: str(sum(int(r[name] or 0) for r in states)) for name in _COLUMNS["files"][1:]}
     others = [r for r in files if r not in states]
     return [*others[:-1], {"target": f"states of {len(states)} methods"} | one, others[-1]]
 

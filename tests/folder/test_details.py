@@ -125,3 +125,11 @@ def test_siblings_that_remember_nodes_tell_each_other(tmp_path: Path) -> None:
     first.merge(other)
     _, waiting = first.forget_node(3)
     assert len(waiting) == 2
+
+
+def test_a_batch_is_read_as_it_was_said(tmp_path: Path) -> None:
+    living = LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK)
+    nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    nodes.write_text("name,label,x\na,1,0.5\nb,0,1.5\n")
+    edges.write_text("source,target\na,b\n")
+    assert living.read((nodes, edges), id="name").ids.tolist() == ["a", "b"]

@@ -405,3 +405,10 @@ def test_what_is_derived_is_not_shown() -> None:
         "adjacency",
         "labels",
     ]
+
+
+def test_entries_of_a_csr_matrix_that_stand_twice_add_up() -> None:
+    twice = sp.csr_matrix((np.ones(2), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2))
+    graph = Graph.from_scipy(torch.eye(2), twice)
+    assert graph.num_edges == 1
+    assert graph.adjacency.to_dense().tolist() == [[0.0, 2.0], [0.0, 0.0]]
