@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: install demo browser docs test check lint types imports audit torture bench results figures attacks clean
+.PHONY: install demo browser docs test check lint types imports audit torture mutants bench results figures attacks clean
 
 install: $(READY)
 
@@ -51,6 +51,10 @@ check: lint types imports docs test
 # every fault at every call of what is written, random kills, crowds, changed files; most of an hour
 torture: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m undrift.testing.torture --workers $(WORKERS)
+
+# small mistakes on purpose, 100 drawn, each with the tests that should notice it; about half an hour
+mutants: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m mutants --sample 100 --workers $(WORKERS)
 
 # known vulnerabilities of the pinned versions; asks a service on the network, so no part of check
 audit: $(READY)

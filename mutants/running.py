@@ -26,7 +26,12 @@ LONGEST = 40.0  # seconds: a mutant that takes longer hangs, which is noticed to
 # tests of modules that have no file of their own name, and those that say most beside them
 MORE: dict[str, tuple[str, ...]] = {
     "analytic.per_class": ("analytic/test_class_sums.py", "learners/test_propagation.py"),
-    "analytic.thin": ("analytic/test_thin_sums.py",),
+    "analytic.thin": ("analytic/test_thin_sums.py", "analytic/test_spread.py"),
+    "analytic.statistics": ("test_ranks.py",),
+    "analytic.thin_sums": ("analytic/test_spread.py",),
+    "analytic.class_sums": ("analytic/test_spread.py",),
+    "analytic.border": ("analytic/test_spread.py",),
+    "analytic.calibration": ("analytic/test_spread.py",),
     "graphs.field": ("learners/test_fields.py",),
     "storage.leftovers": ("testing/test_faults.py",),
     "storage.files": ("testing/test_faults.py",),
@@ -39,16 +44,28 @@ MORE: dict[str, tuple[str, ...]] = {
     "folder.card": ("folder/test_folder.py", "cli/test_learner.py"),
     "folder.audited": ("folder/test_folder.py", "cli/test_learner.py"),
     "folder.hashing": ("folder/test_batch.py", "folder/test_folder.py"),
-    "folder.large": ("scale/test_learning.py",),
-    "folder.large_batch": ("scale/test_learning.py",),
+    "folder.large": ("scale/test_learning.py", "journeys/test_larger_than_memory.py"),
+    "folder.large_batch": ("scale/test_learning.py", "journeys/test_larger_than_memory.py"),
 }
 # beside the tests of a package
 BESIDE: dict[str, tuple[str, ...]] = {
-    "analytic": ("tests/learners/test_acil.py",),
-    "graphs": ("tests/learners/test_fields.py", "tests/learners/test_adr.py"),
+    "analytic": (
+        "tests/learners/test_acil.py",
+        "tests/learners/test_propagation.py",
+        "tests/test_ranks.py",
+    ),
+    "graphs": (
+        "tests/learners/test_fields.py",
+        "tests/learners/test_adr.py",
+        "tests/learners/test_forgetting_nodes.py",
+    ),
     "merging": ("tests/learners/test_adr.py",),
     "storage": ("tests/folder/test_damage.py", "tests/testing/test_found.py"),
-    "folder": ("tests/cli/test_learner.py", "tests/scale/test_learning.py"),
+    "folder": (
+        "tests/cli/test_learner.py",
+        "tests/scale/test_learning.py",
+        "tests/testing/test_found.py",
+    ),
 }
 
 
@@ -79,6 +96,7 @@ def tests_of(module: str) -> tuple[list[str], list[str]]:
     short = module.removeprefix("undrift.")
     package, _, name = short.partition(".")
     first = [f"{package}/test_{name}.py", *MORE.get(short, ())]
+    first += ["folder/test_details.py"] if package == "folder" else []
     own = [str(path) for path in (ROOT / "tests" / f for f in first) if path.is_file()]
     rest = [f"tests/{package}", *BESIDE[package]]
     there = [str(ROOT / path) for path in rest if (ROOT / path).exists()]
@@ -132,7 +150,7 @@ def outcome_of(mutant: Mutant) -> Outcome:
     said = meet(mutant, first)
     outcome = f"killed by its tests ({said})"
     if said == "passed":
-        said = meet(mutant, rest, 2 * LONGEST)
+        said = meet(mutant, rest, 5 * LONGEST)
         outcome = "survived" if said == "passed" else f"killed by its package ({said})"
     told = {name: value for name, value in asdict(mutant).items() if name != "source"}
     return Outcome(**told, outcome=outcome, seconds=round(time.monotonic() - began, 2))

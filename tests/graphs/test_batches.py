@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Hop, normalise, receptive_field
+from undrift.graphs.batches import narrowed
 from undrift.sparse import Csr
+from undrift.testing.graphs import tiny_graph
 from undrift.testing.references import dense_receptive_field, k_hop_forward
 
 
@@ -234,3 +236,17 @@ def test_hops_are_compared_by_identity():
     operator = normalise(random_adjacency(15, 4, 1.0, directed=False))
     own = torch.arange(4)
     assert Hop(operator, own) != Hop(operator, own)
+
+
+def test_where_the_rows_of_narrowed_hops_stood() -> None:
+    graph = tiny_graph(nodes=24, classes=2)
+    operator = graph.operator("symmetric")
+    hops, inputs = receptive_field([operator, operator], torch.arange(24))
+    some, stood = narrowed(hops, torch.tensor([3, 5]))
+    assert len(stood) == 3
+    assert stood[-1].tolist() == [3, 5]
+    rows = torch.rand(24, 2)
+    whole, part = rows[inputs], rows[inputs][stood[0]]
+    for hop, narrow, where in zip(hops, some, stood[1:], strict=True):
+        whole, part = hop.operator @ whole, narrow.operator @ part
+        torch.testing.assert_close(part, whole[where])

@@ -372,3 +372,43 @@ def test_a_kept_operator_equals_its_slow_twin_after_subgraph():
     part = random_graph(7, 9, directed=True, weighted=True).subgraph([8, 2, 5, 0])
     expected = dense_operator(part.adjacency.to_dense(), "symmetric")
     torch.testing.assert_close(part.operator().to_dense(torch.float64), expected, rtol=1e-6, atol=0)
+
+
+def test_large_features_that_add_up_to_infinity_are_finite() -> None:
+    features = torch.full((4, 2), 3e38)
+    assert Graph.from_arrays(features, [[0], [1]]).num_nodes == 4
+    features[2, 1] = float("inf")
+    with pytest.raises(InputError, match="first at node 2, column 1"):
+        Graph.from_arrays(features, [[0], [1]])
+
+
+def test_duplicate_weights_add_up_before_loops_go() -> None:
+    entries = (np.array([1.0, 2.0, 5.0]), (np.array([0, 0, 1]), np.array([1, 1, 1])))
+    graph = Graph.from_scipy(torch.eye(2), sp.coo_matrix(entries, shape=(2, 2)))
+    assert graph.adjacency.to_dense().tolist() == [[0.0, 3.0], [0.0, 0.0]]
+
+
+def test_isolated_nodes_lose_their_edges_and_others_keep_theirs() -> None:
+    graph = Graph.from_arrays(torch.eye(3), [[0, 1], [1, 2]], undirected=True)
+    assert graph.isolated(torch.tensor([0])).adjacency.to_dense().tolist() == [
+        [0.0, 0.0, 0.0],
+        [0.0, 0.0, 1.0],
+        [0.0, 1.0, 0.0],
+    ]
+
+
+def test_what_is_derived_is_not_shown() -> None:
+    graph = Graph.from_arrays(torch.eye(3), [[0], [1]]).to("cpu")
+    assert graph.labels is None
+    assert [f.name for f in dataclasses.fields(Graph) if f.init] == [
+        "features",
+        "adjacency",
+        "labels",
+    ]
+
+
+def test_entries_of_a_csr_matrix_that_stand_twice_add_up() -> None:
+    twice = sp.csr_matrix((np.ones(2), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2))
+    graph = Graph.from_scipy(torch.eye(2), twice)
+    assert graph.num_edges == 1
+    assert graph.adjacency.to_dense().tolist() == [[0.0, 2.0], [0.0, 0.0]]

@@ -202,3 +202,14 @@ def test_with_the_floor_first_entries_under_it_weigh_the_same() -> None:
     assert torch.allclose(scaled, torch.tensor([1.0, 1.0, 2.0]).double() / 6**0.5)
     assert type(memory.observe(adapted(torch.arange(8)))) is FlooredFisher
     assert not torch.equal(scaled, Fisher()._scaled([torch.tensor([0.25, 0.5, 2.0]).double()])[0])
+
+
+def test_the_least_that_is_taken() -> None:
+    models = [{"w": torch.tensor([1.0])}]
+    with pytest.raises(InputError, match="floor"):
+        merge_fisher(models, [{"w": torch.tensor([1.0])}], floor=-1.0)
+    logits = torch.zeros(2, 2, requires_grad=True)
+    generator = torch.Generator().manual_seed(0)
+    assert len(diagonal_fisher(logits, [logits], generator=generator, probes=1)) == 1
+    with pytest.raises(InputError, match="1 probe or more, not 0"):
+        diagonal_fisher(logits, [logits], generator=generator, probes=0)

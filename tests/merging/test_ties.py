@@ -119,3 +119,10 @@ def test_bad_input_is_refused() -> None:
         trimmed([torch.ones(3)], 1.5)
     with pytest.raises(InputError, match="the pretrained model"):
         merge_ties([{"w": torch.zeros(2)}], {"w": torch.zeros(3)})
+
+
+def test_a_density_of_nothing_is_refused_and_of_everything_is_not() -> None:
+    for density in (0.0, -0.1, 1.1):
+        with pytest.raises(InputError, match="over 0 and at most 1"):
+            trimmed((torch.tensor([1.0]),), density)
+    assert trimmed((torch.tensor([1.0]),), 1.0)[0].tolist() == [1.0]

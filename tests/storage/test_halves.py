@@ -51,3 +51,27 @@ def test_a_part_of_a_half_is_a_damaged_state() -> None:
     tensors, values = pack(sums())
     with pytest.raises(InputError, match="'gram' is no half of a symmetric matrix"):
         unpack(ClassSums, tensors | {"gram": tensors["gram"][:-1]}, values)
+
+
+@pytest.mark.parametrize("d", [0, 1, 2, 3, 5, 8, 9])
+def test_a_half_is_whole_again_and_one_less_number_is_none(
+    d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(halves, "_BLOCK", 4)
+    matrix = torch.arange(float(d * d)).reshape(d, d)
+    matrix = matrix + matrix.T
+    half = halves.half_of(matrix)
+    assert half.shape == (d * (d + 1) // 2,)
+    again = halves.whole_of(half)
+    assert again is not None
+    assert torch.equal(again, matrix)
+    if d > 1:
+        assert halves.whole_of(half[1:]) is None
+
+
+def test_a_matrix_that_differs_in_one_corner_is_no_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halves, "_BLOCK", 4)
+    for place in ((0, 4), (4, 0), (1, 0), (4, 3)):
+        matrix = torch.zeros(5, 5)
+        matrix[place] = 1.0
+        assert halves.half_of(matrix) is matrix

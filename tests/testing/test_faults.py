@@ -63,14 +63,6 @@ def test_an_error_that_is_no_sentence_is_caught(start: Path) -> None:
         crash_everywhere(start, raw, lambda *_: None, kinds=("no space",))
 
 
-def test_a_disk_that_stays_full_or_read_only(start: Path) -> None:
-    def step(folder: Path) -> None:
-        write_atomically(folder / "x", b"new")
-
-    found = crash_everywhere(start, step, old_or_new, kinds=("full", "read-only"))
-    assert found.runs == 2 * found.points
-
-
 def test_a_slow_disk_is_only_slow(start: Path) -> None:
     with faulty(Fault("slow")) as fault:
         write_atomically(start / "x", b"new")
@@ -81,10 +73,9 @@ def test_a_slow_disk_is_only_slow(start: Path) -> None:
 @pytest.mark.parametrize("name", ["make a folder", "observe in a folder", "a step of bench"])
 def test_a_step_survives_some_faults(tmp_path: Path, name: str) -> None:
     made = SCENARIOS[name](tmp_path / "x")
-    found = crash_everywhere(
-        made.start, made.step, made.check, every=23, kinds=("kill", "io error")
-    )
-    assert found.runs >= 4
+    for kind in KINDS[0], KINDS[3]:
+        found = crash_everywhere(made.start, made.step, made.check, every=29, kinds=(kind,))
+        assert found.runs >= 2
 
 
 def test_kills_at_random_instants(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -271,9 +272,12 @@ def _numbers(tree: Any) -> Any:
     if isinstance(tree, list):
         return [_numbers(part) for part in tree]
     try:
-        return float(tree)
+        number = float(tree)
     except (TypeError, ValueError):
         return tree
+    if math.isnan(number):
+        return tree
+    return None if number == float("inf") else number  # which JSON cannot say
 
 
 def _make_checkpoint(folder: Path) -> None:
