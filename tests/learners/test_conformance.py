@@ -122,7 +122,7 @@ def test_parameters_as_scikit_learn_has_them(name: str) -> None:
 
 
 def test_unknown_method_lists_the_names() -> None:
-    with pytest.raises(InputError, match=r"choose one of: .*\badr, adr-plus, bare"):
+    with pytest.raises(InputError, match=r"choose one of: .*\badr, adr-plus, al-gnn, bare"):
         make_learner("ewcc")
 
 

@@ -170,17 +170,16 @@ def check_node_order(learner: Learner) -> None:
 def check_keeps_examples(learner: Learner) -> None:
     """A learner that says it keeps no examples has a state that does not grow with nodes.
 
-    Neither may its tensors hold a training node's features, as a row or linearly disguised: what
+    It grows if each of three streams, larger than the one before, leaves more numbers behind:
+    a learner that chooses one of two shapes for its solution does not. Neither may its tensors hold a training node's features, as a row or linearly disguised: what
     `check_examples` finds, and what it cannot. One that says it keeps examples must be caught by
     one of these, else it should say otherwise.
     """
-    small = _taught(learner, tiny_stream(nodes=66))
-    large_stream = tiny_stream(nodes=96)
-    large = _taught(learner, large_stream)
-    grows = {k: t.shape for k, t in small.state().tensors.items()} != {
-        k: t.shape for k, t in large.state().tensors.items()
-    }
-    holds = _holds_a_node(large.state(), large_stream)
+    streams = [tiny_stream(nodes=nodes) for nodes in (66, 80, 96)]
+    states = [_taught(learner, stream).state() for stream in streams]
+    small, middle, large = (sum(t.numel() for t in state.tensors.values()) for state in states)
+    grows = small < middle < large
+    holds = _holds_a_node(states[-1], streams[-1])
     disguised = None if grows or holds else found_examples(learner)
     if learner.keeps_examples:
         assert grows or holds or disguised, "says it keeps examples, but its state has none"

@@ -71,7 +71,8 @@ def test_old_rows_hold_the_map_back() -> None:
     assert torch.allclose(drift_map(before, after, 1e-9, still=old), slow, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# what enters a GAT layer depends on its weights: `compensation="exact"` refuses it
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "gat"])
 @pytest.mark.parametrize("hidden", [(5,), (7, 5)])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_both_agree_with_the_encoder(kind: str, hidden: tuple[int, ...], sparse: bool) -> None:
