@@ -171,9 +171,10 @@ def check_keeps_examples(learner: Learner) -> None:
     """A learner that says it keeps no examples has a state that does not grow with nodes.
 
     It grows if each of three streams, larger than the one before, leaves more numbers behind:
-    a learner that chooses one of two shapes for its solution does not. Neither may its tensors hold a training node's features, as a row or linearly disguised: what
-    `check_examples` finds, and what it cannot. One that says it keeps examples must be caught by
-    one of these, else it should say otherwise.
+    a learner that chooses one of two shapes for its solution does not. Neither may its tensors
+    hold a training node's features, as a row or linearly disguised: what `check_examples` finds,
+    and what it cannot. One that says it keeps examples must be caught by one of these, else it
+    should say otherwise.
     """
     streams = [tiny_stream(nodes=nodes) for nodes in (66, 80, 96)]
     states = [_taught(learner, stream).state() for stream in streams]
