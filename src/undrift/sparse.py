@@ -5,12 +5,14 @@ A `Csr` is immutable and speaks torch's language: `rows[nodes]`, `rows[:9]`, `ro
 the same for a tensor and for a `Csr`, so nobody else asks which of the two it was given. What
 torch has no word for (`plus`, `beside`, `stacked`) are functions here. This is the only place
 that touches `torch.sparse`: products run on MKL (CPU) or cuSPARSE (CUDA) through torch, and rows,
-blocks and transposes are made on the matrix's own device. Only sparse times sparse runs on scipy,
-which needs no compiled add-on.
+blocks and transposes are made on the matrix's own device. Sparse times sparse runs on scipy, which
+needs no compiled add-on; so do cutting and adding loops where the matrix is on the CPU, as scipy
+passes over entries several times faster there than torch.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +29,11 @@ from undrift.typing import Rows
 _INDEX_TYPES = (torch.int32, torch.int64)
 _AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
+_WIDENED_AT_ONCE = 2**24  # entries that are held in float64 for a product
+_CELLS_IN_CACHE = 5 * 2**18  # numbers of float64 that entries are multiplied with: 10 MB
+_FEWEST = 4  # columns at a time
+_CUT_AT_ONCE = 2**23  # entries; scipy sorts the columns asked for each time
+_WORTH_KEEPING = 0.75  # room that is filled to this share is kept as it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +195,8 @@ class Csr:
         """
         if isinstance(rows, Tensor):
             index = row_index(rows.to(self.device), self.shape[0])
+            if self.device.type == "cpu":
+                return _shared(self.to_scipy()[index.numpy()])
             lengths, entries = self._entries(index)
             return self._built(lengths, self.indices[entries], self.values[entries], self.shape[1])
         start, stop, step = rows.indices(self.shape[0])
@@ -285,7 +294,9 @@ class Csr:
     def scaled(self, rows: Tensor, columns: Tensor | None = None) -> Csr:
         """Every entry times its row's number, then times its column's, if there are any."""
         values = self.values * torch.repeat_interleave(rows, self.indptr.diff().long())
-        return self._with(values if columns is None else values * columns[self.indices.long()])
+        if columns is not None:
+            values *= columns.index_select(0, self.indices)
+        return self._with(values)
 
     def promised(self, *, symmetric: bool) -> Csr:
         """The same matrix, of which the caller knows that it is symmetric, or does not."""
@@ -310,6 +321,8 @@ class Csr:
 
         Cost: the entries of those rows.
         """
+        if self.device.type == "cpu":
+            return self._block_by_scipy(index)
         counts, indices, values = [], [], []
         table = self._table(index)
         for some in index.split(self._rows_at_once()):
@@ -325,6 +338,26 @@ class Csr:
             return self[:0].over(index)
         parts = (torch.cat(counts), torch.cat(indices), torch.cat(values))
         return self._built(*parts, int(index.numel()), symmetric=self.symmetric)
+
+    def _block_by_scipy(self, index: Tensor) -> Csr:
+        """`block` on the CPU, some rows at a time, into room for all entries of those rows."""
+        whole, chosen = self.to_scipy(), index.numpy()
+        room = self.entries_in(index)
+        lengths = torch.zeros(index.numel(), dtype=torch.int64)
+        indices, values = self.indices.new_empty(room), self.values.new_empty(room)
+        start = done = 0
+        for some in index.split(_CUT_AT_ONCE * index.numel() // max(room, 1) + 1):
+            part = whole[some.numpy()][:, chosen]
+            stop = start + part.nnz
+            indices[start:stop] = torch.from_numpy(part.indices)
+            values[start:stop] = torch.from_numpy(part.data)
+            lengths[done : done + some.numel()] = torch.from_numpy(np.diff(part.indptr))
+            start, done = stop, done + some.numel()
+        indices, values = indices[:start], values[:start]
+        if start < room * _WORTH_KEEPING:
+            indices, values = indices.clone(), values.clone()
+        width = int(index.numel())
+        return self._built(lengths, indices, values, width, symmetric=self.symmetric)
 
     def over(self, columns: Tensor) -> Csr:
         """With these columns only, which rise and hold every entry."""
@@ -372,27 +405,35 @@ class Csr:
         shape = int(lengths.numel()), width
         return Csr._checked(pointers.to(kind), indices.to(kind), values, shape, symmetric)
 
-    def with_loops(self, weight: float = 1.0, first: int = 0) -> Csr:
-        """`A + weight I` of a square matrix, or of a range of its rows, of which one is `first`."""
+    def with_loops(self, weight: float = 1.0, at: Tensor | None = None) -> Csr:
+        """`A + weight I` of a square matrix, or of the rows of one that stand `at` these places."""
+        loop = torch.arange(self.shape[0], device=self.device) if at is None else at
+        if self.device.type == "cpu":
+            each = np.arange(self.shape[0] + 1, dtype=np.int32)
+            ones = np.full(self.shape[0], weight, dtype=self.values.numpy().dtype)
+            loops = sp.csr_matrix((ones, loop.numpy().astype(np.int32), each), shape=self.shape)
+            return _shared(self.to_scipy() + loops).promised(symmetric=self.symmetric)
         rows, entry = self.row_of_entry(), torch.arange(self.nnz, device=self.device)
         node = torch.arange(self.shape[0], device=self.device)
-        below = torch.cat([entry.new_zeros(1), (self.indices < rows + first).cumsum(0)])
+        below = torch.cat([entry.new_zeros(1), (self.indices < loop[rows]).cumsum(0)])
         starts, stops = self.indptr[:-1].long(), self.indptr[1:].long()
-        at = starts + below[stops] - below[starts]  # where the loop of each row stands, or belongs
-        there = at < stops
-        there[there.clone()] = self.indices[at[there]] == node[there] + first
+        place = (
+            starts + below[stops] - below[starts]
+        )  # where the loop of each row stands, or belongs
+        there = place < stops
+        there[there.clone()] = self.indices[place[there]] == loop[there]
         values = self.values.clone()
-        values[at[there]] += weight
+        values[place[there]] += weight
         added = (~there).long()
         shift = torch.cat([added.cumsum(0) - added, added.sum().unsqueeze(0)])
         # an entry moves by the loops added in the rows before, and by its own row's if that is left
-        moved = entry + shift[rows] + (added[rows] * (self.indices > rows + first))
+        moved = entry + shift[rows] + (added[rows] * (self.indices > loop[rows]))
         size = self.nnz + int(added.sum())
         indices = torch.empty(size, dtype=self.indices.dtype, device=self.device)
         weights = torch.full((size,), weight, dtype=self.dtype, device=self.device)
         indices[moved], weights[moved] = self.indices, values
         new = node[~there]
-        indices[at[new] + shift[new]] = (new + first).to(indices.dtype)
+        indices[place[new] + shift[new]] = loop[new].to(indices.dtype)
         lengths = self.indptr.diff().long() + added
         return self._built(lengths, indices, weights, self.shape[1], symmetric=self.symmetric)
 
@@ -436,24 +477,32 @@ class Csr:
             parts.append(torch.segment_reduce(vector[some.indices], "sum", lengths=lengths))
         return torch.cat(parts)
 
-    def by_ranges(self, made: Callable[[Csr, slice], Csr]) -> Csr:
-        """What is made of ranges of rows, one below the other: large steps in little memory."""
-        parts = [made(self[where], where) for where in self.ranges()]
+    def by_rows(self, made: Callable[[Csr, Tensor], Csr], rows: Tensor | None = None) -> Csr:
+        """What is made of all or these rows, one below the other: large steps in little memory.
+
+        `made` gets some rows, and where they stand.
+        """
+        if rows is None:
+            every = torch.arange(self.shape[0], device=self.device)
+            parts = [made(self[where], every[where]) for where in self.ranges()]
+        else:
+            parts = [made(self[some], some) for some in rows.split(self._rows_at_once())]
         if len(parts) <= 1:
-            return parts[0] if parts else self
+            return parts[0] if parts else self[:0]
         lengths = torch.cat([part.indptr.diff().long() for part in parts])
         indices = torch.cat([part.indices for part in parts])
         values = torch.cat([part.values for part in parts])
         return self._built(lengths, indices, values, parts[0].shape[1])
 
-    def ranges(self) -> Iterator[slice]:
+    def ranges(self, at_once: int | None = None) -> Iterator[slice]:
         """All rows, some at a time, where a pass over the matrix copies what it reads."""
-        step = self._rows_at_once()
+        step = self._rows_at_once(at_once)
         for start in range(0, self.shape[0], step):
             yield slice(start, min(start + step, self.shape[0]))
 
-    def _rows_at_once(self) -> int:
-        return max(1, self.shape[0] * _AT_ONCE[self.device.type] // max(1, self.nnz))
+    def _rows_at_once(self, at_once: int | None = None) -> int:
+        entries = at_once or _AT_ONCE[self.device.type]
+        return max(1, self.shape[0] * entries // max(1, self.nnz))
 
     def _entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """How many entries each of these rows has, and where they are stored."""
@@ -472,6 +521,12 @@ class Csr:
 
     def _with(self, values: Tensor) -> Csr:
         return Csr._checked(self.indptr, self.indices, values, self.shape, False)
+
+
+def _shared(matrix: sp.csr_matrix) -> Csr:
+    """A matrix that scipy made of one that was checked, and that nobody else has."""
+    parts = (matrix.indptr, matrix.indices, matrix.data)
+    return Csr._checked(*map(torch.from_numpy, parts), matrix.shape, False)
 
 
 def _as_torch(csr: Csr) -> Tensor:
@@ -504,11 +559,30 @@ class _Product(torch.autograd.Function):
 
 
 def exact_product(matrix: Csr, dense: Tensor) -> Tensor:
-    """The product with a dense matrix of float64; no copy of a large matrix in that type."""
-    if matrix.nnz <= _AT_ONCE[matrix.device.type]:
+    """The product with a dense matrix of float64; no copy of a large matrix in that type.
+
+    On the CPU, so few columns at a time that they stay in its cache: what a product costs is
+    reading a row of `dense` for every entry.
+    """
+    if matrix.device.type != "cpu":
+        return _in_ranges(matrix, dense, _AT_ONCE["cuda"])
+    few = 2 ** int(math.log2(max(_CELLS_IN_CACHE / max(dense.shape[0], 1), _FEWEST)))
+    if dense.shape[1] <= few:
+        return _in_ranges(matrix, dense, _WIDENED_AT_ONCE)
+    blocks = [block.contiguous() for block in dense.split(few, dim=1)]
+    products = [dense.new_empty(matrix.shape[0], block.shape[1]) for block in blocks]
+    for rows in matrix.ranges(_WIDENED_AT_ONCE):
+        some = matrix[rows].to(dtype=dense.dtype)
+        for block, product in zip(blocks, products, strict=True):
+            product[rows] = some @ block
+    return torch.cat(products, dim=1)
+
+
+def _in_ranges(matrix: Csr, dense: Tensor, at_once: int) -> Tensor:
+    if matrix.nnz <= at_once:
         return matrix.to(dtype=dense.dtype) @ dense
     product = dense.new_empty(matrix.shape[0], dense.shape[1])
-    for rows in matrix.ranges():
+    for rows in matrix.ranges(at_once):
         product[rows] = matrix[rows].to(dtype=dense.dtype) @ dense
     return product
 

@@ -18,7 +18,7 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners.hybrid import Hybrid, HybridLearned
-from undrift.learners.parts.propagation.bank import solved
+from undrift.learners.parts.propagation.bank import candidate
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
 from undrift.storage.state import pack
@@ -78,7 +78,8 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
     learner = hybrid(fourier=0)
     known = observed(learner, stream)
     whole = known.sums.encoded[bank].around(known.sums.inside.banks[bank])
-    known = replace(known, beside=bank, solved=solved(whole, None, balanced=True))
+    solution = candidate(whole, None, balanced=True).selected()
+    known = replace(known, beside=bank, solved=solution)
     learner.learned_ = known
     rows, targets = [], []
     encoder = known.fixed.encoder

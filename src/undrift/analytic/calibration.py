@@ -26,8 +26,11 @@ def best_temperature(scores: Mapping[int, Tensor]) -> float | None:
     if len(scores) < 2:
         return None
 
+    drawn = torch.stack(list(scores.values()))
+    own = torch.stack([s[:, c] for c, s in scores.items()])
+
     def loss(t: float) -> float:
-        return -sum(float((s / t).log_softmax(dim=1)[:, c].mean()) for c, s in scores.items())
+        return float(((drawn / t).logsumexp(dim=2) - own / t).mean(dim=1).sum())
 
     return _least(loss)
 

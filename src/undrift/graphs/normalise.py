@@ -62,6 +62,7 @@ def normalise(
     *,
     self_loops: bool = True,
     degrees: Degrees | None = None,
+    rows: Tensor | None = None,
 ) -> Csr:
     """The weights omega_oj of eq. 5 as a matrix.
 
@@ -69,7 +70,7 @@ def normalise(
     the plain A + I; D is the degree into the receiver, and out of the sender on the right side.
     Without self-loops the I is left out; a node without neighbours (or whose weights do not sum
     to more than zero) then aggregates to zero, never to NaN. `degrees`: those of D, if not the
-    matrix's own. Cost: one pass over the edges.
+    matrix's own. `rows`: of these only (indices). Cost: one pass over the edges into them.
 
     >>> from scipy.sparse import csr_matrix
     >>> a = Csr.from_scipy(csr_matrix([[0.0, 1.0], [1.0, 0.0]]), symmetric=True)
@@ -85,16 +86,18 @@ def normalise(
     elif kind == "row":
         left = _power(degrees.into + loop, -1.0)
 
-    def made(part: Csr, rows: slice) -> Csr:
+    def made(part: Csr, at: Tensor) -> Csr:
         exact = part.double()
         if self_loops:
-            exact = exact.with_loops(first=rows.start)
+            exact = exact.with_loops(at=at)
         if left is not None:
-            exact = exact.scaled(left[rows], right)
+            exact = exact.scaled(left[at], right)
         return exact.to(dtype=adjacency.dtype)
 
+    if rows is not None:
+        return adjacency.by_rows(made, rows)
     symmetric = adjacency.symmetric and kind != "row"
-    return adjacency.by_ranges(made).promised(symmetric=symmetric)
+    return adjacency.by_rows(made).promised(symmetric=symmetric)
 
 
 class Operators:
@@ -111,10 +114,19 @@ class Operators:
     def __call__(self, kind: Normalisation = "symmetric", *, self_loops: bool = True) -> Csr:
         """`normalise` of the adjacency."""
         if (kind, self_loops) not in self._made:
-            settings: dict[str, Any] = {"self_loops": self_loops, "degrees": self.degrees}
-            made = normalise(self._adjacency, kind, **settings)
-            self._made[kind, self_loops] = made
+            self._made[kind, self_loops] = self._normalised(kind, self_loops)
         return self._made[kind, self_loops]
+
+    def rows(
+        self, nodes: Tensor, kind: Normalisation = "symmetric", *, self_loops: bool = True
+    ) -> Csr:
+        """The rows of these nodes (indices) of an operator, which is not made for them."""
+        made = self._made.get((kind, self_loops))
+        return self._normalised(kind, self_loops, nodes) if made is None else made[nodes]
+
+    def _normalised(self, kind: Normalisation, loops: bool, rows: Tensor | None = None) -> Csr:
+        settings: dict[str, Any] = {"self_loops": loops, "degrees": self.degrees, "rows": rows}
+        return normalise(self._adjacency, kind, **settings)
 
 
 def _power(degrees: Tensor, exponent: float) -> Tensor:

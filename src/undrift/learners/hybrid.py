@@ -16,7 +16,7 @@ from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
-from undrift.learners.parts.propagation.bank import AnySums, Solved, solved, summed
+from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, sample_of
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
@@ -209,17 +209,17 @@ class Hybrid(SumLearner):
     ) -> HybridLearned:
         progress("solve", 0, 1)
         eligible = sums.inside.eligible()
-        plain = {name: solved(sums.inside.banks[name], None, balanced=True) for name in eligible}
+        plain = {name: candidate(sums.inside.banks[name], None, balanced=True) for name in eligible}
         bank = selected_bank({name: each.accuracy for name, each in plain.items()})
         whole: dict[str, Any] = sums.inside.banks  # `sketch` is a number: no bank is thin
         both = {
-            name: solved(sums.encoded[name].around(whole[name]), None, balanced=True)
+            name: candidate(sums.encoded[name].around(whole[name]), None, balanced=True)
             for name in eligible
         }
         with_encoder = {name: each.accuracy for name, each in both.items()}
         judged = [i for i, c in enumerate(classes) if c not in fixed.trained_classes]
         beside = self._beside(plain[bank].accuracy, with_encoder, judged)
-        answer = plain[bank] if beside is None else both[beside]
+        answer = (plain[bank] if beside is None else both[beside]).selected()
         progress("solve", 1, 1)
         return HybridLearned(classes, fixed, sums, bank, beside, answer)
 

@@ -15,9 +15,9 @@ from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.base import Learned, Verb
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.propagation.bank import AnySums, Solved, solved, summed
+from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
 from undrift.learners.parts.propagation.denoise import GAMMA, denoised
-from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
+from undrift.learners.parts.propagation.feature_map import FeatureMap, samples_of
 from undrift.learners.parts.propagation.labelled_edges import (
     PRIOR_EDGES,
     association_of,
@@ -305,12 +305,13 @@ class Propagation(SumLearner):
         progress: Progress,
     ) -> PropagationSums:
         banks = {}
-        for k, name in enumerate(fixed.banks):
-            progress("accumulate", k, len(fixed.banks))
-            features = self.feature_map(name, fixed)
-            sample = sample_of(features, task, classes, rows)
-            banks[name] = summed(features, features.width(fixed.num_features), sample)
-        progress("accumulate", len(fixed.banks), len(fixed.banks))
+        progress("accumulate", 0, len(fixed.banks) + 1)
+        maps = [self.feature_map(name, fixed) for name in fixed.banks]
+        samples = samples_of(maps, task, classes, rows)
+        for k, (name, features) in enumerate(zip(fixed.banks, maps, strict=True), start=1):
+            progress("accumulate", k, len(fixed.banks) + 1)
+            banks[name] = summed(features, features.width(fixed.num_features), samples.pop(0))
+        progress("accumulate", len(fixed.banks) + 1, len(fixed.banks) + 1)
         return PropagationSums(banks, class_edges(fixed, task, classes))
 
     def _learn(self, task: Task, progress: Progress) -> Learned:
@@ -361,16 +362,17 @@ class Propagation(SumLearner):
         progress("solve", 0, 1)
         if isinstance(sums, PrivateSums):
             clean = denoised(sums, len(self.class_list))
-            answer = solved(clean, self.gamma or GAMMA, balanced=self.balanced)
+            answer = candidate(clean, self.gamma or GAMMA, balanced=self.balanced).selected()
             progress("solve", 1, 1)
             return PropagationLearned(classes, fixed, sums, "mix", answer)
         answers = {
-            name: solved(sums.banks[name], self.gamma, balanced=self.balanced)
+            name: candidate(sums.banks[name], self.gamma, balanced=self.balanced)
             for name in sums.eligible()
         }
         selected = selected_bank({name: each.accuracy for name, each in answers.items()})
+        answer = answers[selected].selected()
         progress("solve", 1, 1)
-        return PropagationLearned(classes, fixed, sums, selected, answers[selected])
+        return PropagationLearned(classes, fixed, sums, selected, answer)
 
     def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
         reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -30,7 +31,24 @@ class Solved:
     accuracy: tuple[float | None, ...]
 
 
-def solved(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """What sums come to, while it is not known whether scores will come from them.
+
+    `unseen`: drawn scores of unseen rows (`held_out_scores`), of which a temperature is found.
+    """
+
+    gamma: float
+    weights: Tensor
+    accuracy: tuple[float | None, ...]
+    unseen: Mapping[int, Tensor]
+
+    def selected(self) -> Solved:
+        """With its temperature."""
+        return Solved(self.gamma, self.weights, best_temperature(self.unseen), self.accuracy)
+
+
+def candidate(sums: AnySums, gamma: float | None, *, balanced: bool) -> Candidate:
     """`W = (R + gamma mean(diag R) I)^-1 Q`, every class weighing the same if `balanced`.
 
     gamma is chosen by generalised cross-validation; a number fixes it.
@@ -45,7 +63,7 @@ def solved(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
     unseen = held_out_scores(w, sums, chosen.freedom)
     told = expected_accuracy(unseen)
     accuracy = tuple(told.get(c) for c in range(w.shape[1]))
-    return Solved(chosen.gamma, w, best_temperature(unseen), accuracy)
+    return Candidate(chosen.gamma, w, accuracy, unseen)
 
 
 def no_rows(features: FeatureMap, width: int, classes: int, device: str = "cpu") -> AnySums:

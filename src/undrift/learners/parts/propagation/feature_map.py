@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import scipy.sparse as sp
@@ -14,7 +14,11 @@ from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Field, Graph
 from undrift.learners.parts.propagation.counts import COUNTS, count_columns
-from undrift.learners.parts.propagation.propagated import Propagated, row_normalised
+from undrift.learners.parts.propagation.propagated import (
+    Propagated,
+    row_normalised,
+    rows_of_mixes,
+)
 from undrift.sparse import Csr, beside, row_index
 from undrift.streams.task import Task
 from undrift.typing import Rows
@@ -61,6 +65,10 @@ class FeatureMap:
         if field is not None:
             graph, nodes = field.graph, field.at
         rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+        return self._completed(rows, graph, nodes)
+
+    def _completed(self, rows: Rows, graph: Graph, nodes: Tensor) -> Rows:
+        """Propagated rows with their power, and with columns beside them."""
         parts = [self.powered(rows)]
         if self.structure:
             columns = sp.csr_matrix(structural_columns(graph)[nodes].cpu().numpy())
@@ -120,8 +128,8 @@ class FeatureMap:
         """
         if self._linear:
             sketch = self.sketch_of(graph.num_features)
-            scores = self.propagated.spread(graph, weights, sketch)
-            return scores if nodes is None else scores[nodes.to(scores.device)]
+            asked = None if nodes is None else row_index(nodes, graph.num_nodes).to(graph.device)
+            return self.propagated.spread(graph, weights, sketch, asked)
         if nodes is None:
             return self.scores(graph, weights)
         return self.scored(self.plain(graph, row_index(nodes, graph.num_nodes)), weights)
@@ -166,9 +174,35 @@ def sample_of(
     feature_map: FeatureMap, task: Task, classes: tuple[int, ...], within: Tensor | None = None
 ) -> Sample:
     """The training nodes of a task; with `within`, those of them that are in this mask."""
+    return samples_of([feature_map], task, classes, within)[0]
+
+
+def samples_of(
+    maps: Sequence[FeatureMap],
+    task: Task,
+    classes: tuple[int, ...],
+    within: Tensor | None = None,
+) -> list[Sample]:
+    """`sample_of` for each map; maps of the same hops share them, where much of the graph is
+    visited.
+    """
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
-    return Sample(feature_map.plain(task.graph, nodes), one_hot(task.labels[nodes], classes))
+    targets = one_hot(task.labels[nodes], classes)
+    first, width = maps[0], task.graph.num_features
+    shared = len(maps) > 1 and all(
+        each.sketch_of(width) is None
+        and each.propagated.same_hops(first.propagated)
+        and each.field(task.graph, nodes) is None
+        for each in maps
+    )
+    if not shared:
+        return [Sample(each.plain(task.graph, nodes), targets) for each in maps]
+    mixed = rows_of_mixes([each.propagated for each in maps], task.graph, nodes)
+    return [
+        Sample(each._completed(rows, task.graph, nodes), targets)
+        for each, rows in zip(maps, mixed, strict=True)
+    ]
 
 
 STRUCTURE = 3

@@ -1,131 +1,195 @@
-"""`Hops`: a weighted sum of hops, computed at the nodes that it is asked for."""
+"""`Hops`: weighted sums of hops, computed at the nodes that they are asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import overload
 
 import torch
 from torch import Tensor
 
-from undrift.sparse import Csr, dense_columns, exact_product, plus
+from undrift.sparse import Csr, beside, dense_columns, exact_product, plus
 from undrift.typing import Rows
 
 _FULL_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
 _BLOCK = {
     "cpu": 2**21,
     "cuda": 2**28,
-}  # cells of a block of columns: near the cache; a GPU has room
+}  # cells of a block of columns, held for every hop; a GPU has room
 _NARROWEST = 64  # columns of a block, at least
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One hop: `held = product @ held`; `held[at]`, weighed, belongs to the rows `taking`."""
+@dataclass(frozen=True)
+class Mixing:
+    """One way to mix hops: its weights at the nodes asked for, D_0, D_1, ...; summed or not.
 
-    product: Csr
-    taking: Tensor
+    Hops that are not summed stand side by side, a channel each.
+    """
+
+    weights: Sequence[Tensor]
+    summed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What a mix takes of a hop: `held[at]`, weighed, belongs to the rows `rows`."""
+
+    rows: Tensor
     at: Tensor
     weight: Tensor
 
     @overload
-    def part(self, held: Tensor) -> Tensor: ...
+    def of(self, held: Tensor) -> Tensor: ...
     @overload
-    def part(self, held: Csr) -> Csr: ...
-    def part(self, held: Rows) -> Rows:
-        """What the rows `taking` get of this hop."""
+    def of(self, held: Csr) -> Csr: ...
+    def of(self, held: Rows) -> Rows:
+        """The part of these rows."""
         return held[self.at] * self.weight.unsqueeze(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One hop: `held = product @ held`, of which each mix takes a part."""
+
+    product: Csr
+    taken: tuple[Taken, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Hops:
     """`sum_k D_k A^k H` at some nodes: hop k only where one takes it or a later hop passes.
 
-    Few nodes take many hops, so most products have few rows. `start`: the nodes at which H is
-    read, rising; `at`: where the nodes asked for stand among them.
+    Several mixes of the same hops are made in one pass. Few nodes take many hops, so most products
+    have few rows. `start`: the nodes at which H is read, rising, of which mixes take `first`.
     """
 
     start: Tensor
-    at: Tensor
-    weight: Tensor
+    first: tuple[Taken, ...]
     steps: tuple[Step, ...]
+    mixes: tuple[Mixing, ...]
     everywhere: bool
 
     @classmethod
-    def at_nodes(cls, operator: Csr, weights: list[Tensor], nodes: Tensor) -> Hops:
-        """For the diagonals D_0, D_1, ... and these nodes (indices). Memory: 8 bytes an edge."""
-        n = operator.shape[0]
-        hops = range(len(weights) - 1, 0, -1)
-        taking = {k: (weights[k][nodes] > 0).nonzero().flatten() for k in hops}
+    def at_nodes(
+        cls,
+        operator: Callable[[Tensor | None], Csr],
+        mixes: Sequence[Mixing],
+        nodes: Tensor,
+        num_nodes: int,
+    ) -> Hops:
+        """For these nodes (indices) of so many; `operator` gives all rows of A, or some.
+
+        Memory: 8 bytes for every edge into a node that a hop computes.
+        """
+        most = max(len(mix.weights) for mix in mixes)
+        hops = range(most - 1, 0, -1)
+        taking = {k: [_taking(mix, k, nodes) for mix in mixes] for k in hops}
         computed: dict[int, Tensor] = {}
         products: dict[int, Csr] = {}
         through = nodes[:0]
         for k in hops:
-            computed[k] = _either(nodes[taking[k]], through, n)
-            products[k] = operator if computed[k].numel() == n else operator[computed[k]]
+            computed[k] = _either([*(nodes[rows] for rows in taking[k]), through], num_nodes)
+            every = computed[k].numel() == num_nodes
+            products[k] = operator(None if every else computed[k])
             through = products[k].indices
-        computed[0] = _either(nodes, through, n)
+        computed[0] = _either([nodes, through], num_nodes)
         steps = []
         for k in reversed(hops):
-            takes = nodes[taking[k]]
-            at = torch.searchsorted(computed[k], takes)
-            whole = computed[k - 1].numel() == n
+            whole = computed[k - 1].numel() == num_nodes
             product = products[k] if whole else products[k].over(computed[k - 1])
-            steps.append(Step(product, taking[k], at, weights[k][takes]))
+            taken = tuple(
+                Taken(rows, torch.searchsorted(computed[k], nodes[rows]), _weight(mix, k, rows))
+                for mix, rows in zip(mixes, taking[k], strict=True)
+            )
+            steps.append(Step(product, taken))
         at = torch.searchsorted(computed[0], nodes)
-        everywhere = computed[0].numel() == n
-        return cls(computed[0], at, weights[0][nodes], tuple(steps), everywhere)
+        all_rows = torch.arange(nodes.numel(), device=nodes.device)
+        first = tuple(Taken(all_rows, at, mix.weights[0]) for mix in mixes)
+        everywhere = computed[0].numel() == num_nodes
+        return cls(computed[0], first, tuple(steps), tuple(mixes), everywhere)
 
-    def mixed(self, held: Rows, scale: Tensor | None = None) -> Rows:
-        """The sum over the hops, where `held` are the rows of H at `start`.
+    def mixed(self, held: Rows, scale: Tensor | None = None) -> list[Rows]:
+        """Each mix, where `held` are the rows of H at `start`.
 
         Sparse rows stay sparse while that is cheaper; then, some columns at a time, they are
         dense. `scale`: a factor of every row of a dense H, which may then be of any type.
         """
-        left = list(self.steps)
-        if isinstance(held, Csr):
-            total = held[self.at] * self.weight.unsqueeze(1)
-            while left and not _full(held):
-                step = left.pop(0)
-                held = step.product.double() @ held
-                total = plus(total, step.part(held).at_rows(step.taking, total.shape[0]))
-            if not left:
-                return total
-            dense = total.to_dense()
-        else:
-            shape = self.at.numel(), held.shape[1]
-            dense = torch.empty(shape, dtype=torch.float64, device=held.device)
+        if not isinstance(held, Csr):
+            return list(self._dense(held, scale, self.steps, [None] * len(self.mixes)))
+        count = self.first[0].rows.numel()
+        parts: list[list[Rows]] = [[taken.of(held)] for taken in self.first]
+        done = 0
+        while done < len(self.steps) and not _full(held):
+            step, done = self.steps[done], done + 1
+            held = step.product.double() @ held
+            for mix, mine, taken in zip(self.mixes, parts, step.taken, strict=True):
+                if done < len(mix.weights):
+                    part = taken.of(held).at_rows(taken.rows, count)
+                    mine[:] = [plus(mine[0], part)] if mix.summed else [*mine, part]
+        before = [mine[0] if len(mine) == 1 else beside(mine) for mine in parts]
+        left = self.steps[done:]
+        return list(self._dense(held, None, left, before)) if left else before
+
+    def _dense(
+        self,
+        held: Rows,
+        scale: Tensor | None,
+        left: Sequence[Step],
+        before: Sequence[Rows | None],
+    ) -> list[Tensor]:
+        """The mixes after the steps that are left; `before`: what they hold of those before."""
+        width, count = held.shape[1], self.first[0].rows.numel()
+        results = [
+            _room(mix, old, count, held) for mix, old in zip(self.mixes, before, strict=True)
+        ]
+        done = len(self.steps) - len(left)
         for columns in _column_blocks(held):
             some = dense_columns(held, columns).double()
-            if not isinstance(held, Csr):
-                some = some if scale is None else some * scale.unsqueeze(1)
-                dense[:, columns] = some[self.at] * self.weight.unsqueeze(1)
-            for step in left:
+            some = some if scale is None else some * scale.unsqueeze(1)
+            if before[0] is None:
+                for result, taken in zip(results, self.first, strict=True):
+                    result[:, columns] = taken.of(some)
+            for k, step in enumerate(left, start=done + 1):
                 some = exact_product(step.product, some)
-                dense[step.taking, columns] += step.part(some)
-        return dense
-
-    def channels(self, held: Rows) -> list[Rows]:
-        """Every hop by itself, weighed; zeros where a node does not take it."""
-        channels: list[Rows] = [held[self.at] * self.weight.unsqueeze(1)]
-        for step in self.steps:
-            held = step.product.double() @ (
-                held.to_dense() if isinstance(held, Csr) and _full(held) else held
-            )
-            part = step.part(held)
-            if isinstance(part, Csr):
-                channels.append(part.at_rows(step.taking, self.at.numel()))
-            else:
-                zeros = part.new_zeros(self.at.numel(), part.shape[1])
-                channels.append(zeros.index_copy(0, step.taking, part))
-        return channels
+                for mix, result, taken in zip(self.mixes, results, step.taken, strict=True):
+                    shift = 0 if mix.summed else k * width
+                    if not taken.rows.numel():
+                        continue
+                    there = slice(columns.start + shift, columns.stop + shift)
+                    if taken.rows.numel() == count:
+                        result[:, there] += taken.of(some)
+                    else:
+                        result[taken.rows, there] += taken.of(some)
+        return results
 
 
-def _either(some: Tensor, others: Tensor, num_nodes: int) -> Tensor:
-    """The nodes in one list or the other, each once, rising."""
-    there = torch.zeros(num_nodes, dtype=torch.bool, device=some.device)
-    there[some] = True
-    there[others] = True
+def _taking(mix: Mixing, k: int, nodes: Tensor) -> Tensor:
+    if k >= len(mix.weights):
+        return torch.zeros(0, dtype=torch.int64, device=nodes.device)
+    return (mix.weights[k] > 0).nonzero().flatten()
+
+
+def _weight(mix: Mixing, k: int, rows: Tensor) -> Tensor:
+    return mix.weights[k][rows] if k < len(mix.weights) else mix.weights[0][rows]
+
+
+def _room(mix: Mixing, before: Rows | None, count: int, held: Rows) -> Tensor:
+    """Where a mix is added up: what it holds already, or zeros, as wide as it will be."""
+    wide = held.shape[1] * (1 if mix.summed else len(mix.weights))
+    if before is None and mix.summed:
+        return torch.empty(count, wide, dtype=torch.float64, device=held.device)
+    room = torch.zeros(count, wide, dtype=torch.float64, device=held.device)
+    if before is not None:
+        room[:, : before.shape[1]] = before.to_dense()
+    return room
+
+
+def _either(lists: Sequence[Tensor], num_nodes: int) -> Tensor:
+    """The nodes in one list or another, each once, rising."""
+    there = torch.zeros(num_nodes, dtype=torch.bool, device=lists[0].device)
+    for nodes in lists:
+        there[nodes] = True
     return there.nonzero().flatten()
 
 

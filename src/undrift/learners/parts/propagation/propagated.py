@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import partial
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -13,13 +14,16 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Field, Graph
-from undrift.learners.parts.propagation.hops import Hops
-from undrift.sparse import Csr, beside, exact_product
+from undrift.learners.parts.propagation.hops import Hops, Mixing
+from undrift.sparse import Csr, exact_product
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _LEAST = 1e-3  # a hop that weighs less at a node is left out there
 _NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
+
+_FEW = 16  # of more than one in so many nodes no field is looked for
+_MANY = 4  # from one in so many nodes on, evidence is summed at all of them
 
 _FARTHEST = 1000  # hops: farther than any graph of people, papers or shops is wide
 
@@ -85,6 +89,30 @@ class Propagated:
         counts = effective_feature_count(graph.features)
         return list(self.by_evidence(counts, graph.adjacency.sums_over_columns))
 
+    def weights_at(self, graph: Graph, nodes: Tensor) -> list[Tensor]:
+        """The entries of D_0, D_1, ... at these nodes (indices), which `hop_weights` has too.
+
+        A node that does not take a hop takes none after it, as evidence only grows.
+        """
+        if self.same_for_all() is not None:
+            return [weight[nodes] for weight in self.hop_weights(graph)]
+        evidence = Evidence(graph)
+        weights = [torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)]
+        taking = torch.arange(nodes.numel(), device=graph.device)
+        for k in range(1, self.hops + 1):
+            weight = torch.zeros_like(weights[0])
+            weight[taking] = self._weight(evidence.within(k - 1, nodes[taking]), k)
+            taking = (weight > 0).nonzero().flatten()
+            if not taking.numel():
+                break
+            weights.append(weight)
+        return weights
+
+    def _weight(self, reached: Tensor, hop: int) -> Tensor:
+        """What a hop weighs where so much evidence is reached before it."""
+        weight = (1 - reached / self.evidence_threshold).clamp(min=0) * self.homophily**hop
+        return torch.where(weight < _LEAST, 0.0, weight)
+
     def same_for_all(self) -> list[float] | None:
         """The weight of each hop, where it is the same at every node; else None (`by_evidence`)."""
         if self.mix == "separate":
@@ -102,8 +130,7 @@ class Propagated:
         yield torch.ones_like(counts)
         reached = counts
         for k in range(1, self.hops + 1):
-            weight = (1 - reached / self.evidence_threshold).clamp(min=0) * self.homophily**k
-            weight = torch.where(weight < _LEAST, 0.0, weight)
+            weight = self._weight(reached, k)
             if not bool(weight.any()):
                 return
             yield weight
@@ -123,6 +150,8 @@ class Propagated:
         Adaptive nodes take hops while they lack evidence, so the field grows hop by hop, and only
         around those that take another: e_k at a node needs no more than k hops around it.
         """
+        if nodes.numel() * _FEW > graph.num_nodes:
+            return None
         if self.mix != "adaptive":
             return Field.of(graph, nodes, max(self.hops, least))
         nodes = nodes.to(graph.device)
@@ -152,49 +181,101 @@ class Propagated:
         return weights[hop] > 0
 
     def rows(self, graph: Graph, nodes: Tensor, sketch: Sketch | None = None) -> Rows:
-        """Z at these nodes (indices), rows of length one.
+        """Z at these nodes (indices), rows of length one: `rows_of_mixes` of this one."""
+        return rows_of_mixes([self], graph, nodes, sketch)[0]
 
-        Sparse features stay sparse while that is cheaper, then they are dense, some columns at a
-        time. All is float64, so that a row does not depend, to 1e-12, on which others there are.
-        Hop k is computed only where a node asked for takes it, or a later hop passes through. A
-        `sketch` of the columns comes first, as it is linear and makes every hop cheaper:
-        `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that a hop computes.
-        """
-        hops = Hops.at_nodes(self._operator(graph), self.hop_weights(graph), nodes.to(graph.device))
-        held = graph.features if hops.everywhere else graph.features[hops.start]
-        if isinstance(held, Csr) or sketch is not None or self.blocks > 1:
-            held = row_normalised(held.double())
-            held = held if sketch is None else sketch(held)
-            z = hops.mixed(held) if self.blocks == 1 else beside(hops.channels(held))
-        else:  # a copy of dense features in float64 is made some columns at a time
-            z = hops.mixed(held, inverse_lengths(held))
-        return row_normalised(z)
-
-    def spread(self, graph: Graph, weights: Tensor, sketch: Sketch | None = None) -> Tensor:
-        """`Z W` for every node, up to a positive factor per node, which no argmax sees.
+    def spread(
+        self,
+        graph: Graph,
+        weights: Tensor,
+        sketch: Sketch | None = None,
+        nodes: Tensor | None = None,
+    ) -> Tensor:
+        """`Z W` for all or these nodes, up to a positive factor per node, which no argmax sees.
 
         `sum_k D_k A^k (X W)`: the order that multiplies `nodes x classes` numbers instead of
-        `nodes x width`. The factor is the length of Z's row, which is not computed. Cost:
-        2 nnz(X) C + 2 hops nnz(A) C operations.
+        `nodes x width`. With channels, `X W_0 + A (X W_1 + A (...))`. The factor is the length of
+        Z's row, which is not computed. Cost: 2 nnz(X) C + 2 hops nnz(A) C operations, with channels
+        (hops + 1) times the first.
         """
-        diagonals = self.hop_weights(graph)
-        operator = self._operator(graph)
-        total = torch.zeros(graph.num_nodes, weights.shape[1]).to(weights)
+        asked = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
-        held = [_times(graph.features, block) for block in blocks]
-        for k, diagonal in enumerate(diagonals):
-            total += diagonal.unsqueeze(1) * held[k if len(held) > 1 else 0]
-            if k + 1 < len(diagonals):
-                held = [
-                    exact_product(operator, h) if len(held) == 1 or i > k else h
-                    for i, h in enumerate(held)
-                ]
+        if self.blocks == 1:
+            hops = self._hops([self], graph, asked)
+            held = graph.features if hops.everywhere else graph.features[hops.start]
+            return hops.mixed(_times(held, blocks[0]))[0].to_dense()
+        each = self.same_for_all() or []
+        total = each[-1] * _times(graph.features, blocks[-1])
+        for k in range(len(blocks) - 2, -1, -1):
+            last = k == 0
+            operator = self._operator(graph, asked if last and nodes is not None else None)
+            features = graph.features[asked] if last and nodes is not None else graph.features
+            total = exact_product(operator, total) + each[k] * _times(features, blocks[k])
         return total
 
-    def _operator(self, graph: Graph) -> Csr:
+    @staticmethod
+    def _hops(mixes: Sequence[Propagated], graph: Graph, nodes: Tensor) -> Hops:
+        mixing = [Mixing(mix.weights_at(graph, nodes), mix.blocks == 1) for mix in mixes]
+        operator = partial(mixes[0]._operator, graph)
+        return Hops.at_nodes(operator, mixing, nodes, graph.num_nodes)
+
+    def _operator(self, graph: Graph, nodes: Tensor | None = None) -> Csr:
+        """A, or its rows of these nodes."""
+        kind: dict[str, Any] = {}
         if self.mix == "separate":
-            return graph.operator("row", self_loops=False)
-        return graph.operator()
+            kind = {"kind": "row", "self_loops": False}
+        return graph.operator(**kind) if nodes is None else graph.operator.rows(nodes, **kind)
+
+    def same_hops(self, other: Propagated) -> bool:
+        """Whether both are mixed of the same hops."""
+        return (self.mix == "separate") == (other.mix == "separate")
+
+
+def rows_of_mixes(
+    mixes: Sequence[Propagated], graph: Graph, nodes: Tensor, sketch: Sketch | None = None
+) -> list[Rows]:
+    """Z at these nodes (indices) for each mix of the same hops, rows of length one, in one pass.
+
+    Sparse features stay sparse while that is cheaper, then they are dense, some columns at a
+    time. All is float64, so that a row does not depend, to 1e-12, on which others there are.
+    Hop k is computed only where a node asked for takes it, or a later hop passes through. A
+    `sketch` of the columns comes first, as it is linear and makes every hop cheaper:
+    `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that a hop computes.
+    """
+    hops = Propagated._hops(mixes, graph, nodes.to(graph.device))
+    held = graph.features if hops.everywhere else graph.features[hops.start]
+    if isinstance(held, Csr) or sketch is not None:
+        held = row_normalised(held.double())
+        mixed = hops.mixed(held if sketch is None else sketch(held))
+    else:  # a copy of dense features in float64 is made some columns at a time
+        mixed = hops.mixed(held, inverse_lengths(held))
+    return [row_normalised(z) for z in mixed]
+
+
+class Evidence:
+    """The effective feature counts within so many hops, where they are asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._edges = graph.adjacency
+        self._everywhere = [effective_feature_count(graph.features)]
+
+    def within(self, hops: int, nodes: Tensor) -> Tensor:
+        """`(B + I)^hops m` at these nodes (indices), B the unweighted adjacency, m their counts."""
+        if hops < len(self._everywhere):
+            return self._everywhere[hops][nodes]
+        if nodes.numel() * _MANY > self._edges.shape[0]:
+            while hops >= len(self._everywhere):
+                known = self._everywhere[-1]
+                self._everywhere.append(known + self._edges.sums_over_columns(known))
+            return self._everywhere[hops][nodes]
+        rows = self._edges[nodes]
+        there = torch.zeros(self._edges.shape[0], dtype=torch.bool, device=nodes.device)
+        there[nodes] = True
+        there[rows.indices] = True
+        around = there.nonzero().flatten()
+        known = torch.zeros_like(self._everywhere[0])
+        known[around] = self.within(hops - 1, around)
+        return known[nodes] + rows.sums_over_columns(known)
 
 
 def effective_feature_count(features: Rows) -> Tensor:
@@ -206,7 +287,7 @@ def effective_feature_count(features: Rows) -> Tensor:
     [3.0, 1.0]
     """
     counts = [torch.zeros(0, dtype=torch.float64, device=features.device)]
-    for _, part in chunks(features, 64):
+    for _, part in chunks(features, _at_once(features)):
         exact = part.double()
         total, square = exact.abs().sum(dim=1), exact.square().sum(dim=1)
         counts.append(torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0))
@@ -215,10 +296,10 @@ def effective_feature_count(features: Rows) -> Tensor:
 
 def inverse_lengths(rows: Rows) -> Tensor:
     """One over the Euclidean length of every row, in float64; one for a row of zeros."""
-    if isinstance(rows, Csr):
-        length = rows.double().square().sum(dim=1).sqrt()
-    else:
-        length = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    squares = [torch.zeros(0, dtype=torch.float64, device=rows.device)]
+    for _, part in chunks(rows, _at_once(rows)):
+        squares.append(part.double().square().sum(dim=1))
+    length = torch.cat(squares).sqrt()
     return torch.where(length > 0, length, 1.0).reciprocal()
 
 
@@ -227,9 +308,15 @@ def row_normalised(rows: Rows) -> Rows:
     return rows * inverse_lengths(rows).unsqueeze(1).to(rows.dtype)
 
 
+def _at_once(rows: Rows) -> float:
+    """Megabytes of dense rows: few, so that a copy stays in the cache; of sparse ones more."""
+    return 64.0 if isinstance(rows, Csr) or rows.device.type != "cpu" else 1.0
+
+
 def _times(features: Rows, weights: Tensor) -> Tensor:
     """Rows of length one times weights, some rows at a time: no copy of dense features."""
     parts = [weights.new_zeros(0, weights.shape[1])]
-    for _, part in chunks(features, 64):
-        parts.append(row_normalised(part.double()).to(dtype=weights.dtype) @ weights)
+    for _, part in chunks(features, 64 if isinstance(features, Csr) else 8):
+        exact = part.to(dtype=weights.dtype)
+        parts.append((exact @ weights).mul_(inverse_lengths(part).unsqueeze(1)))
     return torch.cat(parts)
