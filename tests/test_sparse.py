@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.sparse import Csr, beside, dense_columns, exact_product, plus, row_index, stacked
+from undrift.sparse import Csr, beside, dense_columns, plus, product_in_cache, row_index, stacked
 
 FLOATS = [torch.float32, torch.float64]
 EMPTY_SHAPES = [(0, 0), (0, 4), (4, 0), (3, 4)]
@@ -484,6 +484,35 @@ def test_fewer_columns_more_rows_and_some_columns_dense(seed: int, n: int, d: in
         assert np.array_equal(dense_columns(torch.from_numpy(dense), some).numpy(), dense[:, some])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("width", [1, 4, 7, 16])
+@pytest.mark.parametrize(("cache", "at_once"), [(1, 3), (1, 10**6), (10**6, 3), (10**6, 10**6)])
+def test_products_in_cache_are_products(
+    cache: int, at_once: int, width: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("undrift.sparse._BYTES_IN_CACHE", cache)
+    monkeypatch.setattr("undrift.sparse._WIDENED_AT_ONCE", at_once)
+    matrix, right = random_dense(3, 9, 7), random_dense(4, 7, width)
+    ours = product_in_cache(csr_of(matrix, torch.float32), torch.tensor(right, dtype=dtype))
+    assert ours.dtype == dtype
+    assert np.allclose(ours.numpy(), matrix.astype(np.float32) @ right, rtol=1e-5, atol=1e-5)
+    none = product_in_cache(csr_of(np.zeros((0, 7))), torch.tensor(right))
+    assert none.shape == (0, width)
+
+
+@pytest.mark.parametrize("cut", [1, 10**6])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_blocks_are_those_of_a_dense_matrix(
+    share: float, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("undrift.sparse._CUT_AT_ONCE", cut)
+    dense = random_dense(5, 11, 11)
+    index = (torch.arange(11) < round(share * 11)).nonzero().flatten() + 0
+    block = csr_of(dense).block(index)
+    block._check_sizes()
+    assert np.array_equal(block.to_dense().numpy(), dense[np.ix_(index, index)])
+
+
 @pytest.mark.parametrize("at_once", [1, 5, 1000])
 def test_sums_over_columns_are_products_with_the_pattern(
     at_once: int, monkeypatch: pytest.MonkeyPatch
@@ -493,7 +522,7 @@ def test_sums_over_columns_are_products_with_the_pattern(
     vector = torch.arange(7, dtype=torch.float64)
     sums = csr_of(dense).sums_over_columns(vector)
     assert np.allclose(sums.numpy(), (dense != 0) @ vector.numpy(), rtol=1e-15)
-    product = exact_product(csr_of(dense, torch.float32), vector.unsqueeze(1))
+    product = product_in_cache(csr_of(dense, torch.float32), vector.unsqueeze(1))
     assert np.allclose(product.flatten().numpy(), dense.astype(np.float32) @ vector.numpy())
     assert csr_of(np.zeros((0, 7))).sums_over_columns(vector).shape == (0,)
     assert csr_of(np.zeros((3, 7))).sums_over_columns(vector).tolist() == [0, 0, 0]

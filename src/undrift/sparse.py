@@ -29,8 +29,8 @@ from undrift.typing import Rows
 _INDEX_TYPES = (torch.int32, torch.int64)
 _AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
-_WIDENED_AT_ONCE = 2**24  # entries that are held in float64 for a product
-_CELLS_IN_CACHE = 5 * 2**18  # numbers of float64 that entries are multiplied with: 10 MB
+_WIDENED_AT_ONCE = 2**24  # entries that are held in another type for a product
+_BYTES_IN_CACHE = 10 * 2**20  # of the dense matrix that entries are multiplied with
 _FEWEST = 4  # columns at a time
 _CUT_AT_ONCE = 2**23  # entries; scipy sorts the columns asked for each time
 _WORTH_KEEPING = 0.75  # room that is filled to this share is kept as it is
@@ -558,15 +558,16 @@ class _Product(torch.autograd.Function):
         return None, ctx.csr.t() @ grads[0].contiguous()
 
 
-def exact_product(matrix: Csr, dense: Tensor) -> Tensor:
-    """The product with a dense matrix of float64; no copy of a large matrix in that type.
+def product_in_cache(matrix: Csr, dense: Tensor) -> Tensor:
+    """The product in the type of the dense matrix; no copy of a large sparse one in that type.
 
     On the CPU, so few columns at a time that they stay in its cache: what a product costs is
-    reading a row of `dense` for every entry.
+    reading a row of `dense` for every entry. A row does not depend on which others there are.
     """
     if matrix.device.type != "cpu":
         return _in_ranges(matrix, dense, _AT_ONCE["cuda"])
-    few = 2 ** int(math.log2(max(_CELLS_IN_CACHE / max(dense.shape[0], 1), _FEWEST)))
+    fitting = _BYTES_IN_CACHE / dense.element_size() / max(dense.shape[0], 1)
+    few = 2 ** int(math.log2(max(fitting, _FEWEST)))
     if dense.shape[1] <= few:
         return _in_ranges(matrix, dense, _WIDENED_AT_ONCE)
     blocks = [block.contiguous() for block in dense.split(few, dim=1)]

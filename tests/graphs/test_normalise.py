@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.graphs import NORMALISATIONS, normalise
+from undrift.graphs import NORMALISATIONS, Graph, Normalisation, normalise
 from undrift.sparse import Csr
+from undrift.testing.graphs import tiny_graph
 from undrift.testing.references import dense_operator
 
 
@@ -115,3 +116,15 @@ def test_an_unknown_name_prints_the_list():
 def test_the_twin_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="no twin for normalisation 'mean'"):
         dense_operator(torch.ones(2, 2), "mean")
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+def test_rows_of_an_operator_are_its_rows(kind: Normalisation, self_loops: bool) -> None:
+    nodes = torch.tensor([7, 3, 41, 3])
+    for graph in (tiny_graph(), Graph.from_arrays(torch.eye(50), [[0, 1, 7], [3, 3, 41]])):
+        made_for_them = graph.operator.rows(nodes, kind, self_loops=self_loops)
+        whole = graph.operator(kind, self_loops=self_loops)
+        assert torch.equal(made_for_them.to_dense(), whole.to_dense()[nodes])
+        cut = graph.operator.rows(nodes, kind, self_loops=self_loops)
+        assert torch.equal(cut.to_dense(), whole.to_dense()[nodes])

@@ -101,9 +101,9 @@ class Fourier:
         return self.sharpness * directions, 2 * math.pi * phases
 
     def __call__(self, rows: Rows) -> Tensor:
-        """The features of these rows, dense float64. Cost: 2 n width outputs operations."""
-        directions, phases = (drawn.to(rows.device) for drawn in self._drawn())
-        turned = rows.double() @ directions
+        """The features of these rows, dense, in their type. Cost: 2 n width outputs operations."""
+        directions, phases = (drawn.to(rows.device, rows.dtype) for drawn in self._drawn())
+        turned = rows @ directions
         return turned.add_(phases).cos_().mul_(math.sqrt(2 / self.outputs))
 
 

@@ -302,9 +302,9 @@ class Learner(Parameters):
     def predict_proba(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
 
-        T is 1 where scores are the logits of a trained head, and fitted to validation nodes in
-        `propagation` and `hybrid` (docs/methods/propagation.md says how well); without one there
-        are no probabilities.
+        T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
+        and `hybrid` (docs/methods/propagation.md says how well); without one there are no
+        probabilities.
         """
         scores = self.scores(graph, nodes).double()
         temperature = self._temperature(self.learned_)

@@ -410,8 +410,9 @@ class Propagation(SumLearner):
         return self.feature_map(learned.selected, learned.fixed).field(graph, nodes)
 
     def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed)
-        return features.spread(graph.to(self.device), learned.answer.weights, nodes)
+        features, there = self.feature_map(learned.selected, learned.fixed), graph.to(self.device)
+        asked = torch.arange(graph.num_nodes) if nodes is None else nodes
+        return features.ranking(there, learned.answer.weights, asked.to(self.device))
 
     def _temperature(self, learned: Any) -> float | None:
         temperature: float | None = learned.answer.temperature

@@ -15,6 +15,7 @@ from undrift.learners.parts.propagation.propagated import (
     Propagated,
     effective_feature_count,
     row_normalised,
+    rows_of_mixes,
 )
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
@@ -65,6 +66,43 @@ def test_words_decide_how_far_a_node_looks() -> None:
     assert weights[1].unique().numel() > 2
 
 
+@pytest.mark.parametrize("count", [1, 5, 60])
+@pytest.mark.parametrize("threshold", [20.0, 60.0, 1e4])
+def test_hop_weights_of_some_nodes_are_those_of_all(threshold: float, count: int) -> None:
+    graph = tiny_graph()
+    nodes = torch.randperm(60, generator=torch.Generator().manual_seed(count))[:count]
+    for mix in (Propagated(evidence_threshold=threshold), Propagated("concat", 2, homophily=0.3)):
+        whole, ours = mix.hop_weights(graph), mix.weights_at(graph, nodes)
+        assert all(not bool(weight[nodes].any()) for weight in whole[len(ours) :])
+        for theirs, weight in zip(whole, ours, strict=False):
+            torch.testing.assert_close(weight, theirs[nodes], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_mixes_made_in_one_pass_are_those_made_alone(
+    sparse: bool, narrow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if narrow:  # some columns at a time, few of them in each product
+        monkeypatch.setattr("undrift.learners.parts.propagation.hops._BLOCK", {"cpu": 1})
+        monkeypatch.setattr("undrift.learners.parts.propagation.hops._NARROWEST", 5)
+        monkeypatch.setattr("undrift.sparse._BYTES_IN_CACHE", 1)
+    graph = tiny_graph(sparse=sparse)
+    mixes = [
+        Propagated(evidence_threshold=60.0),
+        Propagated("concat", 2, homophily=0.5),
+        Propagated("concat", 1, homophily=0.0),
+        Propagated("mean", 3),
+    ]
+    nodes = torch.tensor([7, 3, 41, 59])
+    for mix, rows in zip(mixes, rows_of_mixes(mixes, graph, nodes), strict=True):
+        alone = dense(mix.rows(graph, everyone(graph)))[nodes]
+        torch.testing.assert_close(dense(rows), alone, rtol=1e-9, atol=1e-12)
+        rough = rows_of_mixes([mix], graph, nodes, dtype=torch.float32)[0]
+        assert rough.dtype == torch.float32
+        torch.testing.assert_close(dense(rough), alone, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_rows_of_some_nodes_are_those_of_all(sparse: bool) -> None:
     graph = tiny_graph(sparse=sparse)
@@ -106,6 +144,8 @@ def test_spread_is_the_product_up_to_a_positive_factor(
     factor = (ours * slow).sum(dim=1) / slow.square().sum(dim=1)
     assert bool((factor > 0).all())
     torch.testing.assert_close(ours, factor.unsqueeze(1) * slow, atol=1e-5, rtol=1e-5)
+    some = torch.tensor([7, 3, 41])
+    torch.testing.assert_close(propagated.spread(graph, weights, sketch, some), ours[some])
 
 
 def test_isolated_nodes_and_rows_of_zeros() -> None:

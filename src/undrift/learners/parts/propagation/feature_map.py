@@ -23,6 +23,8 @@ from undrift.sparse import Csr, beside, row_index
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
+_NEAR = 1e-5  # of the length of W's columns: what float32 cannot tell apart, and ten times more
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -56,15 +58,16 @@ class FeatureMap:
     rank: int = 0
     counts: bool = False
 
-    def plain(self, graph: Graph, nodes: Tensor) -> Rows:
-        """The rows of these nodes before Fourier features, in float64.
+    def plain(self, graph: Graph, nodes: Tensor, dtype: torch.dtype = torch.float64) -> Rows:
+        """The rows of these nodes before Fourier features.
 
         Of few nodes, what is computed is their field.
         """
         field = self.field(graph, nodes)
         if field is not None:
             graph, nodes = field.graph, field.at
-        rows = self.propagated.rows(graph, nodes, self.sketch_of(graph.num_features))
+        sketch = self.sketch_of(graph.num_features)
+        rows = self.propagated.rows(graph, nodes, sketch, dtype)
         return self._completed(rows, graph, nodes)
 
     def _completed(self, rows: Rows, graph: Graph, nodes: Tensor) -> Rows:
@@ -74,7 +77,7 @@ class FeatureMap:
             columns = sp.csr_matrix(structural_columns(graph)[nodes].cpu().numpy())
             parts.append(Csr.from_scipy(columns, dtype=rows.dtype).to(rows.device))
         if self.counts:
-            parts.append(count_columns(graph.features[nodes]))
+            parts.append(count_columns(graph.features[nodes]).to(dtype=rows.dtype))
         return parts[0] if len(parts) == 1 else beside(parts)
 
     def powered(self, rows: Rows) -> Rows:
@@ -111,7 +114,7 @@ class FeatureMap:
         fourier = self.fourier_of(rows.shape[1])
         if fourier is None:
             return rows
-        return torch.cat([rows.double().to_dense(), fourier(rows)], dim=1)
+        return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
 
     def pieces(self, rows: Rows, budget_mb: float = 256) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""
@@ -124,15 +127,31 @@ class FeatureMap:
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
         """Scores of all or these nodes, up to a factor per node (see `Propagated.spread`).
 
-        Where a row is not linear in features it must be formed, and the factor is one.
+        Where a row is not linear in features it must be formed, and the factor is one. All is in
+        the type of the weights.
         """
         if self._linear:
             sketch = self.sketch_of(graph.num_features)
             asked = None if nodes is None else row_index(nodes, graph.num_nodes).to(graph.device)
             return self.propagated.spread(graph, weights, sketch, asked)
-        if nodes is None:
-            return self.scores(graph, weights)
-        return self.scored(self.plain(graph, row_index(nodes, graph.num_nodes)), weights)
+        everyone = torch.arange(graph.num_nodes, device=graph.device)
+        asked = everyone if nodes is None else row_index(nodes, graph.num_nodes)
+        return self.scored(self.plain(graph, asked, weights.dtype), weights)
+
+    def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
+        """`spread` in float32, and in float64 where its best two are too near to be told apart.
+
+        Rounding moves the score of a row of length one by about 1e-7 of the length of W's column.
+        """
+        rough = self.spread(graph, weights.float(), nodes).double()
+        if rough.shape[1] < 2 or not rough.shape[0]:
+            return rough
+        first, second = rough.topk(2, dim=1).values.T
+        reach = self.propagated.hops + 1  # a row that is not scaled to length one is no longer
+        near = (first - second) < _NEAR * reach * float(weights.norm(dim=0).max())
+        if bool(near.any()):
+            rough[near] = self.spread(graph, weights, nodes[near.to(nodes.device)])
+        return rough
 
     @property
     def _linear(self) -> bool:
@@ -146,9 +165,15 @@ class FeatureMap:
 
     def scored(self, rows: Rows, weights: Tensor) -> Tensor:
         """`Z W` of plain rows."""
-        parts = (part for _, part in self.pieces(rows, 64))
-        none = weights.new_zeros(0, weights.shape[1])  # rows of no node at all
-        return torch.cat([none, *(part.to(dtype=weights.dtype) @ weights for part in parts)])
+        parts = [weights.new_zeros(0, weights.shape[1])]  # rows of no node at all
+        fourier = self.fourier_of(rows.shape[1])
+        if fourier is None:
+            return torch.cat([*parts, rows.to(dtype=weights.dtype) @ weights])
+        for _, part in chunks(rows, 64):
+            typed = part.to(dtype=weights.dtype)
+            own, beside_it = weights[: rows.shape[1]], weights[rows.shape[1] :]
+            parts.append((typed @ own).addmm_(fourier(typed), beside_it))
+        return torch.cat(parts)
 
     def sketch_of(self, num_features: int) -> Sketch | None:
         """The sketch of features of so many columns; None where they are few enough."""

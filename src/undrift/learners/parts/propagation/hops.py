@@ -9,7 +9,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from undrift.sparse import Csr, beside, dense_columns, exact_product, plus
+from undrift.sparse import Csr, beside, dense_columns, plus, product_in_cache
 from undrift.typing import Rows
 
 _FULL_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
@@ -45,7 +45,7 @@ class Taken:
     def of(self, held: Csr) -> Csr: ...
     def of(self, held: Rows) -> Rows:
         """The part of these rows."""
-        return held[self.at] * self.weight.unsqueeze(1)
+        return held[self.at] * self.weight.to(held.dtype).unsqueeze(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,27 +109,30 @@ class Hops:
         everywhere = computed[0].numel() == num_nodes
         return cls(computed[0], first, tuple(steps), tuple(mixes), everywhere)
 
-    def mixed(self, held: Rows, scale: Tensor | None = None) -> list[Rows]:
-        """Each mix, where `held` are the rows of H at `start`.
+    def mixed(
+        self, held: Rows, scale: Tensor | None = None, dtype: torch.dtype = torch.float64
+    ) -> list[Rows]:
+        """Each mix in this type, where `held` are the rows of H at `start`.
 
         Sparse rows stay sparse while that is cheaper; then, some columns at a time, they are
-        dense. `scale`: a factor of every row of a dense H, which may then be of any type.
+        dense. `scale`: a factor of every row of a dense H, which may be of any type.
         """
         if not isinstance(held, Csr):
-            return list(self._dense(held, scale, self.steps, [None] * len(self.mixes)))
+            scale = None if scale is None else scale.to(dtype).unsqueeze(1)
+            return list(self._dense(held, scale, self.steps, [None] * len(self.mixes), dtype))
         count = self.first[0].rows.numel()
         parts: list[list[Rows]] = [[taken.of(held)] for taken in self.first]
         done = 0
         while done < len(self.steps) and not _full(held):
             step, done = self.steps[done], done + 1
-            held = step.product.double() @ held
+            held = step.product.to(dtype=dtype) @ held
             for mix, mine, taken in zip(self.mixes, parts, step.taken, strict=True):
                 if done < len(mix.weights):
                     part = taken.of(held).at_rows(taken.rows, count)
                     mine[:] = [plus(mine[0], part)] if mix.summed else [*mine, part]
         before = [mine[0] if len(mine) == 1 else beside(mine) for mine in parts]
         left = self.steps[done:]
-        return list(self._dense(held, None, left, before)) if left else before
+        return list(self._dense(held, None, left, before, dtype)) if left else before
 
     def _dense(
         self,
@@ -137,21 +140,22 @@ class Hops:
         scale: Tensor | None,
         left: Sequence[Step],
         before: Sequence[Rows | None],
+        dtype: torch.dtype,
     ) -> list[Tensor]:
         """The mixes after the steps that are left; `before`: what they hold of those before."""
         width, count = held.shape[1], self.first[0].rows.numel()
         results = [
-            _room(mix, old, count, held) for mix, old in zip(self.mixes, before, strict=True)
+            _room(mix, old, count, held, dtype) for mix, old in zip(self.mixes, before, strict=True)
         ]
         done = len(self.steps) - len(left)
         for columns in _column_blocks(held):
-            some = dense_columns(held, columns).double()
-            some = some if scale is None else some * scale.unsqueeze(1)
+            some = dense_columns(held, columns).to(dtype)
+            some = some if scale is None else some * scale
             if before[0] is None:
                 for result, taken in zip(results, self.first, strict=True):
                     result[:, columns] = taken.of(some)
             for k, step in enumerate(left, start=done + 1):
-                some = exact_product(step.product, some)
+                some = product_in_cache(step.product, some)
                 for mix, result, taken in zip(self.mixes, results, step.taken, strict=True):
                     shift = 0 if mix.summed else k * width
                     if not taken.rows.numel():
@@ -174,12 +178,12 @@ def _weight(mix: Mixing, k: int, rows: Tensor) -> Tensor:
     return mix.weights[k][rows] if k < len(mix.weights) else mix.weights[0][rows]
 
 
-def _room(mix: Mixing, before: Rows | None, count: int, held: Rows) -> Tensor:
+def _room(mix: Mixing, before: Rows | None, count: int, held: Rows, dtype: torch.dtype) -> Tensor:
     """Where a mix is added up: what it holds already, or zeros, as wide as it will be."""
     wide = held.shape[1] * (1 if mix.summed else len(mix.weights))
     if before is None and mix.summed:
-        return torch.empty(count, wide, dtype=torch.float64, device=held.device)
-    room = torch.zeros(count, wide, dtype=torch.float64, device=held.device)
+        return torch.empty(count, wide, dtype=dtype, device=held.device)
+    room = torch.zeros(count, wide, dtype=dtype, device=held.device)
     if before is not None:
         room[:, : before.shape[1]] = before.to_dense()
     return room

@@ -15,7 +15,7 @@ from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Field, Graph
 from undrift.learners.parts.propagation.hops import Hops, Mixing
-from undrift.sparse import Csr, exact_product
+from undrift.sparse import Csr, product_in_cache
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
@@ -180,9 +180,15 @@ class Propagated:
             return torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
         return weights[hop] > 0
 
-    def rows(self, graph: Graph, nodes: Tensor, sketch: Sketch | None = None) -> Rows:
+    def rows(
+        self,
+        graph: Graph,
+        nodes: Tensor,
+        sketch: Sketch | None = None,
+        dtype: torch.dtype = torch.float64,
+    ) -> Rows:
         """Z at these nodes (indices), rows of length one: `rows_of_mixes` of this one."""
-        return rows_of_mixes([self], graph, nodes, sketch)[0]
+        return rows_of_mixes([self], graph, nodes, sketch, dtype)[0]
 
     def spread(
         self,
@@ -195,22 +201,22 @@ class Propagated:
 
         `sum_k D_k A^k (X W)`: the order that multiplies `nodes x classes` numbers instead of
         `nodes x width`. With channels, `X W_0 + A (X W_1 + A (...))`. The factor is the length of
-        Z's row, which is not computed. Cost: 2 nnz(X) C + 2 hops nnz(A) C operations, with channels
-        (hops + 1) times the first.
+        Z's row, which is not computed. All is in the type of the weights. Cost: 2 nnz(X) C + 2 hops
+        nnz(A) C operations, with channels (hops + 1) times the first.
         """
         asked = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
         if self.blocks == 1:
             hops = self._hops([self], graph, asked)
             held = graph.features if hops.everywhere else graph.features[hops.start]
-            return hops.mixed(_times(held, blocks[0]))[0].to_dense()
+            return hops.mixed(_times(held, blocks[0]), dtype=weights.dtype)[0].to_dense()
         each = self.same_for_all() or []
         total = each[-1] * _times(graph.features, blocks[-1])
         for k in range(len(blocks) - 2, -1, -1):
             last = k == 0
             operator = self._operator(graph, asked if last and nodes is not None else None)
             features = graph.features[asked] if last and nodes is not None else graph.features
-            total = exact_product(operator, total) + each[k] * _times(features, blocks[k])
+            total = product_in_cache(operator, total) + each[k] * _times(features, blocks[k])
         return total
 
     @staticmethod
@@ -232,12 +238,16 @@ class Propagated:
 
 
 def rows_of_mixes(
-    mixes: Sequence[Propagated], graph: Graph, nodes: Tensor, sketch: Sketch | None = None
+    mixes: Sequence[Propagated],
+    graph: Graph,
+    nodes: Tensor,
+    sketch: Sketch | None = None,
+    dtype: torch.dtype = torch.float64,
 ) -> list[Rows]:
     """Z at these nodes (indices) for each mix of the same hops, rows of length one, in one pass.
 
     Sparse features stay sparse while that is cheaper, then they are dense, some columns at a
-    time. All is float64, so that a row does not depend, to 1e-12, on which others there are.
+    time. In float64 a row does not depend, to 1e-12, on which others there are.
     Hop k is computed only where a node asked for takes it, or a later hop passes through. A
     `sketch` of the columns comes first, as it is linear and makes every hop cheaper:
     `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that a hop computes.
@@ -245,10 +255,10 @@ def rows_of_mixes(
     hops = Propagated._hops(mixes, graph, nodes.to(graph.device))
     held = graph.features if hops.everywhere else graph.features[hops.start]
     if isinstance(held, Csr) or sketch is not None:
-        held = row_normalised(held.double())
-        mixed = hops.mixed(held if sketch is None else sketch(held))
-    else:  # a copy of dense features in float64 is made some columns at a time
-        mixed = hops.mixed(held, inverse_lengths(held))
+        held = row_normalised(held.to(dtype=dtype))
+        mixed = hops.mixed(held if sketch is None else sketch(held), dtype=dtype)
+    else:  # a copy of dense features in another type is made some columns at a time
+        mixed = hops.mixed(held, inverse_lengths(held), dtype)
     return [row_normalised(z) for z in mixed]
 
 
@@ -317,6 +327,6 @@ def _times(features: Rows, weights: Tensor) -> Tensor:
     """Rows of length one times weights, some rows at a time: no copy of dense features."""
     parts = [weights.new_zeros(0, weights.shape[1])]
     for _, part in chunks(features, 64 if isinstance(features, Csr) else 8):
-        exact = part.to(dtype=weights.dtype)
-        parts.append((exact @ weights).mul_(inverse_lengths(part).unsqueeze(1)))
+        typed = part.to(dtype=weights.dtype)
+        parts.append((typed @ weights).mul_(inverse_lengths(part).to(weights).unsqueeze(1)))
     return torch.cat(parts)
