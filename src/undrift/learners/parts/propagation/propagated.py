@@ -259,7 +259,7 @@ def rows_of_mixes(
         mixed = hops.mixed(held if sketch is None else sketch(held), dtype=dtype)
     else:  # a copy of dense features in another type is made some columns at a time
         mixed = hops.mixed(held, inverse_lengths(held), dtype)
-    return [row_normalised(z) for z in mixed]
+    return [_scaled_in_place(z) for z in mixed]
 
 
 class Evidence:
@@ -316,6 +316,15 @@ def inverse_lengths(rows: Rows) -> Tensor:
 def row_normalised(rows: Rows) -> Rows:
     """Rows of length one (Euclid); rows of zeros stay."""
     return rows * inverse_lengths(rows).unsqueeze(1).to(rows.dtype)
+
+
+def _scaled_in_place(rows: Rows) -> Rows:
+    """`row_normalised` of rows that nobody else has."""
+    if isinstance(rows, Csr):
+        return row_normalised(rows)
+    for where, part in chunks(rows, _at_once(rows)):
+        rows[where] *= inverse_lengths(part).to(rows).unsqueeze(1)
+    return rows
 
 
 def _at_once(rows: Rows) -> float:
