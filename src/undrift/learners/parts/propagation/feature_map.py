@@ -141,7 +141,7 @@ class FeatureMap:
     def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
         """`spread` in float32; the scores of float64 where its best two are too near to tell apart.
 
-        Rounding was seen to move a score by 6e-8 of the length of W's column, where a row has length
+        Rounding was seen to move a score by 6e-8 of the length of W's column where a row has length
         one, and by 3e-7 after eight hops.
         """
         rough = self.spread(graph, weights.float(), nodes).double()
