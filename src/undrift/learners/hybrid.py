@@ -240,6 +240,9 @@ class Hybrid(SumLearner):
         enough = mean_accuracy([without[i] for i in judged]) + self.gain
         return best if means[best] > enough else None
 
+    def _sees_all_edges(self, fixed: FixedHybridRows) -> bool:
+        return fixed.rows.counts
+
     def _reach(self, fixed: FixedHybridRows, graph: Graph) -> Tensor:
         reach = self._propagation()._reach(fixed.rows, graph)
         return reach.clamp(min=fixed.encoder.hops)

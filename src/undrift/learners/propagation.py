@@ -61,8 +61,8 @@ class FixedRows:
 
     `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
     narrow dense features. `sizes`: of each bank (`Wanted.size`). `counts`: whether columns that
-    tell how many features a node has stand beside the mix (`count_columns`): where neighbours
-    disagree and features are sparse.
+    tell how many features and edges a node has stand beside the mix (`count_columns`): where
+    neighbours disagree and features are sparse.
     """
 
     num_features: int
@@ -379,6 +379,9 @@ class Propagation(SumLearner):
         for name in fixed.banks:
             reach = reach.maximum(self.feature_map(name, fixed).reach(graph))
         return reach
+
+    def _sees_all_edges(self, fixed: FixedRows) -> bool:
+        return fixed.counts
 
     def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         maps = (self.feature_map(name, fixed) for name in fixed.banks)

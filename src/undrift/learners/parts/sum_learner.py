@@ -112,6 +112,10 @@ class SumLearner(Learner, ABC):
         """Whether the rows of these nodes look so many hops away."""
         return self._reach(fixed, graph)[nodes] >= hops
 
+    def _sees_all_edges(self, fixed: Any) -> bool:
+        """Whether every row depends on all edges of its batch."""
+        return False
+
     def _trained_on(self, fixed: Any) -> str | None:
         """The digest (`batch_digest`) of a batch that the feature map itself was trained on."""
         return None
@@ -160,6 +164,9 @@ class SumLearner(Learner, ABC):
         known: SummedLearned = self.learned_
         self._check_forgettable(before)
         changed = changed_nodes(before, after, ids)
+        if self._sees_all_edges(known.fixed):
+            everyone = (torch.ones_like(before.train), torch.ones_like(after.train))
+            return self._exchanged((before, after), everyone, progress)
         reached = [
             within_reach(task.graph, touched, self._reach(known.fixed, task.graph))
             for task, touched in zip((before, after), changed, strict=True)
@@ -172,7 +179,10 @@ class SumLearner(Learner, ABC):
             return super()._without(task, nodes, progress)
         self._check_forgettable(task)
         seen = torch.zeros(task.graph.num_nodes, dtype=torch.bool, device=task.graph.device)
-        seen[self._rows_that_see(task.graph, nodes)] = True
+        if self._sees_all_edges(self.learned_.fixed):
+            seen[:] = True
+        else:
+            seen[self._rows_that_see(task.graph, nodes)] = True
         still = seen.clone()
         still[nodes] = False
         both = task, isolating(task, nodes)

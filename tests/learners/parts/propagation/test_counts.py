@@ -1,5 +1,6 @@
-"""Columns that tell how many features a node has, and where the default learner uses them."""
+"""Columns that tell how many features and edges a node has, and where the default uses them."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from undrift import TaskStream, evaluate
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.counts import COUNTS, count_columns
 from undrift.learners.propagation import Propagation
+from undrift.streams.task import isolating
 from undrift.testing.graphs import patterned_graph
 
 
@@ -22,19 +24,76 @@ def wordy(per_class: int = 60, classes: int = 4, seed: int = 0) -> Graph:
     return Graph.from_arrays(features, edges, labels, undirected=True)
 
 
+def columns_of(features: torch.Tensor, edges: list[list[int]] | None = None) -> torch.Tensor:
+    graph = Graph.from_arrays(features, edges or [[], []], undirected=True)
+    return count_columns(graph, torch.arange(graph.num_nodes)).to_dense()
+
+
 def test_a_count_lies_between_two_columns() -> None:
     features = torch.tensor([[1.0, 1, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 0]])
-    columns = count_columns(features).to_dense()
+    columns = columns_of(features)
     assert columns.shape == (4, COUNTS)
-    whole = columns.sum(dim=1)
-    assert torch.allclose(whole, whole[:1])  # a partition: every node weighs the same
-    middles = (columns @ torch.arange(COUNTS).double()) / whole
-    assert torch.allclose(middles, 2 * torch.tensor([3.0, 1, 0, 4]).double().add(1).log2())
+    for part, steps in ((columns[:, :26], 2), (columns[:, 26::13], 1)):
+        whole = part.sum(dim=1)
+        assert torch.allclose(whole, torch.full_like(whole, 3.0))  # every node weighs the same
+        middles = (part @ torch.arange(part.shape[1]).double()) / whole
+        exact = steps * torch.tensor([3.0, 1, 0, 4]).double().add(1).log2()
+        assert torch.allclose(middles, exact)
+
+
+def test_a_relative_degree_lies_between_two_columns_of_the_table() -> None:
+    edges = [[0, 0, 0, 1], [1, 2, 3, 2]]  # degrees 3, 2, 2, 1; eight directed edges
+    table = columns_of(torch.ones(4, 3), edges)[:, 26:].reshape(4, 13, 13)
+    assert torch.allclose(table[:, 2].sum(dim=1), torch.full((4,), 3.0).double())  # three features
+    middles = table[:, 2] @ torch.arange(13).double() / 3
+    relative = 64 * torch.tensor([3.0, 2, 2, 1]).double() / 8**0.5
+    assert torch.allclose(middles, relative.add(1).log2())
+
+
+def test_a_share_of_all_edges_leaves_relative_degrees_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.2, 1.0, 300)
+    pairs = np.stack(np.triu(rng.random((300, 300)) < np.outer(weights, weights), 1).nonzero())
+    world = Graph.from_arrays(torch.ones(300, 1), pairs, undirected=True)
+    batch = world.subgraph(torch.arange(150))
+    nodes = torch.arange(150)
+    here, there = (count_columns(g, nodes).to_dense()[:, 26 + 13 : 39 + 13] for g in (batch, world))
+    places = [part @ torch.arange(13).double() / 3 for part in (here, there)]
+    assert float((places[0] - places[1]).abs().mean()) < 0.2
+    plain = (batch.adjacency.indptr.diff() / world.adjacency.indptr.diff()[:150]).mean()
+    assert float(plain) < 0.6  # degrees themselves are halved
+
+
+def test_forgetting_nodes_is_never_having_had_them() -> None:
+    stream = TaskStream.from_graph(wordy(), base=2, increment=2)
+    first, second = stream.task(0), stream.task(1)
+    learner = Propagation().observe(first).observe(second)
+    assert learner.learned_.fixed.counts
+    gone = torch.tensor([3, 50, 77])
+    left = isolating(second, gone)
+    never = learner.clone().observe(first).observe(left)
+    by_name, revised = copy(learner), copy(learner)
+    by_name.forget(second, gone)
+    revised.revise(second, left)
+    for forgot in (by_name, revised):
+        ours, theirs = forgot.learned_.sums.banks["mix"], never.learned_.sums.banks["mix"]
+        torch.testing.assert_close(ours.moment, theirs.moment, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(ours.counts, theirs.counts)
+        a, b = forgot.scores(stream.graph), never.scores(stream.graph)
+        assert float((a - b).norm() / b.norm()) < 1e-9
+
+
+def test_few_nodes_are_scored_as_all() -> None:
+    stream = TaskStream.from_graph(wordy(), base=2, increment=2)
+    learner = Propagation().observe(stream.task(0))
+    some = torch.tensor([7, 3])
+    torch.testing.assert_close(
+        learner.scores(stream.graph, some), learner.scores(stream.graph)[some]
+    )
 
 
 def test_more_features_than_the_last_column_stands_for_are_in_it() -> None:
-    columns = count_columns(torch.ones(1, 20_000)).to_dense()
-    assert columns.nonzero().tolist() == [[0, COUNTS - 1]]
+    assert columns_of(torch.ones(1, 20_000))[:, :26].nonzero().tolist() == [[0, 25]]
 
 
 def test_counts_tell_classes_that_neighbours_and_words_do_not() -> None:

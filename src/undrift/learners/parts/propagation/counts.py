@@ -1,41 +1,68 @@
-"""Columns that tell how many features a node has, which rows of length one do not."""
+"""Columns that tell how many features and edges a node has, which rows of length one do not."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
+from torch import Tensor
 
+from undrift.graphs import Graph
 from undrift.learners.parts.propagation.propagated import effective_feature_count
 from undrift.sparse import Csr
-from undrift.typing import Rows
 
-COUNTS = 26
-"""How many columns there are: two to each doubling, up to some eight thousand."""
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
-_STEPS = 2  # columns to each doubling
+_FINE = 26  # columns of the count alone: two to each doubling, up to some eight thousand
+_COARSE = 13  # places of the count and of the degree: one to each doubling
+_DEGREE_SCALE = 64.0  # of a degree over the root of all edges: most lie between 0.01 and 10
 _WEIGHT = 3.0  # of the columns: so much less than words they are shrunk
 
+COUNTS = _FINE + _COARSE**2
+"""How many columns there are."""
 
-def count_columns(features: Rows) -> Csr:
-    """`[nodes, 26]` in float64: each node's effective feature count, between two of the columns.
 
-    Column k stands for a count of `2^(k / 2) - 1`. A count lies between two columns and weighs on
-    both, more on the nearer one, so that a linear function of the columns is any curve over the
-    logarithm. A node's own features decide: no edge does, so that a row is the same in a batch's
-    graph and in the world.
+def count_columns(graph: Graph, nodes: Tensor) -> Csr:
+    """`[nodes, 195]` in float64: how many features and how many edges each of these nodes has.
+
+    The first 26 tell the effective feature count. Column k stands for a count of `2^(k / 2) - 1`.
+    A count lies between two columns and weighs on both, more on the nearer one, so that a linear
+    function of the columns is any curve over the logarithm. The other 169 are a table of 13 places
+    for the count and 13 for the relative degree, of which four share a node's weight, so that a
+    linear function is any surface over both.
+
+    The relative degree is `d / sqrt(e)` with e all directed edges of the graph: if edges do not
+    look at classes, a batch keeps the same share of every node's edges, and it is the same in a
+    batch's graph and in the world. By it a row depends on all edges of its batch.
 
     >>> import torch
-    >>> count_columns(torch.tensor([[1.0, 1.0, 1.0]])).to_dense().nonzero().tolist()
+    >>> path = Graph.from_arrays(torch.ones(3, 3), [[0, 1], [1, 2]], undirected=True)
+    >>> count_columns(path, torch.tensor([1])).to_dense()[:, :26].nonzero().tolist()
     [[0, 4]]
     """
-    held = effective_feature_count(features)
+    held = effective_feature_count(graph.features[nodes])
     count = held.cpu().numpy()
-    place = np.clip(_STEPS * np.log2(1 + count), 0, COUNTS - 1)
-    first = np.minimum(place.astype(np.int64), COUNTS - 2)
-    right = place - first
-    values = _WEIGHT * np.stack([1 - right, right], axis=1).ravel()
-    columns = np.stack([first, first + 1], axis=1).ravel()
-    pointers = np.arange(len(count) + 1) * 2
-    matrix = sp.csr_matrix((values, columns, pointers), shape=(len(count), COUNTS))
+    pointers = graph.adjacency.indptr
+    degree = (pointers[nodes + 1] - pointers[nodes]).cpu().numpy()
+    relative = _DEGREE_SCALE * degree / max(graph.num_edges, 1) ** 0.5
+    fine, left = _between(2 * np.log2(1 + count), _FINE)
+    row, above = _between(np.log2(1 + count), _COARSE)
+    column, before = _between(np.log2(1 + relative), _COARSE)
+    cell = _FINE + _COARSE * row + column
+    columns = [fine, fine + 1, cell, cell + 1, cell + _COARSE, cell + _COARSE + 1]
+    shares = [left, 1 - left, above * before, above * (1 - before)]
+    shares += [(1 - above) * before, (1 - above) * (1 - before)]
+    values = _WEIGHT * np.stack(shares, axis=1)
+    each = np.arange(len(count) + 1) * len(columns)
+    parts = (values.ravel(), np.stack(columns, axis=1).ravel(), each)
+    matrix = sp.csr_matrix(parts, shape=(len(count), COUNTS))
     matrix.eliminate_zeros()
     return Csr.from_scipy(matrix, dtype=held.dtype).to(held.device)
+
+
+def _between(place: FloatArray, columns: int) -> tuple[IntArray, FloatArray]:
+    """The column to the left of each place, and its share; what lies outside is in the last."""
+    held = np.clip(place, 0, columns - 1)
+    first = np.minimum(held.astype(np.int64), columns - 2)
+    return first, 1 - (held - first)

@@ -46,7 +46,7 @@ class FeatureMap:
     (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
     z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `structure`:
     three columns of degrees (`structural_columns`). `rank`: how the rows are summed (`no_rows`).
-    `counts`: columns that tell how many features a node has (`count_columns`).
+    `counts`: columns that tell how many features and edges a node has (`count_columns`).
     """
 
     propagated: Propagated
@@ -77,7 +77,7 @@ class FeatureMap:
             columns = sp.csr_matrix(structural_columns(graph)[nodes].cpu().numpy())
             parts.append(Csr.from_scipy(columns, dtype=rows.dtype).to(rows.device))
         if self.counts:
-            parts.append(count_columns(graph.features[nodes]).to(dtype=rows.dtype))
+            parts.append(count_columns(graph, nodes).to(dtype=rows.dtype))
         return parts[0] if len(parts) == 1 else beside(parts)
 
     def powered(self, rows: Rows) -> Rows:
@@ -90,6 +90,8 @@ class FeatureMap:
 
     def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
         """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
+        if self.counts:
+            return None
         return self.propagated.field(graph, nodes, max(least, 2) if self.structure else least)
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
