@@ -81,7 +81,6 @@ def layer_rows(*, classes: int) -> tuple[PlanRow, ...]:
     little (`public-fresh`). The ablation has what `public-carried` chose for ADR.
     """
     forms = {row.label: row for row in public_rows(carried=True, classes=classes)}
-    del forms["fisher floor first"]
     plain = {"joint": {}, "bare": _CARRIED, "er-gnn": _CARRIED, "acil": {}, "ds-al": {}}
     every = {m: PlanRow(m, m, more, method_class(m).grid) for m, more in plain.items()} | forms
     every["cat"] = PlanRow("cat", "cat", {"budget": 2})
@@ -93,7 +92,7 @@ def dropout_rows(*, classes: int) -> tuple[PlanRow, ...]:
 
     The step of ADR is not public: that it is Bare's is a guess.
     """
-    labels = (*DROPOUT_ONCE, *("none", "average", "fisher", "magmax"))
+    labels = (*DROPOUT_ONCE, *("none", "average", "fisher", "magmax"), "fisher floor first")
     rows = [row for row in layer_rows(classes=classes) if row.label in labels]
     return tuple(
         PlanRow(row.label, row.method, {**row.params, "dropout_next": 0.0}, row.grid)
