@@ -70,13 +70,14 @@ def test_what_public_code_does_is_named_and_what_no_way_reaches(
 
 
 def test_the_public_form_of_a_row_stands_for_it(made: tuple[Records, Records]) -> None:
-    table, _ = made[1].manifests
+    table, carried = made[1].manifests
     of = {name: [c for c in table.cells if c.row == name] for name in ("efc", "lwf")}
     named = {"efc": "fisher", "lwf": "fisher floor first"}
     cells = [c.model_copy(update={"row": named[n]}) for n, some in of.items() for c in some]
     public = table.model_copy(update={"plan": "public-carried", "cells": cells})
-    records = Records(made[1].results, [table, public], [], [], Path())
+    records = Records(made[1].results, [table, carried, public], [], [], Path())
     lines = settings_section(records, {}, 5.0)[2].splitlines()
     lwf = next(line for line in lines if line.startswith("| LwF |")).split("|")
     fisher = next(line for line in lines if line.startswith("| ADR with Fisher")).split("|")
-    assert fisher[4].strip(" *") == lwf[3].strip(" *")
+    assert [cell.strip() for cell in fisher[3:5]] == ["–", "–"]
+    assert fisher[5].strip(" *") == lwf[3].strip(" *")
