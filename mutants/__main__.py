@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mutants.changes import Mutant
+from mutants.page import rows
 from mutants.running import Outcome, chosen, meet, outcome_of, tests_of, warm
 
 
@@ -25,9 +26,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=36_000.0)
     parser.add_argument("--only", default="", help="modules whose name starts so")
     parser.add_argument("--again", type=Path, help="the survivors of this file once more")
+    parser.add_argument("--fresh", action="store_true", help="none that was drawn and recorded")
     parser.add_argument("--out", type=Path, default=Path("build/mutants.jsonl"))
     asked = parser.parse_args()
-    mutants = chosen(asked.sample, asked.seed)
+    drawn = rows("mutants") if asked.fresh else []
+    known = {(row["module"], int(row["line"]), row["what"]) for row in drawn}
+    mutants = chosen(asked.sample, asked.seed, known)
     mutants = [m for m in mutants if m.module.startswith(f"undrift.{asked.only}")]
     if asked.again:
         lines = [json.loads(line) for line in asked.again.read_text().splitlines()]

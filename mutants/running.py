@@ -14,6 +14,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from mutants.changes import Mutant, mutants_of
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("analytic", "storage", "graphs", "merging", "folder")
 LONGEST = 40.0  # seconds: a mutant that takes longer hangs, which is noticed too
+_PAUSE = 0.02
+Known = tuple[str, int, str]  # a module, a line, and what is wrong there
 # tests of modules that have no file of their own name, and those that say most beside them
 MORE: dict[str, tuple[str, ...]] = {
     "analytic.per_class": ("analytic/test_class_sums.py", "learners/test_propagation.py"),
@@ -81,11 +84,15 @@ class Outcome:
     seconds: float
 
 
-def chosen(sample: int, seed: int) -> list[Mutant]:
-    """So many mutants of all packages, drawn by a seed; 0: every one."""
+def chosen(sample: int, seed: int, known: AbstractSet[Known] = frozenset()) -> list[Mutant]:
+    """So many mutants of all packages, drawn by a seed; 0: every one.
+
+    `known`: those that were drawn before and are left out.
+    """
     source = ROOT / "src"
     files = [f for p in PACKAGES for f in sorted((source / "undrift" / p).rglob("*.py"))]
     every = [mutant for file in files for mutant in mutants_of(file, source)]
+    every = [mutant for mutant in every if (mutant.module, mutant.line, mutant.what) not in known]
     if not sample or sample >= len(every):
         return every
     return random.Random(seed).sample(every, sample)
@@ -128,12 +135,11 @@ def meet(mutant: Mutant | None, tests: Sequence[str], longest: float = LONGEST) 
     if child == 0:
         os.setpgid(0, 0)
         os._exit(_tried(mutant, tests))
-    until = time.monotonic() + longest
-    while time.monotonic() < until:
+    for _ in range(round(longest / _PAUSE)):  # looks, not a clock: all of it may be paused
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             return "passed" if os.waitstatus_to_exitcode(status) == 0 else "failed"
-        time.sleep(0.02)
+        time.sleep(_PAUSE)
     for kill in (os.killpg, os.kill):
         try:
             kill(child, signal.SIGKILL)

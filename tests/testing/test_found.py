@@ -16,6 +16,7 @@ import undrift
 from undrift.datasets.npz import read_npz
 from undrift.datasets.pyg import read_pyg
 from undrift.datasets.tables import read_tables
+from undrift.datasets.unpack import unpack_zip
 from undrift.errors import InputError
 from undrift.experiments.plan_file import read_plan
 from undrift.folder.folder import LearnerFolder
@@ -112,6 +113,32 @@ def test_a_hole_in_a_pt_file(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"in .*graph\.pt is damaged"):
         read_pyg(path)
+
+
+def test_a_pt_file_that_goes_on_on_another_disk(tmp_path: Path) -> None:
+    """Python's `is_zipfile` raises there, and says neither yes nor no."""
+    path = save_graph(tmp_path / "graph.pt")
+    data = path.read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    locator = b"PK\x06\x07" + bytes(12) + (2).to_bytes(4, "little")
+    path.write_bytes(data[: end - 20] + locator + data[end:])
+    with pytest.raises(InputError, match=r"graph\.pt is damaged or not a zip"):
+        read_pyg(path)
+
+
+def test_a_zip_with_a_member_without_a_name(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("a.txt", b"one")
+        archive.writestr("x", b"two")
+    data = (tmp_path / "data.zip").read_bytes()
+    at = data.rindex(b"PK\x01\x02")  # the directory's entry of "x": its name is then a comment
+    entry = bytearray(data[at : at + 47])
+    entry[28:30], entry[32:34] = (0).to_bytes(2, "little"), (1).to_bytes(2, "little")
+    (tmp_path / "data.zip").write_bytes(data[:at] + bytes(entry) + data[at + 47 :])
+    (found,) = unpack_zip(tmp_path / "data.zip", tmp_path / "out", ["a.txt"])
+    assert found.read_bytes() == b"one"
+    with pytest.raises(InputError, match=r"holds no file x, not one"):
+        unpack_zip(tmp_path / "data.zip", tmp_path / "out", ["x"])
 
 
 def test_a_parameter_called_name(tmp_path: Path) -> None:
