@@ -52,11 +52,7 @@ MORE: dict[str, tuple[str, ...]] = {
 }
 # beside the tests of a package
 BESIDE: dict[str, tuple[str, ...]] = {
-    "analytic": (
-        "tests/learners/test_acil.py",
-        "tests/learners/test_propagation.py",
-        "tests/test_ranks.py",
-    ),
+    "analytic": ("tests/learners/test_acil.py", "tests/learners/test_propagation.py"),
     "graphs": (
         "tests/learners/test_fields.py",
         "tests/learners/test_adr.py",
@@ -102,7 +98,7 @@ def tests_of(module: str) -> tuple[list[str], list[str]]:
     """The tests that are tried first, and all of the package."""
     short = module.removeprefix("undrift.")
     package, _, name = short.partition(".")
-    first = [f"{package}/test_{name}.py", *MORE.get(short, ())]
+    first = [f"{package}/test_{name}.py", f"{package}/test_edges.py", *MORE.get(short, ())]
     first += ["folder/test_details.py"] if package == "folder" else []
     own = [str(path) for path in (ROOT / "tests" / f for f in first) if path.is_file()]
     rest = [f"tests/{package}", *BESIDE[package]]
