@@ -134,8 +134,8 @@ def test_the_fisher_of_one_sample_and_two_classes_is_known() -> None:
     logits = torch.stack([w, torch.zeros(1).double()], dim=1)
     p = float(torch.sigmoid(w.detach()))
     drawn = torch.Generator().manual_seed(0)
-    (found,) = diagonal_fisher(logits, [w], generator=drawn, probes=4000)
-    assert float(found) == pytest.approx(p * (1 - p), rel=0.05)
+    (found,) = diagonal_fisher(logits, [w], generator=drawn, probes=1500)
+    assert float(found) == pytest.approx(p * (1 - p), rel=0.1)
     probabilities = torch.tensor([[p, 1 - p]], dtype=torch.float64)
     signs = torch.tensor([[1.0, -1.0]], dtype=torch.float64)
     toward = float(probe(probabilities, signs)[0, 0])
@@ -148,7 +148,7 @@ def test_the_fisher_of_one_sample_and_two_classes_is_known() -> None:
         diagonal_fisher(logits, [w], generator=drawn, probes=0)
     again = torch.cat([logits, logits])
     signs_of_two = torch.Generator().manual_seed(0)
-    (twice,) = diagonal_fisher(again, [w], generator=signs_of_two, probes=4000)
+    (twice,) = diagonal_fisher(again, [w], generator=signs_of_two, probes=1500)
     assert float(twice) == pytest.approx(p * (1 - p), rel=0.1)  # a mean over samples
 
 
