@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from undrift.testing.metamorphic import NOT_INVARIANT
+
 ROOT = Path(__file__).parent.parent
 RECORDS, PAGE = ROOT / "results" / "reliability", ROOT / "docs" / "reliability.md"
 _COLUMNS = {
@@ -52,6 +54,8 @@ def record(path: Path, draw: int) -> None:
     elif any("target" in line for line in lines):
         _record_files(lines, draw)
     else:
+        failed = [line for line in lines if "failed" in line]
+        assert not failed, f"something did not survive, which is no record: {failed[0]}"
         lines = [line for line in lines if "part" in line]
         places = {(line["part"], line["step"], str(line.get("first", ""))) for line in lines}
         kept = [r for r in rows("torture") if (r["part"], r["step"], r["first"]) not in places]
@@ -126,6 +130,7 @@ def tables() -> dict[str, str]:
             ("relation", "methods", "largest difference"),
             [(r["step"], r["runs"], f"{float(r['apart']):.0e}") for r in parts["relations"]],
         ),
+        "not invariant": _not_invariant(),
         "draws": _draws(rows("mutants")),
         "mutants": _mutants(rows("mutants")),
         "survivors": _survivors(rows("mutants")),
@@ -166,6 +171,16 @@ def _found(those: Rows, draws: list[str]) -> list[str]:
     """The findings of each draw; nothing where a draw had no such file."""
     by_draw = {draw: [int(r["found"]) for r in those if r["draw"] == draw] for draw in draws}
     return [str(sum(counts)) if counts else "" for counts in by_draw.values()]
+
+
+def _not_invariant() -> str:
+    """Of which methods a relation does not hold, and why."""
+    lines = []
+    for relation, reasons in NOT_INVARIANT.items():
+        for reason in dict.fromkeys(reasons.values()):
+            methods = [f"`{name}`" for name, why in reasons.items() if why == reason]
+            lines.append((relation, ", ".join(methods), reason))
+    return _table(("relation", "does not hold for", "because"), lines).replace("---:", "---")
 
 
 def _draws(found: Rows) -> str:

@@ -8,9 +8,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from undrift.learners.registry import METHODS
+from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.testing import metamorphic
-from undrift.testing.metamorphic import NOT_INVARIANT, RELATIONS, TOLERANCE, check_relation
+from undrift.testing.graphs import tiny_stream
+from undrift.testing.metamorphic import (
+    NOT_INVARIANT,
+    QUICK,
+    RELATIONS,
+    TOLERANCE,
+    check_relation,
+)
 
 SAMPLE = [
     ("adr", "relabelled nodes"),
@@ -39,6 +46,24 @@ def test_every_method_is_invariant_or_says_why_not(method: str, relation: str) -
 @pytest.mark.parametrize("method", ["bare", "adr", "propagation"])
 def test_a_gpu_gives_the_same_answer(method: str) -> None:
     check_relation(method, "on a GPU")
+
+
+@pytest.mark.parametrize(("method", "draws"), [("polo", True), ("efc", True), ("adr", False)])
+def test_on_a_device_only_methods_that_draw_nodes_have_other_numbers(
+    method: str, draws: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/reliability.md has it: with a generator seeded as that of a device is."""
+
+    def other(generator: torch.Generator, device: object) -> torch.Generator:
+        return torch.Generator().manual_seed(int(torch.randint(2**62, (), generator=generator)))
+
+    known = method_class(method).defaults()
+    learner = make_learner(method, **{n: v for n, v in QUICK.items() if n in known})
+    stream = tiny_stream()
+    first = metamorphic._taught(learner, stream).scores(stream.graph)
+    monkeypatch.setattr("undrift.encoders.training._on_device", other)
+    apart = metamorphic._apart(first, metamorphic._taught(learner, stream).scores(stream.graph))
+    assert 1e-4 < apart < TOLERANCE["on a GPU"][0] if draws else apart == 0.0
 
 
 def test_every_relation_says_what_is_allowed() -> None:
