@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from undrift.graphs import Graph
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.testing import metamorphic
 from undrift.testing.graphs import tiny_stream
@@ -40,6 +41,18 @@ def test_an_answer_that_must_not_change(method: str, relation: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_invariant_or_says_why_not(method: str, relation: str) -> None:
     check_relation(method, relation)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_graphs_without_nodes_or_edges_are_predicted(method: str) -> None:
+    known = method_class(method).defaults()
+    settings = {n: v for n, v in QUICK.items() if n in known}
+    settings |= {"epochs": 1} if "epochs" in known else {}
+    learner = make_learner(method, **settings).observe(tiny_stream().task(0))
+    width = tiny_stream().graph.num_features
+    for nodes in (0, 1, 3):
+        lone = Graph.from_arrays(torch.ones(nodes, width), [])
+        assert learner.scores(lone).shape == (nodes, 2)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
