@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save
 
 import undrift
 from undrift.datasets.npz import read_npz
@@ -20,6 +21,7 @@ from undrift.datasets.unpack import unpack_zip
 from undrift.errors import InputError
 from undrift.experiments.plan_file import read_plan
 from undrift.folder.folder import LearnerFolder
+from undrift.folder.store import _version
 from undrift.graphs import Graph
 from undrift.learners.registry import make_learner
 from undrift.scale.graph_folder import GraphFolder
@@ -219,6 +221,20 @@ def desk(tmp_path: Path) -> Path:
     living = LearnerFolder.new(tmp_path / "desk", "bare", settings={"epochs": 1, "hidden": (4,)})
     living.observe(batch())
     return tmp_path / "desk"
+
+
+def test_json_that_is_nested_too_deeply(desk: Path, tmp_path: Path) -> None:
+    deep = "[" * 100_000
+    expected = LearnerFolder(desk).learner().classes_
+    (desk / "learner.json").write_text(deep)
+    assert LearnerFolder(desk).learner().classes_ == expected
+    assert LearnerFolder(desk).verify() == ["learner.json: written again"]
+    told = {"format": "undrift-state", "version": "1", "method": "bare", "values": "{}"}
+    (tmp_path / "s").write_bytes(save({}, told | {"params": deep}))
+    with pytest.raises(InputError, match="is damaged or is not a state file"):
+        load_state(tmp_path / "s")
+    with pytest.raises(InputError, match="is no state of a learner's folder"):
+        _version(tmp_path / "s", {"folder": deep})
 
 
 def batch() -> Graph:
