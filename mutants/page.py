@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from undrift.testing.metamorphic import NOT_INVARIANT
-
 ROOT = Path(__file__).parent.parent
 RECORDS, PAGE = ROOT / "results" / "reliability", ROOT / "docs" / "reliability.md"
 _COLUMNS = {
@@ -57,9 +55,12 @@ def record(path: Path, draw: int) -> None:
         failed = [line for line in lines if "failed" in line]
         assert not failed, f"something did not survive, which is no record: {failed[0]}"
         lines = [line for line in lines if "part" in line]
-        places = {(line["part"], line["step"], str(line.get("first", ""))) for line in lines}
-        kept = [r for r in rows("torture") if (r["part"], r["step"], r["first"]) not in places]
-        _write("torture", [*kept, *lines])
+        every = {_step(row): row for row in [*rows("torture"), *lines]}  # each in its old place
+        _write("torture", list(every.values()))
+
+
+def _step(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["part"], row["step"], str(row.get("first", ""))
 
 
 def _record_files(lines: list[dict[str, Any]], draw: int) -> None:
@@ -175,6 +176,8 @@ def _found(those: Rows, draws: list[str]) -> list[str]:
 
 def _not_invariant() -> str:
     """Of which methods a relation does not hold, and why."""
+    from undrift.testing.metamorphic import NOT_INVARIANT  # no mutant may find undrift loaded
+
     lines = []
     for relation, reasons in NOT_INVARIANT.items():
         for reason in dict.fromkeys(reasons.values()):

@@ -120,6 +120,8 @@ def warm() -> None:
     assert pydantic
     assert scipy.sparse
     torch.set_num_threads(1)
+    loaded = [name for name in sys.modules if name.partition(".")[0] == "undrift"]
+    assert not loaded, f"loaded already, so that no mutant would take their place: {loaded}"
 
 
 def meet(mutant: Mutant | None, tests: Sequence[str], longest: float = LONGEST) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from pydantic import ValidationError
 
 from undrift.errors import InputError
 from undrift.folder import hashing, history, store
@@ -341,3 +342,17 @@ def test_a_folder_of_this_format_is_read_and_a_newer_one_is_not(tmp_path: Path) 
     store._check_format(tmp_path, "words")
     with pytest.raises(InputError, match="upgrade undrift"):
         store._check_format(tmp_path, store.FORMAT + 1)
+
+
+def test_a_way_that_there_is_not_is_refused_at_every_verb(tmp_path: Path) -> None:
+    living = LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK)
+    batch = tiny_graph(seed=1, nodes=24, classes=2)
+    with pytest.raises(InputError, match=r"small classes can be 'refuse'.* not 'drop'"):
+        living.observe(batch, small_classes="drop")  # type: ignore[arg-type]
+    assert living.show().record.small_classes == "refuse"
+    assert len(living.history()) == 1
+
+
+def test_what_was_recorded_cannot_be_changed_in_place() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        held(1).step = 2
