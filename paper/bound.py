@@ -5,6 +5,13 @@
 writes `FOLDER/trials.csv`, a line per setting tried, and the runs of the chosen ones to
 `FOLDER/runs`. A setting is judged by class accuracy at the end of the stream on the validation
 nodes of seed 0; the test nodes are looked at once per chosen setting.
+
+    python -m paper bound FOLDER --isolated [--width 64] [--seeds 0 1 2] [--streams cs-cl ...]
+
+adds to `FOLDER/isolated.csv` what the best setting in `results/bound/trials.csv`, or the best of
+this width, reaches when it is trained on the task graphs as they arrive, without the edges between
+tasks, and tested on the whole graph as always. Only the end of the stream is trained: joint
+training begins anew at every task, so what was before does not matter.
 """
 
 from __future__ import annotations
@@ -18,12 +25,30 @@ from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["FIXED", "SETTINGS", "STREAMS", "main", "read_trials", "trial", "write_trials"]
+if TYPE_CHECKING:
+    from undrift.streams.stream import TaskStream
+    from undrift.streams.task import Task
+
+__all__ = [
+    "FIXED",
+    "SETTINGS",
+    "STREAMS",
+    "apart",
+    "best_of_width",
+    "isolated",
+    "main",
+    "read_isolated",
+    "read_trials",
+    "trial",
+    "write_isolated",
+    "write_trials",
+]
 
 STREAMS = (
     *("cs-cl", "physics-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl", "dblp-cl"),
+    *("squirrel-cl", "actor-cl"),
 )
 FIXED = {"recipe": "tuned", "epochs": 800, "patience": 80, "weight_decay": 5e-4, "lr": 1e-3}
 """What every setting has: the epoch with the best validation accuracy, of at most 800."""
@@ -38,6 +63,8 @@ SETTINGS: tuple[dict[str, Any], ...] = tuple(
     )
 )
 _COLUMNS = ("stream", "setting", "val_a_f", "seconds", "device", "chosen")
+_ISOLATED = ("stream", "seed", "setting", "val_a_f", "a_f", "seconds", "device")
+_RESULTS = Path(__file__).parents[1] / "results" / "bound"
 Trial = dict[str, Any]
 
 
@@ -68,6 +95,89 @@ def trial(stream_name: str, setting: dict[str, Any], device: str) -> Trial:
     }
 
 
+def apart(stream: TaskStream) -> Task:
+    """All tasks as one whose graph lacks the edges between them."""
+    import scipy.sparse as sp
+
+    from undrift.graphs import Graph
+    from undrift.sparse import Csr
+    from undrift.streams.task import Task
+
+    whole = stream.until(len(stream) - 1)
+    task_of = stream.task_of[stream.nodes(range(len(stream)))].cpu().numpy()
+    edges = whole.graph.adjacency.to_scipy().tocoo()
+    within = task_of[edges.row] == task_of[edges.col]
+    kept = edges.data[within], (edges.row[within], edges.col[within])
+    adjacency = Csr.from_scipy(
+        sp.csr_matrix(kept, shape=edges.shape),
+        dtype=whole.graph.adjacency.dtype,
+        symmetric=whole.graph.adjacency.symmetric,
+    )
+    graph = Graph(whole.graph.features, adjacency.to(whole.graph.device), whole.graph.labels)
+    return Task(graph, whole.train, whole.val, whole.test, whole.classes)
+
+
+def isolated(stream_name: str, setting: dict[str, Any], seed: int, device: str) -> Trial:
+    """Class accuracy at the end of the stream after training on its tasks apart."""
+    import time
+
+    from undrift.evaluation.loop import grade
+    from undrift.evaluation.protocols import exams
+    from undrift.learners.registry import make_learner
+    from undrift.streams.benchmarks import load_stream
+    from undrift.typing import silent
+
+    began = time.perf_counter()
+    stream = load_stream(stream_name, seed).to(device)
+    params = {**FIXED, **setting, "recipe": "isolated"}
+    learner = make_learner("joint", seed=seed, device=device, **params).observe(apart(stream))
+    last = exams(stream, len(stream) - 1, "global", ("val", "test"))
+    found = grade(learner, stream, last, silent, 1)
+    val, test = (
+        fmean(found[split, part][0] for part in range(len(stream))) for split in ("val", "test")
+    )
+    return {
+        "stream": stream_name,
+        "seed": seed,
+        "setting": setting,
+        "val_a_f": round(val, 6),
+        "a_f": round(test, 6),
+        "seconds": round(time.perf_counter() - began, 3),
+        "device": device,
+    }
+
+
+def write_isolated(found: Sequence[Trial], path: Path) -> None:
+    """A line per stream and seed, in their order."""
+    places = {stream: place for place, stream in enumerate(STREAMS)}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _ISOLATED, lineterminator="\n")
+        writer.writeheader()
+        for each in sorted(found, key=lambda t: (places[t["stream"]], t["seed"])):
+            writer.writerow({**each, "setting": json.dumps(each["setting"])})
+
+
+def read_isolated(path: Path) -> list[Trial]:
+    """What `write_isolated` wrote; nothing where there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            {
+                **line,
+                "seed": int(line["seed"]),
+                "setting": _setting(line["setting"]),
+                **{name: float(line[name]) for name in ("val_a_f", "a_f", "seconds")},
+            }
+            for line in csv.DictReader(file)
+        ]
+
+
+def _setting(text: str) -> dict[str, Any]:
+    made = json.loads(text)
+    return {**made, "hidden": tuple(made["hidden"])}
+
+
 def write_trials(trials: Sequence[Trial], path: Path) -> None:
     """A line per trial, by stream and setting in their order; the first best is marked."""
     places = {stream: place for place, stream in enumerate(STREAMS)}
@@ -90,7 +200,7 @@ def read_trials(path: Path) -> list[Trial]:
         return [
             {
                 **line,
-                "setting": {**(made := json.loads(line["setting"])), "hidden": (*made["hidden"],)},
+                "setting": _setting(line["setting"]),
                 "val_a_f": float(line["val_a_f"]),
                 "chosen": line["chosen"] == "true",
             }
@@ -107,15 +217,42 @@ def _run(stream: str, setting: dict[str, Any], seed: int, device: str, out: str)
     execute(prepare(spec), out)
 
 
+def best_of_width(trials: Sequence[Trial], width: int | None) -> dict[str, dict[str, Any]]:
+    """The best setting of every stream by validation, among those of this width; None: of any."""
+    best: dict[str, Trial] = {}
+    for each in trials:
+        fits = width is None or each["setting"]["hidden"][0] == width
+        if fits and each["val_a_f"] > best.get(each["stream"], {"val_a_f": -1.0})["val_a_f"]:
+            best[each["stream"]] = each
+    return {stream: each["setting"] for stream, each in best.items()}
+
+
+def _isolate(given: argparse.Namespace) -> None:
+    """One at a time, each written as soon as it is there; what is there is not made again."""
+    path = given.folder / "isolated.csv"
+    settings = best_of_width(read_trials(_RESULTS / "trials.csv"), given.width)
+    for stream, seed in product(given.streams, given.seeds):
+        found = read_isolated(path)
+        if not any((t["stream"], t["seed"]) == (stream, seed) for t in found):
+            made = isolated(stream, settings[stream], seed, given.device)
+            write_isolated([*found, made], path)
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Search, then run what was chosen on seeds 0 to 4."""
+    """Search, then run what was chosen; or train what was chosen before on the tasks apart."""
     parser = argparse.ArgumentParser(prog="python -m paper bound")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--streams", nargs="+", default=STREAMS, choices=STREAMS)
+    parser.add_argument("--isolated", action="store_true")
+    parser.add_argument("--width", type=int)
+    parser.add_argument("--seeds", nargs="+", type=int, default=range(5))
     given = parser.parse_args(arguments)
     given.folder.mkdir(parents=True, exist_ok=True)
+    if given.isolated:
+        _isolate(given)
+        return 0
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         jobs = [
             pool.submit(trial, stream, setting, given.device)
@@ -125,7 +262,7 @@ def main(arguments: Sequence[str]) -> int:
         chosen = [each for each in read_trials(given.folder / "trials.csv") if each["chosen"]]
         runs = [
             pool.submit(_run, *(c["stream"], c["setting"], seed, given.device), str(given.folder))
-            for c, seed in product(chosen, range(5))
+            for c, seed in product(chosen, given.seeds)
         ]
         for run in runs:
             run.result()

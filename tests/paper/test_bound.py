@@ -5,8 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
-from paper.bound import FIXED, SETTINGS, STREAMS, read_trials, trial, write_trials
+from paper.bound import (
+    FIXED,
+    SETTINGS,
+    STREAMS,
+    apart,
+    best_of_width,
+    isolated,
+    read_isolated,
+    read_trials,
+    trial,
+    write_isolated,
+    write_trials,
+)
 from undrift.learners.registry import make_learner
 from undrift.testing.graphs import tiny_stream
 
@@ -49,6 +62,61 @@ def test_a_trial_grades_validation_nodes_at_the_end(monkeypatch: pytest.MonkeyPa
     ]
     wanted = 100 * sum(sum(share) / len(share) for share in shares) / 3
     assert found["val_a_f"] == pytest.approx(float(wanted), abs=1e-4)
+
+
+def test_tasks_apart_are_the_task_graphs_side_by_side() -> None:
+    stream = tiny_stream()
+    together = apart(stream)
+    assert together.graph.num_edges == sum(task.graph.num_edges for task in stream)
+    assert together.graph.num_edges < stream.until(2).graph.num_edges
+    nodes = stream.nodes(range(3))
+    for t, task in enumerate(stream):
+        part = together.graph.subgraph((stream.task_of[nodes] == t).nonzero().flatten())
+        assert torch.equal(part.adjacency.indices, task.graph.adjacency.indices)
+        assert torch.equal(part.labelled(), task.graph.labelled())
+
+
+def test_isolated_training_is_graded_on_the_whole_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FIXED, "epochs", 2)
+    stream = tiny_stream()
+    monkeypatch.setattr("undrift.streams.benchmarks.load_stream", lambda name, seed: stream)
+    setting = {"encoder": "gcn", "hidden": (4,), "dropout": 0.3, "class_weighted": True}
+    found = isolated("tiny", setting, 0, "cpu")
+    learner = make_learner("joint", **FIXED, **setting).observe(apart(stream))
+    right = learner.predict(stream.graph) == stream.graph.labelled()
+    by_class = [
+        [right[stream.test & (stream.graph.labelled() == c)].float().mean() for c in classes]
+        for classes in stream.classes
+    ]
+    wanted = 100 * sum(sum(part) / len(part) for part in by_class) / 3
+    assert found["a_f"] == pytest.approx(float(wanted), abs=1e-4)
+
+
+def test_the_best_of_a_width_is_that_of_validation() -> None:
+    narrow, other, wide = SETTINGS[0], SETTINGS[1], SETTINGS[8]
+    assert (narrow["hidden"][0], wide["hidden"][0]) == (64, 512)
+    trials = [
+        {"stream": "cs-cl", "setting": setting, "val_a_f": value}
+        for setting, value in [(narrow, 80.0), (other, 81.0), (wide, 90.0)]
+    ]
+    assert best_of_width(trials, 64) == {"cs-cl": other}
+    assert best_of_width(trials, None) == {"cs-cl": wide}
+
+
+def test_what_was_isolated_reads_back_in_order(tmp_path: Path) -> None:
+    found = [
+        {"stream": s, "seed": k, "setting": SETTINGS[2], "val_a_f": 1.0, "a_f": v, "seconds": 2.0}
+        for s, k, v in [("photo-cl", 1, 70.0), ("photo-cl", 0, 71.0), ("cs-cl", 0, 72.0)]
+    ]
+    write_isolated([{**each, "device": "cpu"} for each in found], tmp_path / "isolated.csv")
+    read = read_isolated(tmp_path / "isolated.csv")
+    assert [(t["stream"], t["seed"], t["a_f"]) for t in read] == [
+        ("cs-cl", 0, 72.0),
+        ("photo-cl", 0, 71.0),
+        ("photo-cl", 1, 70.0),
+    ]
+    assert all(t["setting"] == SETTINGS[2] for t in read)
+    assert read_isolated(tmp_path / "nothing.csv") == []
 
 
 def test_the_page_has_what_was_chosen() -> None:

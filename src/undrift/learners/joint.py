@@ -16,7 +16,7 @@ from undrift.learners.parts.training.model_learner import ModelLearner
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
-Recipe = Literal["plain", "tuned"]
+Recipe = Literal["plain", "tuned", "isolated"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,9 @@ class Joint(ModelLearner):
     `recipe`: a `plain` encoder under a linear head, or the strongest we can train, `tuned`: with
     layer norm and a linear skip in every layer, the best epoch by validation, on the whole graph
     with the edges between tasks, so that every batch must hold all tasks so far
-    (`TaskStream.until`). Its settings are to be searched: docs/methods/joint.md.
+    (`TaskStream.until`). Its settings are to be searched: docs/methods/joint.md. `isolated` trains
+    the tuned network on the task graphs as they arrived: what keeping all data can bring to a
+    learner that is never shown an edge between tasks.
 
     Cost: task t trains on t + 1 graphs. Memory: all data.
 
@@ -74,28 +76,27 @@ class Joint(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> JointLearned:
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
-        if self.sees_all:
-            return self._tuned(before, task, progress)
-        everything = _together(before, task.to("cpu"))
-        here, classes = everything.to(self.device), everything.classes
-        generator = generator_for(self.seed, t)
-        begun = self.backbone.model_for(here.graph, len(classes), generator)
-        model = self.backbone.train(
-            begun, here, classes, t=0, generator=generator, progress=progress
-        ).settled()
-        known = (classes, here.graph.num_features, t + 1, model)
-        return JointLearned(*known, everything.graph, everything.train, everything.val)
+        everything = self._whole(before, task) if self.sees_all else _together(before, task)
+        here = everything.to(self.device)
+        model = (self._plain if self.recipe == "plain" else self._tuned)(here, t, progress)
+        kept = everything.to("cpu")
+        known = (kept.classes, kept.graph.num_features, t + 1, model)
+        return JointLearned(*known, kept.graph, kept.train, kept.val)
 
-    def _tuned(self, before: JointLearned | None, task: Task, progress: Progress) -> JointLearned:
-        missing = set(before.classes if before else ()) - set(task.classes)
-        if missing:
-            raise InputError(
-                f"recipe='tuned' trains on the whole graph, and class {min(missing)} is not in "
-                "this batch; give it all tasks so far, as stream.until(t) does"
-            )
-        t, classes, graph = before.tasks if before else 0, task.classes, task.graph
-        generator = generator_for(self.seed, t)
-        network = fit_tuned(
+    def _plain(self, everything: Task, t: int, progress: Progress) -> Model:
+        generator, classes = generator_for(self.seed, t), everything.classes
+        begun = self.backbone.model_for(everything.graph, len(classes), generator)
+        return self.backbone.train(
+            begun, everything, classes, t=0, generator=generator, progress=progress
+        ).settled()
+
+    def _tuned(self, everything: Task, t: int, progress: Progress) -> TunedNetwork:
+        generator, classes, graph = (
+            generator_for(self.seed, t),
+            everything.classes,
+            everything.graph,
+        )
+        return fit_tuned(
             TunedNetwork.create(
                 self.backbone.architecture(),
                 graph.num_features,
@@ -104,20 +105,28 @@ class Joint(ModelLearner):
                 str(graph.device),
             ),
             graph,
-            train=task.train.nonzero().flatten(),
-            val=task.val.nonzero().flatten(),
+            train=everything.train.nonzero().flatten(),
+            val=everything.val.nonzero().flatten(),
             columns=columns_of(graph, classes),
             training=self.backbone.training(0),
             generator=generator,
             progress=progress,
         )
-        kept = task.to("cpu")
-        known = (classes, graph.num_features, t + 1, network)
-        return JointLearned(*known, kept.graph, kept.train, kept.val)
+
+    def _whole(self, before: JointLearned | None, task: Task) -> Task:
+        """The batch itself, which must hold all classes so far."""
+        missing = set(before.classes if before else ()) - set(task.classes)
+        if missing:
+            raise InputError(
+                f"recipe='tuned' trains on the whole graph, and class {min(missing)} is not in "
+                "this batch; give it all tasks so far, as stream.until(t) does"
+            )
+        return task
 
 
 def _together(before: JointLearned | None, task: Task) -> Task:
     """All tasks so far as one task on the disjoint union of their graphs."""
+    task = task.to("cpu")
     if before is None:
         return task
     train = torch.cat([before.train.cpu(), task.train])
