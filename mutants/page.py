@@ -72,7 +72,8 @@ def _record_files(lines: list[dict[str, Any]], draw: int) -> None:
 
 def _record_mutants(lines: list[dict[str, Any]], draw: int) -> None:
     """What a draw first came to is kept; mistakes that met more tests have their new outcome."""
-    new = {_place(line): line for line in lines}
+    # two on one line may have the same words: then the one that survived counts
+    new = {_place(line): line for line in sorted(lines, key=lambda r: r["outcome"] == "survived")}
     known = rows("mutants")
     mine = [r for r in known if r["draw"] == str(draw)]
     if not mine:
