@@ -5,13 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from paper import attack_page, attacks, bound, compact, figures, page, private_utility, returning
+from paper import (
+    attack_page,
+    attacks,
+    bound,
+    compact,
+    figures,
+    isolation,
+    page,
+    private_utility,
+    returning,
+)
 
 _COMMANDS = {
     "compact": compact.main,
     "page": page.main,
     "returning": returning.main,
     "bound": bound.main,
+    "isolation": isolation.main,
     "private": private_utility.main,
     "figures": figures.main,
     "attacks": attacks.main,

@@ -35,6 +35,7 @@ __all__ = [
     "FIXED",
     "SETTINGS",
     "STREAMS",
+    "Trial",
     "apart",
     "best_of_width",
     "isolated",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from paper.page_tables import (
     large_differences,
     machines,
 )
+from paper.reasons import with_numbers
 from paper.words import Words, read_words
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
@@ -293,5 +295,6 @@ def _made(tables: Path, page: Path) -> str:
     streams = {cell.stream for plan in records.manifests for cell in plan.cells}
     rows = {cell.row for plan in records.manifests for cell in plan.cells}
     words = read_words(tables, streams, rows)
+    words = replace(words, reasons=with_numbers(words.reasons, records))
     figures = sorted(path.stem for path in (page.parent / "figures").glob("*.svg"))
     return results_page(records, words, figures)

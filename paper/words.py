@@ -17,7 +17,7 @@ __all__ = ["Words", "read_words"]
 class Words:
     """`how` the runs were made, `notes` on a stream, and `reasons` by stream and row.
 
-    A reason says why a number differs from the paper's.
+    A reason says why a number differs from the paper's; `paper.reasons` fills in its numbers.
     """
 
     how: str = ""

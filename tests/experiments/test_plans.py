@@ -46,7 +46,11 @@ def test_every_grid_keeps_the_budget_and_runs(method: str) -> None:
         make_learner(method, **setting)
 
 
-@pytest.mark.parametrize("name", ["carried", "public-fresh", "public-carried", "public-layer"])
+OTHER_WAYS = ["carried", "public-fresh", "public-carried", "public-layer"]
+OTHER_WAYS += ["public-default", "public-dropout"]
+
+
+@pytest.mark.parametrize("name", OTHER_WAYS)
 def test_rows_of_public_code_are_those_of_the_tables_and_can_be_made(name: str) -> None:
     plan = named_plan(name)
     known = {*TABLE1, *ABLATION, "fisher floor first"}

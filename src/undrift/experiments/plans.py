@@ -9,7 +9,13 @@ from undrift.errors import InputError, unknown_name
 from undrift.experiments.manifest import Skipped
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.plan_file import read_plan
-from undrift.experiments.public_code import carried_rows, layer_rows, public_rows
+from undrift.experiments.public_code import (
+    carried_rows,
+    default_rows,
+    dropout_rows,
+    layer_rows,
+    public_rows,
+)
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
@@ -195,6 +201,14 @@ PLANS: dict[str, Callable[[bool], Plan]] = {
     ),
     "public-layer": lambda s: _on_cs(
         "The forms and the layer of public code, one Adam for all tasks", layer_rows(classes=15)
+    ),
+    "public-default": lambda s: _on_cs(
+        "The forms, the layer and the defaults of public code, one Adam for all tasks",
+        default_rows(classes=15),
+    ),
+    "public-dropout": lambda s: _on_cs(
+        "The forms and the layer of public code, one Adam, dropout in the first task only",
+        dropout_rows(classes=15),
     ),
     "skewed": _skewed,
     "returning": _returning,

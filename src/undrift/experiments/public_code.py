@@ -39,6 +39,16 @@ _FORMS: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
     ),
 }
 
+# what public code takes where it is not told otherwise
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "ewc": {"strength": 1e4},
+    "mas": {"strength": 1e4},
+    "twp": {"loss_strength": 1e4, "topology_strength": 1e4},
+}
+
+DROPOUT_ONCE = ("bare", "efc")
+"""The methods whose public step never switches dropout on again after the first examination."""
+
 
 def carried_rows() -> tuple[PlanRow, ...]:
     """Table 1 and the ablation with our forms and grids, and an optimiser that goes on."""
@@ -68,20 +78,45 @@ def layer_rows(*, classes: int) -> tuple[PlanRow, ...]:
     """Every row with the layer of public code, a plain sum over neighbours; its forms; one Adam.
 
     CaT has our number of random encoders: that of public code takes ten times as long and changes
-    little (`public-fresh`).
+    little (`public-fresh`). The ablation has what `public-carried` chose for ADR.
     """
     forms = {row.label: row for row in public_rows(carried=True, classes=classes)}
-    del forms["fisher floor first"]
     plain = {"joint": {}, "bare": _CARRIED, "er-gnn": _CARRIED, "acil": {}, "ds-al": {}}
     every = {m: PlanRow(m, m, more, method_class(m).grid) for m, more in plain.items()} | forms
     every["cat"] = PlanRow("cat", "cat", {"budget": 2})
     return tuple(_with_layer(row) for row in every.values())
 
 
+def dropout_rows(*, classes: int) -> tuple[PlanRow, ...]:
+    """`DROPOUT_ONCE` of `layer_rows` with dropout in the first task only, and the ablation.
+
+    The step of ADR is not public: that it is Bare's is a guess.
+    """
+    labels = (*DROPOUT_ONCE, *("none", "average", "fisher", "magmax"), "fisher floor first")
+    rows = [row for row in layer_rows(classes=classes) if row.label in labels]
+    return tuple(
+        PlanRow(row.label, row.method, {**row.params, "dropout_next": 0.0}, row.grid)
+        for row in rows
+    )
+
+
+def default_rows(*, classes: int) -> tuple[PlanRow, ...]:
+    """The rows for which public code has a default beside its grid, at that: nothing is searched.
+
+    With its forms, its layer and one Adam, as `layer_rows`.
+    """
+    rows = {row.label: row for row in layer_rows(classes=classes)}
+    return tuple(
+        PlanRow(method, method, {**rows[method].params, **default})
+        for method, default in _DEFAULTS.items()
+    )
+
+
 def _with_layer(row: PlanRow) -> PlanRow:
-    layer = {"normalisation": "sum"}
-    around = None if row.searched is None else {**row.searched, **layer}
-    return PlanRow(row.label, row.method, {**row.params, **layer}, row.grid, around)
+    params = {**row.params, "normalisation": "sum"}
+    if row.searched is not None:
+        return PlanRow(row.label, row.method, {**params, "gamma": 1.0, "alpha": 1})
+    return PlanRow(row.label, row.method, params, row.grid)
 
 
 def _merging(params: dict[str, Any]) -> tuple[PlanRow, ...]:
