@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mutants.changes import Mutant
+from mutants.page import rows
 from mutants.running import Outcome, chosen, meet, outcome_of, tests_of, warm
 
 
@@ -25,13 +26,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=36_000.0)
     parser.add_argument("--only", default="", help="modules whose name starts so")
     parser.add_argument("--again", type=Path, help="the survivors of this file once more")
+    parser.add_argument("--own", action="store_true", help="meet the tests of its module alone")
+    parser.add_argument("--fresh", action="store_true", help="none that was drawn and recorded")
     parser.add_argument("--out", type=Path, default=Path("build/mutants.jsonl"))
     asked = parser.parse_args()
-    mutants = chosen(asked.sample, asked.seed)
+    drawn = rows("mutants") if asked.fresh else []
+    known = {(row["module"], int(row["line"]), row["what"]) for row in drawn}
+    mutants = chosen(asked.sample, asked.seed, known)
     mutants = [m for m in mutants if m.module.startswith(f"undrift.{asked.only}")]
     if asked.again:
         lines = [json.loads(line) for line in asked.again.read_text().splitlines()]
-        left = {(r["module"], r["line"], r["what"]) for r in lines if r["outcome"] == "survived"}
+        left = {
+            (r["module"], int(r["line"]), r["what"]) for r in lines if r["outcome"] == "survived"
+        }
         mutants = [m for m in chosen(0, 0) if (m.module, m.line, m.what) in left]
     warm()
     asked.out.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +46,7 @@ def main() -> int:
     until = time.monotonic() + asked.seconds
     with asked.out.open("w", encoding="utf-8") as file, _pool(asked.workers) as pool:
         _check_clean(mutants, pool)
-        jobs = ((mutant, until) for mutant in mutants)
+        jobs = ((mutant, until, asked.own) for mutant in mutants)
         for found in pool.imap_unordered(_one, jobs):
             if found is None:
                 continue
@@ -57,9 +64,9 @@ def _pool(workers: int) -> Any:
     return multiprocessing.get_context("fork").Pool(workers)
 
 
-def _one(job: tuple[Mutant, float]) -> Outcome | None:
-    mutant, until = job
-    return outcome_of(mutant) if time.monotonic() < until else None
+def _one(job: tuple[Mutant, float, bool]) -> Outcome | None:
+    mutant, until, own = job
+    return outcome_of(mutant, own=own) if time.monotonic() < until else None
 
 
 def _check_clean(mutants: list[Mutant], pool: Any) -> None:

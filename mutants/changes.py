@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,27 +38,31 @@ _BINARY: dict[type, type] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A module with one mistake in it."""
+    """A module with one mistake in it; its text is made when it is asked for."""
 
     module: str
     number: int
     line: int
     what: str
-    source: str
+    path: Path
+
+    @property
+    def source(self) -> str:
+        """The text of the module with the mistake."""
+        tree = ast.parse(self.path.read_text(encoding="utf-8"))
+        place, change, _ = next(islice(_changes(tree), self.number, None))
+        change(_at(tree, place))
+        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def mutants_of(path: Path, root: Path) -> list[Mutant]:
     """Every mutant of a file below `root`, in the order of its lines."""
     module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    made = []
-    for number, (place, change, what) in enumerate(_changes(tree)):
-        changed = copy.deepcopy(tree)
-        node = _at(changed, place)
-        change(node)
-        line = getattr(_at(tree, place), "lineno", 0)
-        source = ast.unparse(ast.fix_missing_locations(changed))
-        made.append(Mutant(module, number, line, what, source))
+    made = [
+        Mutant(module, number, getattr(_at(tree, place), "lineno", 0), what, path)
+        for number, (place, _, what) in enumerate(_changes(tree))
+    ]
     return sorted(made, key=lambda mutant: (mutant.line, mutant.number))
 
 

@@ -6,10 +6,17 @@ import pytest
 import torch
 
 from undrift.analytic import bank as bank_module
+from undrift.analytic import factor as factor_module
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.factor import Factor
 from undrift.storage.state import pack, unpack
 from undrift.testing.references import joint_ridge
+
+
+@pytest.fixture(autouse=True)
+def narrow_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Updates pay from a few hundred columns on, so that banks can be small here."""
+    monkeypatch.setattr(factor_module, "_BLOCK", 16)
 
 
 def task(seed: int, n: int, d: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -19,8 +26,8 @@ def task(seed: int, n: int, d: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_auto_updates_when_it_is_cheaper_and_equals_direct() -> None:
-    d = 1500
-    tasks = [task(0, 700, d), *(task(seed, 10, d) for seed in range(1, 6))]
+    d = 300
+    tasks = [task(0, 140, d), *(task(seed, 10, d) for seed in range(1, 6))]
     auto, direct = (RidgeBank.empty(d, 0.1, solver=s) for s in ("auto", "direct"))
     for rows, targets in tasks:
         auto, direct = auto.add(rows, targets), direct.add(rows, targets)
@@ -33,10 +40,10 @@ def test_auto_updates_when_it_is_cheaper_and_equals_direct() -> None:
 
 
 def test_weights_reach_the_updated_factor() -> None:
-    d = 1500
+    d = 300
     rows, targets = task(1, 10, d)
     weights = torch.linspace(0.1, 3.0, 10, dtype=torch.float64)
-    start = [RidgeBank.empty(d, 0.1, solver=s).add(*task(0, 300, d)) for s in ("auto", "direct")]
+    start = [RidgeBank.empty(d, 0.1, solver=s).add(*task(0, 60, d)) for s in ("auto", "direct")]
     auto, direct = (bank.add(rows, targets, weights) for bank in start)
     assert auto.updated is not None
     assert torch.allclose(auto.solve(), direct.solve(), rtol=1e-8, atol=1e-10)
@@ -44,9 +51,9 @@ def test_weights_reach_the_updated_factor() -> None:
 
 def test_relative_gamma_never_updates() -> None:
     bank = (
-        RidgeBank.empty(1500, 0.1, relative=True, solver="auto")
-        .add(*task(0, 50, 1500))
-        .add(*task(1, 5, 1500))
+        RidgeBank.empty(300, 0.1, relative=True, solver="auto")
+        .add(*task(0, 50, 300))
+        .add(*task(1, 5, 300))
     )
     assert bank.updated is None
     reference = RidgeBank(bank.statistics, 0.1, relative=True, solver="direct")
@@ -72,15 +79,15 @@ def test_a_factor_is_kept_only_where_an_update_could_use_it(
         return original(gram, ridge)
 
     monkeypatch.setattr(bank_module, "factorise", counted)
-    bank = RidgeBank.empty(1300, 1.0, solver=solver).add(*task(0, 30, 1300))
+    bank = RidgeBank.empty(300, 1.0, solver=solver).add(*task(0, 30, 300))
     assert torch.equal(bank.solve(), bank.solve())
     assert len(calls) == made
 
 
 def test_a_restored_bank_goes_on_bit_for_bit() -> None:
     """With updates in between, through the same form that a file has."""
-    d = 1500
-    straight = restored = RidgeBank.empty(d, 0.1, solver="auto").add(*task(0, 400, d))
+    d = 300
+    straight = restored = RidgeBank.empty(d, 0.1, solver="auto").add(*task(0, 90, d))
     for seed in range(1, 4):
         straight, restored = straight.add(*task(seed, 8, d)), restored.add(*task(seed, 8, d))
         tensors, values = pack(restored)

@@ -81,3 +81,13 @@ def test_a_row_per_class_tells_nothing_whatever_rounding_leaves_of_variances() -
 def test_fewer_than_two_classes_have_no_temperature() -> None:
     assert best_temperature({}) is None
     assert held_out_scores(torch.zeros(3, 2, dtype=torch.float64), ClassSums.zero(3, 2), 0.0) == {}
+
+
+def test_rows_that_were_fitted_through_and_through_are_judged_at_a_leverage_of_95_percent() -> None:
+    x, y = drawn(40, 5)
+    weights, sums = torch.eye(5, 4, dtype=torch.float64), ClassSums.of(x, y)
+    most = held_out_scores(weights, sums, 0.95 * 40)
+    for c, scores in held_out_scores(weights, sums, 80.0).items():
+        torch.testing.assert_close(scores, most[c])
+        free = held_out_scores(weights, sums, 0.0)[c]
+        torch.testing.assert_close(scores, (free - 0.95 * torch.eye(4).double()[c]) / 0.05)

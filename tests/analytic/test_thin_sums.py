@@ -12,7 +12,7 @@ from torch import Tensor
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import choose_by_cross_validation, solution_at
 from undrift.analytic.statistics import one_hot
-from undrift.analytic.thin import Thin, ThinInverse
+from undrift.analytic.thin import Thin, ThinInverse, ThinStatistics
 from undrift.analytic.thin_sums import ThinSums
 from undrift.errors import InputError
 from undrift.sparse import Csr
@@ -178,3 +178,18 @@ def test_fewer_rows_than_columns_have_the_freedom_of_their_number(ridge: float) 
     assert abs(plain.freedom_of_rows(told) - whole) < 0.1 * whole < 0.15 * told
     many = ThinSums.of(rows[:, :20], one, rank=4).plain()
     assert many.freedom_of_rows(told) == told
+
+
+def test_the_squared_error_is_that_of_the_rows() -> None:
+    x, y = rows_of(7)
+    weights = torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    thin = ThinStatistics(Thin(torch.zeros(12), x.T), x.T @ y, 48, float(y.square().sum()))
+    slow = float((y - x @ weights).square().sum())
+    assert abs(thin.squared_error(weights) - slow) < 1e-9 * slow
+
+
+def test_the_variance_of_a_class_over_that_of_all_knows_no_unit() -> None:
+    x, y = rows_of(8)
+    wide, narrow = (ThinSums.of(by * x, y, rank=4).variance_ratios() for by in (1.0, 1e-4))
+    assert float((wide - 1).abs().max()) > 0.1
+    torch.testing.assert_close(wide, narrow)

@@ -230,6 +230,19 @@ def test_a_redirect_is_followed_with_its_range(site, get):
     assert site.asked("Range") == [None, None, "bytes=1000-", "bytes=1000-"]
 
 
+@pytest.mark.parametrize(("hops", "follows"), [(5, True), (6, False)])
+def test_five_redirects_are_followed_and_no_more(site, get, part, hops, follows):
+    url = site.put("/real.npz", CONTENT)
+    for i in range(hops):
+        url = site.put(f"/{i}.npz", b"", redirect=url)
+    if follows:
+        assert get(url) == CONTENT
+    else:
+        with pytest.raises(InputError, match="answers 302"):
+            get(url)
+        assert not part.exists()
+
+
 def test_no_redirect_leads_from_https_to_http():
     handler = module._Redirects()
     request = module.Request("https://example.org/x")

@@ -148,6 +148,16 @@ def test_an_edited_result_is_damaged(tmp_path: Path, changes: dict[str, Any], wh
     assert re.search(why, sentence)
 
 
+@pytest.mark.parametrize("name", ["state_mb", "peak_memory_mb"])
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_cost_that_is_no_number_is_damage(tmp_path: Path, name: str, value: str) -> None:
+    path = save_result(result(), tmp_path)
+    edit(path, cost=json.loads(path.read_text())["cost"] | {name: float(value)})
+    records = load_records(tmp_path)
+    assert records.results == {}
+    assert f"cost.{name}: input should be a finite number" in records.damaged[0].lower()
+
+
 def test_results_of_the_first_format_are_read(tmp_path: Path) -> None:
     path = save_result(result(), tmp_path)
     old = json.loads(path.read_text())

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from undrift.errors import InputError
+from undrift.folder import draft
 from undrift.folder.batch import Batch
 from undrift.folder.draft import _check_finite, _map_digest
 from undrift.folder.folder import LearnerFolder
@@ -133,3 +134,21 @@ def test_a_batch_is_read_as_it_was_said(tmp_path: Path) -> None:
     nodes.write_text("name,label,x\na,1,0.5\nb,0,1.5\n")
     edges.write_text("source,target\na,b\n")
     assert living.read((nodes, edges), id="name").ids.tolist() == ["a", "b"]
+
+
+def test_a_folder_whose_numbers_are_not_finite_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one whose checksums somebody made to fit."""
+    living = LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK)
+    living.observe(tiny_graph(seed=1, nodes=24, classes=2))
+    version, state = draft.current_with_state(tmp_path / "desk")
+    broken = {n: t * float("nan") for n, t in state.tensors.items() if t.is_floating_point()}
+    found = (version, replace(state, tensors=state.tensors | broken))
+    monkeypatch.setattr(draft, "current_with_state", lambda folder: found)
+    with pytest.raises(InputError, match=r"is damaged; restore it from a copy \(.* not finite\)"):
+        living.learner()
+
+
+def test_zero_is_its_own_id_after_larger_ones() -> None:
+    assert numbered(["5", "0", "a"], {}, []) == {"5": 5, "0": 0, "a": 6}

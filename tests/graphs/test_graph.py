@@ -412,3 +412,10 @@ def test_entries_of_a_csr_matrix_that_stand_twice_add_up() -> None:
     graph = Graph.from_scipy(torch.eye(2), twice)
     assert graph.num_edges == 1
     assert graph.adjacency.to_dense().tolist() == [[0.0, 2.0], [0.0, 0.0]]
+
+
+def test_entries_of_a_matrix_that_stand_twice_are_one_edge() -> None:
+    twice = sp.csr_matrix((np.float32([1, 2, 4, -4]), [1, 1, 0, 0], [0, 2, 4]), shape=(2, 2))
+    graph = Graph.from_scipy(np.ones((2, 3), np.float32), twice)
+    assert graph.num_edges == 1
+    assert graph.adjacency.to_scipy().toarray().tolist() == [[0.0, 3.0], [0.0, 0.0]]

@@ -262,9 +262,9 @@ def test_structural_columns_stand_beside_the_features() -> None:
 # memory ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sketch", "width"), [(0, 2500), (300, 300), (3072, 2500)])
+@pytest.mark.parametrize(("sketch", "width"), [(0, 700), (300, 300), (3072, 700)])
 def test_state_has_the_size_the_docstring_says(sketch: int, width: int) -> None:
-    stream = wide_stream(2500)
+    stream = wide_stream(700)
     learner = Propagation(sketch=sketch, fourier=0).observe(stream.task(0)).settle()
     classes = len(learner.classes_)
     gram = 4 * width * (width + 1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from undrift.storage.files import (
     save_state,
     state_bytes,
     write_atomically,
+    write_pieces,
 )
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_stream
@@ -228,3 +230,19 @@ def test_metadata_is_read_without_the_tensors(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(state_bytes(state(), {"more": "words"}))
     assert read_metadata(tmp_path / "s")["more"] == "words"
     assert same(load_state(tmp_path / "s"), state())
+
+
+def test_three_tensors_that_share_memory_are_saved_apart(tmp_path: Path) -> None:
+    whole = torch.arange(6.0)
+    shared = State("adr", {}, {"a": whole, "b": whole, "c": whole}, {})
+    save_state(tmp_path / "s", shared)
+    assert same(load_state(tmp_path / "s"), shared)
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+def test_pieces_make_one_file_whose_hash_is_told(tmp_path: Path, hashed: bool) -> None:
+    wanted = sha256(b"one two").hexdigest()
+    path, sha = write_pieces(tmp_path / "a.bin", [b"one ", b"two"], hashed=hashed)
+    assert (path.read_bytes(), sha) == (b"one two", wanted)
+    assert path.name == (f"a-{wanted[:16]}.bin" if hashed else "a.bin")
+    assert list(tmp_path.iterdir()) == [path]

@@ -8,7 +8,7 @@ import torch
 from undrift.analytic.class_sums import ClassSums
 from undrift.errors import InputError
 from undrift.storage import halves
-from undrift.storage.state import pack, unpack
+from undrift.storage.state import pack, packed_bytes, unpack
 
 
 @pytest.mark.parametrize("d", [0, 1, 2, 7, 33])
@@ -75,3 +75,9 @@ def test_a_matrix_that_differs_in_one_corner_is_no_half(monkeypatch: pytest.Monk
         matrix = torch.zeros(5, 5)
         matrix[place] = 1.0
         assert halves.half_of(matrix) is matrix
+
+
+def test_the_bytes_of_a_half_are_known_without_it() -> None:
+    gram = torch.eye(7, dtype=torch.float64)
+    assert halves.size_of_half(gram).nbytes == halves.half_of(gram).nbytes == 8 * 28
+    assert packed_bytes(sums()) == sum(t.nbytes for t in pack(sums())[0].values())

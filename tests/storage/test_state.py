@@ -3,7 +3,7 @@
 import json
 from collections import namedtuple
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Optional
+from typing import Any, ClassVar, Literal, NamedTuple, Optional
 
 import numpy as np
 import pytest
@@ -435,3 +435,24 @@ def test_a_tensor_where_none_can_be_is_damage():
     del values["maybe_number"]
     with pytest.raises(InputError, match="'maybe_number' is none of float, NoneType"):
         unpack(Everything, tensors | {"maybe_number": torch.ones(1)}, values)
+
+
+@dataclass(frozen=True)
+class Grown:
+    added_later: ClassVar[tuple[str, ...]] = ("more", "count")
+
+    leaf: Leaf
+    more: Leaf | None = None
+    count: int = 7
+
+
+@pytest.mark.parametrize("more", [None, leaf(2)])
+def test_a_field_that_was_added_later_is_read_where_it_is_there(more: Leaf | None) -> None:
+    assert comes_back(Grown(leaf(), more, 3))
+
+
+def test_a_field_that_was_added_later_has_its_default_where_it_is_not() -> None:
+    tensors, values = pack(Grown(leaf(), leaf(2), 3))
+    old = {n: v for n, v in values.items() if n != "count" and not n.startswith("more")}
+    found = unpack(Grown, {n: t for n, t in tensors.items() if not n.startswith("more")}, old)
+    assert same(found, Grown(leaf()))

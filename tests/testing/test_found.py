@@ -11,14 +11,17 @@ import duckdb
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save
 
 import undrift
 from undrift.datasets.npz import read_npz
 from undrift.datasets.pyg import read_pyg
 from undrift.datasets.tables import read_tables
+from undrift.datasets.unpack import unpack_zip
 from undrift.errors import InputError
 from undrift.experiments.plan_file import read_plan
 from undrift.folder.folder import LearnerFolder
+from undrift.folder.store import _version
 from undrift.graphs import Graph
 from undrift.learners.registry import make_learner
 from undrift.scale.graph_folder import GraphFolder
@@ -114,6 +117,32 @@ def test_a_hole_in_a_pt_file(tmp_path: Path) -> None:
         read_pyg(path)
 
 
+def test_a_pt_file_that_goes_on_on_another_disk(tmp_path: Path) -> None:
+    """Python's `is_zipfile` raises there, and says neither yes nor no."""
+    path = save_graph(tmp_path / "graph.pt")
+    data = path.read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    locator = b"PK\x06\x07" + bytes(12) + (2).to_bytes(4, "little")
+    path.write_bytes(data[: end - 20] + locator + data[end:])
+    with pytest.raises(InputError, match=r"graph\.pt is damaged or not a zip"):
+        read_pyg(path)
+
+
+def test_a_zip_with_a_member_without_a_name(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("a.txt", b"one")
+        archive.writestr("x", b"two")
+    data = (tmp_path / "data.zip").read_bytes()
+    at = data.rindex(b"PK\x01\x02")  # the directory's entry of "x": its name is then a comment
+    entry = bytearray(data[at : at + 47])
+    entry[28:30], entry[32:34] = (0).to_bytes(2, "little"), (1).to_bytes(2, "little")
+    (tmp_path / "data.zip").write_bytes(data[:at] + bytes(entry) + data[at + 47 :])
+    (found,) = unpack_zip(tmp_path / "data.zip", tmp_path / "out", ["a.txt"])
+    assert found.read_bytes() == b"one"
+    with pytest.raises(InputError, match=r"holds no file x, not one"):
+        unpack_zip(tmp_path / "data.zip", tmp_path / "out", ["x"])
+
+
 def test_a_parameter_called_name(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text('streams = ["cs-cl"]\nmethods = ["adr"]\n[params.adr]\nname = "mine"\n')
@@ -192,6 +221,20 @@ def desk(tmp_path: Path) -> Path:
     living = LearnerFolder.new(tmp_path / "desk", "bare", settings={"epochs": 1, "hidden": (4,)})
     living.observe(batch())
     return tmp_path / "desk"
+
+
+def test_json_that_is_nested_too_deeply(desk: Path, tmp_path: Path) -> None:
+    deep = "[" * 100_000
+    expected = LearnerFolder(desk).learner().classes_
+    (desk / "learner.json").write_text(deep)
+    assert LearnerFolder(desk).learner().classes_ == expected
+    assert LearnerFolder(desk).verify() == ["learner.json: written again"]
+    told = {"format": "undrift-state", "version": "1", "method": "bare", "values": "{}"}
+    (tmp_path / "s").write_bytes(save({}, told | {"params": deep}))
+    with pytest.raises(InputError, match="is damaged or is not a state file"):
+        load_state(tmp_path / "s")
+    with pytest.raises(InputError, match="is no state of a learner's folder"):
+        _version(tmp_path / "s", {"folder": deep})
 
 
 def batch() -> Graph:

@@ -57,7 +57,7 @@ class RidgeStatistics:
         budget_mb: float = BUDGET_MB,
     ) -> RidgeStatistics:
         """The sum over these rows."""
-        empty = cls.zero(rows.shape[1], targets.shape[1], device=str(rows.device))
+        empty = cls.zero(rows.shape[1], device=str(rows.device))
         return empty._plus_rows(empty.gram, rows, targets, weights, budget_mb)
 
     def add(

@@ -72,7 +72,7 @@ def _remembered(part: Path) -> _Whole | None:
     """What was written for this part, or None where nothing or nonsense was."""
     try:
         found = _Whole(**json.loads(_beside(part).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
     fits = [type(value) for value in found] == [str, str, int]
     return found if fits and found.validator.isprintable() else None

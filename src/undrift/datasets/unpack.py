@@ -54,7 +54,8 @@ def _chosen(
 ) -> dict[str, zipfile.ZipInfo]:
     for info in archive.infolist():
         _check_entry(info, path)
-    files = [info for info in archive.infolist() if not info.is_dir()]
+    # no is_dir(): a damaged zip may have a member without a name
+    files = [info for info in archive.infolist() if not info.filename.endswith("/")]
     chosen = {}
     for name in members:
         found = [info for info in files if PurePosixPath(info.filename).name == name]

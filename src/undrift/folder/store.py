@@ -211,7 +211,7 @@ def _check_folder(folder: Path) -> None:
             f"new {folder}"
         )
     told = None
-    with suppress(OSError, ValueError, AttributeError):  # HEAD is what counts
+    with suppress(OSError, ValueError, AttributeError, RecursionError):  # HEAD is what counts
         told = json.loads((folder / LEARNER).read_bytes()).get("format")
     _check_format(folder, told)
 
@@ -249,7 +249,7 @@ def _version(path: Path, metadata: Mapping[str, str]) -> Version:
         settings, method = json.loads(metadata["params"]), metadata["method"]
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, ValidationError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, ValidationError) as error:
         raise InputError(f"{path} is no state of a learner's folder; restore it") from error
     sha = _STATE.fullmatch(path.name)
     assert sha is not None  # noqa: S101  # `_head` gives no other name

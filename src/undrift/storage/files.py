@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = "undrift-state"
 VERSION = 2  # since 2 a file has a checksum of all that it says
+_ODD = (TypeError, AttributeError, RecursionError)  # of JSON that says something else
 _WAY_OUT = "free some space or choose another folder"
 
 
@@ -214,7 +215,7 @@ def _reading(path: str | Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, *_ODD) as error:
         raise InputError(
             f"{path} is damaged or is not a state file of undrift; restore it from a copy or "
             "learn again"

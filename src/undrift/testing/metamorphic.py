@@ -135,15 +135,16 @@ DOUBLE = ("propagation", "hybrid")
 
 _TRAINED = (
     *("bare", "joint", "lwf", "ewc", "mas", "twp", "er-gnn", "cat", "polo", "efc"),
-    *("acil", "ds-al", "dpcr", "adr", "adr-plus"),
+    *("acil", "ds-al", "dpcr", "adr", "adr-plus", "gacl"),
 )
 _HEAD = (
     "a head is trained, or was for the encoder, that starts from random columns, one per class id"
 )
 _ROWS = "its encoder sees features as they are: rows are not normalised"
+_RANDOM = ("al-gnn", "ugcn")  # whose encoder is drawn and never trained
 NOT_INVARIANT: dict[str, dict[str, str]] = {
     "permuted classes": dict.fromkeys(_TRAINED, _HEAD),
-    "scaled features": dict.fromkeys(_TRAINED, _ROWS),
+    "scaled features": dict.fromkeys((*_TRAINED, *_RANDOM), _ROWS),
 }
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (8,), "n_encoders": 4, "dropout": 0.0}
 """Few epochs; without dropout, which is drawn node by node and so knows their order."""

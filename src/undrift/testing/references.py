@@ -22,7 +22,7 @@ def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> 
     [[0.5, 0.5], [0.5, 0.5]]
     """
     n = adjacency.shape[0]
-    weights = [[float(adjacency[i, j]) for j in range(n)] for i in range(n)]
+    weights = adjacency.tolist()
     if self_loops:
         for i in range(n):
             weights[i][i] += 1.0
@@ -105,7 +105,8 @@ def adaptive_features(
     n = features.shape[0]
     x = torch.stack([_unit(row) for row in features.double()])
     operator = dense_operator(adjacency.double(), "symmetric")
-    linked = [[j for j in range(n) if adjacency[i, j] != 0] for i in range(n)]
+    links = adjacency.tolist()
+    linked = [[j for j in range(n) if links[i][j] != 0] for i in range(n)]
     own = [float(row.abs().sum() ** 2 / row.square().sum()) if row.any() else 0.0 for row in x]
     reached, hop, mixed = own, x, x.clone()
     for k in range(1, hops + 1):
@@ -120,13 +121,13 @@ def adaptive_features(
 
 def separate_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
     """The twin of `Propagated(mix="separate").rows`: own row, then means over neighbours."""
-    n = features.shape[0]
+    n, links = features.shape[0], adjacency.tolist()
     hop = [_unit(row) for row in features.double()]
     blocks = [hop]
     for _ in range(hops):
         means = []
         for i in range(n):
-            linked = [hop[j] for j in range(n) if adjacency[i, j] != 0]
+            linked = [hop[j] for j in range(n) if links[i][j] != 0]
             means.append(sum(linked, torch.zeros_like(hop[i])) / max(len(linked), 1))
         hop = means
         blocks.append([2 * row for row in hop])

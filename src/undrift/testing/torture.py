@@ -45,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     if "files" in asked.parts:
         given = ["--cases", str(asked.cases), "--workers", str(asked.workers)]
+        given += ["--first", str(asked.first)]
         failed += fuzz([*given, "--seconds", str(asked.seconds)])
     return int(failed > 0)
 
@@ -53,8 +54,10 @@ def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m undrift.testing.torture", description=__doc__)
     parts = ["faults", "kills", "crowds", "relations", "files"]
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--steps", nargs="+", default=[*SCENARIOS], choices=[*SCENARIOS])
     parser.add_argument("--every", type=int, default=1, help="faults at each so-manieth call")
-    parser.add_argument("--kills", type=int, default=1000, help="of bench, and of folders")
+    parser.add_argument("--kills", type=int, default=1000, help="of each step")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of kills and files")
     parser.add_argument("--cases", type=int, default=5000, help="files to change and read")
     parser.add_argument("--seconds", type=float, default=3600.0, help="for the files")
     parser.add_argument("--workers", type=int, default=1)
@@ -65,12 +68,13 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     """What each part came to, several at once; kills of one step in one line."""
     jobs: list[Job] = []
     if "faults" in asked.parts:
-        names = reversed(SCENARIOS)  # the longest first
+        names = [name for name in reversed(SCENARIOS) if name in asked.steps]  # the longest first
         jobs += [(_faults, (name, kind, asked.every)) for name in names for kind in KINDS]
     if "kills" in asked.parts:
-        for name in KILLED:
-            pieces = -(-asked.kills // _PIECE)
-            jobs += [(_kills, (name, min(_PIECE, asked.kills), seed)) for seed in range(pieces)]
+        seeds = range(asked.first, asked.first - (-asked.kills // _PIECE))
+        kills = min(_PIECE, asked.kills)
+        names = [name for name in KILLED if name in asked.steps]
+        jobs += [(_kills, (name, kills, seed)) for name in names for seed in seeds]
     if "crowds" in asked.parts:
         jobs += [(_crowd, (name, size)) for name in CROWDS for size in (2, 8)]
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a process that has used a GPU cannot be forked
@@ -102,6 +106,7 @@ def _added_up(jobs: list[Job], workers: int) -> Iterator[Line]:
 def _sum(one: Line, other: Line) -> Line:
     total: Line = {name: one[name] for name in ("part", "step", "calls") if name in one}
     total |= {name: one[name] + other[name] for name in ("runs", "begun") if name in one}
+    total |= {"first": min(one["first"], other["first"])} if "first" in one else {}
     total |= {"apart": max(one["apart"], other["apart"])} if "apart" in one else {}
     return total | {"seconds": round(one["seconds"] + other["seconds"], 1)}
 
@@ -135,7 +140,7 @@ def _kills(name: str, kills: int, seed: int) -> Line:
         hit, begun = kill_at_random(SCENARIOS[name](place / "x"), kills, seed)
         return {"runs": hit, "begun": begun}
 
-    return _part(run, part="kills", step=name)
+    return _part(run, part="kills", step=name, first=seed)
 
 
 def _relation(method: str, relation: str) -> Line:

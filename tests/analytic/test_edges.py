@@ -1,0 +1,371 @@
+"""Where formulas have their edges: no row, one row, defaults, and numbers that files rely on."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from undrift.analytic.bank import RidgeBank
+from undrift.analytic.border import Border
+from undrift.analytic.calibration import _least, _noise, held_out_scores
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.factor import factorise, update_is_cheaper
+from undrift.analytic.gram import BUDGET_MB, chunks, pieces
+from undrift.analytic.per_class import PRIOR_ROWS
+from undrift.analytic.random_maps import Expansion, Fourier, Sketch
+from undrift.analytic.selection import (
+    FIRST_GAMMA,
+    GAMMAS,
+    choose_by_cross_validation,
+    solution_at,
+)
+from undrift.analytic.solve import effective_ridge
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.analytic.thin import Thin, ThinInverse, ThinStatistics
+from undrift.analytic.thin_sums import ThinSums
+from undrift.errors import InputError
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+ROW = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
+ONE = torch.tensor([[0.0, 1.0]], dtype=torch.float64)  # of the second class of two
+
+
+# one row, and none -----------------------------------------------------------------------
+
+
+def test_dense_sums_of_one_row() -> None:
+    sums = ClassSums.of(ROW, ONE)
+    outer = ROW.T @ ROW
+    torch.testing.assert_close(sums.balanced().gram, outer)
+    torch.testing.assert_close(sums.balanced().moment, ROW.T @ ONE)
+    torch.testing.assert_close(sums.spread(), outer)
+    covariance, width = sums.score_spread(normal(3, 2))
+    assert covariance.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert width.tolist() == [0.0, 0.0]  # nothing varies in any direction that scores look
+    assert sums.variance_ratios(torch.zeros(3).double()).tolist() == [[1.0, 1.0]] * 3
+    assert sums.without_rounding(1e-12 * ROW[0].square()).tolist() == [0.0, 0.0, 0.0]
+    kept = sums.without_rounding(1.5e-12 * ROW[0].square())
+    torch.testing.assert_close(kept, 1.5e-12 * ROW[0].square())
+
+
+def test_thin_sums_of_one_row() -> None:
+    sums = ThinSums.of(ROW, ONE, rank=2)
+    outer = ROW.T @ ROW
+    torch.testing.assert_close(sums.gram, outer)
+    torch.testing.assert_close(sums.spread().to_dense(), outer)
+    torch.testing.assert_close(sums.balanced().matrix.to_dense(), outer)
+    torch.testing.assert_close(sums.balanced().moment, ROW.T @ ONE)
+    assert sums.balanced().energy == 1.0
+    assert sums.plain().energy == 1.0
+    assert sums.variance_ratios().tolist() == [1.0, 1.0]
+
+
+def test_scores_of_one_row_left_out_are_its_own() -> None:
+    for sums in (ClassSums.of(ROW, ONE), ThinSums.of(ROW, ONE, rank=2)):
+        weights = normal(3, 2)
+        found = held_out_scores(weights, sums, 0.5)
+        assert list(found) == [1]
+        alone = ((ROW @ weights)[0] - 0.5 * ONE[0]) / 0.5
+        torch.testing.assert_close(found[1], alone.expand(1024, 2))
+
+
+def test_sums_of_nothing() -> None:
+    for sums in (ClassSums.zero(3), ThinSums.zero(3, rank=2)):
+        assert (sums.classes, sums.count) == (0, 0)
+        assert sums.balanced().energy == 0.0
+        assert held_out_scores(normal(3, 0), sums, 0.0) == {}
+        assert not sums.below_zero(sums)
+    assert Border.zero(3, 2).own.classes == 0
+    assert RidgeStatistics.zero(3).outputs == 0
+    assert RidgeStatistics.zero(3).squared_error(normal(3, 2)) == 0.0
+
+
+def test_variances_are_shrunk_as_by_twenty_rows() -> None:
+    """Two classes of ten rows, one of which does not vary: (10 x 0 + 20) / 30 of the pooled."""
+    assert PRIOR_ROWS == 20.0
+    x = torch.cat([torch.zeros(10, 2), normal(10, 2)]).double()
+    y = torch.cat([torch.tensor([[1.0, 0.0]]).repeat(10, 1), ONE.repeat(10, 1)])
+    still, moving = ThinSums.of(x, y, rank=1).variance_ratios().tolist()
+    assert still == pytest.approx(2 / 3)
+    assert moving == pytest.approx((10 * 2 + 20) / 30)
+    sums = ClassSums.of(x, y)
+    pooled = (x[10:] - x[10:].mean(dim=0)).square().sum(dim=0) / 20
+    expected = torch.tensor([[2 / 3, 4 / 3]] * 2, dtype=torch.float64)
+    torch.testing.assert_close(sums.variance_ratios(pooled), expected)
+    _, width = sums.score_spread(torch.eye(2, dtype=torch.float64))
+    torch.testing.assert_close(width, expected[0])
+
+
+# more than there was ---------------------------------------------------------------------
+
+
+def test_thin_sums_notice_each_way_of_being_below_zero() -> None:
+    x, y = normal(12, 3), torch.ones(12, 1)
+    before = ThinSums.of(x, y, rank=2)
+    assert not before.below_zero(before)
+
+    def with_parts(**parts: Tensor) -> ThinSums:
+        kept = {n: getattr(before, n) for n in ("seen", "diagonal", "moment", "lengths", "counts")}
+        return ThinSums(**(kept | parts), seed=0)
+
+    assert with_parts(counts=torch.tensor([-1.0])).below_zero(before)
+    assert not with_parts(counts=torch.tensor([-0.4]), moment=0 * before.moment).below_zero(before)
+    assert with_parts(lengths=torch.tensor([-1e-6])).below_zero(before)
+    assert with_parts(diagonal=torch.tensor([1.0, -1e-6, 1.0])).below_zero(before)
+    trifle = -1e-11 * before.diagonal.max()
+    assert not with_parts(diagonal=torch.stack([trifle] * 3)).below_zero(before)
+    one = ThinSums.of(torch.tensor([[3.0], [0.0]]), torch.ones(2, 1), rank=1)
+    left = one - ThinSums.of(torch.tensor([[-1.0]]), torch.ones(1, 1), rank=1)
+    assert (left.lengths.item(), left.moment.item(), left.counts.item()) == (8.0, 4.0, 1.0)
+    assert left.below_zero(one)
+
+
+def test_dense_sums_notice_a_count_below_zero_by_itself() -> None:
+    before = ClassSums.of(normal(12, 3), torch.ones(12, 1))
+    low = ClassSums(before.gram, before.moment, before.squares, torch.tensor([-1.0]))
+    assert low.below_zero(before)
+    near = ClassSums(before.gram, 0 * before.moment, before.squares, torch.tensor([-0.4]))
+    assert not near.below_zero(before)
+
+
+# thin matrices ---------------------------------------------------------------------------
+
+
+def test_a_thin_matrix_is_the_dense_one() -> None:
+    thin = Thin(normal(4).abs() + 0.1, normal(4, 2, seed=1))
+    dense, right, by = thin.to_dense(), normal(4, 3, seed=2), normal(4, seed=3)
+    torch.testing.assert_close(thin.diag, dense.diagonal())
+    torch.testing.assert_close(thin.times(right), dense @ right)
+    torch.testing.assert_close(thin.scaled(2.5).to_dense(), 2.5 * dense)
+    stretched = torch.diag(by) @ dense @ torch.diag(by)
+    torch.testing.assert_close(thin.stretched(by).to_dense(), stretched)
+    torch.testing.assert_close(thin.plus(right).to_dense(), dense + right @ right.T)
+    other = Thin(normal(4, seed=4).abs(), normal(4, 1, seed=5))
+    inverse = torch.linalg.inv(dense + 0.3 * torch.eye(4))
+    ours = ThinInverse.of(thin, 0.3)
+    torch.testing.assert_close(ours.solve(right), inverse @ right)
+    assert ours.trace_with(other) == pytest.approx(float((inverse @ other.to_dense()).trace()))
+    statistics = ThinStatistics(thin, right, 9, 4.0)
+    assert statistics.outputs == 3
+    assert statistics.mean_diagonal == pytest.approx(float(dense.diagonal().mean()))
+    for rows in (None, other):
+        weights, freedom = statistics.solution(0.3, rows)
+        torch.testing.assert_close(weights, inverse @ right)
+        trace = (inverse @ (dense if rows is None else rows.to_dense())).trace()
+        assert freedom == pytest.approx(float(trace))
+
+
+@pytest.mark.parametrize(
+    ("count", "freedom", "found"),
+    [
+        (12, 3.0, 3.0),  # m = 10 rows for 10 columns: as it is
+        (11, 3.0, 1 / (1 / 3 + 1 / 9 - 1 / 10)),
+        (5, 3.0, 1 / (1 / 3 + 1 / 3 - 1 / 10)),
+        (2, 3.0, 1 / (1 / 3 + 1 - 1 / 10)),  # never less than one
+        (5, 0.0, 0.0),
+        (5, 0.5, 1 / (2 + 1 / 3 - 1 / 10)),
+    ],
+)
+def test_rows_have_no_more_freedom_than_they_are(count: int, freedom: float, found: float) -> None:
+    thin = ThinStatistics(Thin(torch.ones(10), torch.zeros(10, 2)), torch.ones(10, 1), count, 1.0)
+    assert thin.freedom_of_rows(freedom) == pytest.approx(found)
+
+
+# factors, costs, chunks ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "attempt"), [(-5e-15, 1), (-5e-12, 4), (-4e-8, 8)])
+def test_jitter_grows_tenfold_from_the_rounding_of_the_mean_diagonal(
+    low: float, attempt: int
+) -> None:
+    gram = torch.diag(torch.tensor([2.0, low], dtype=torch.float64))
+    factor = factorise(gram, 1e-20)
+    assert factor.jitter == pytest.approx(1e-15 * 10**attempt, rel=1e-6)
+    assert factor.ridge == 1e-20
+    torch.testing.assert_close(
+        factor.lower.tril() @ factor.lower.tril().T, gram + factor.jitter * torch.eye(2)
+    )
+
+
+def test_jitter_ends_at_a_ten_millionth_of_the_mean_diagonal() -> None:
+    with pytest.raises(InputError, match=r"even with a jitter of 1\.0e-07"):
+        factorise(torch.diag(torch.tensor([2.0, -5e-7], dtype=torch.float64)), 1e-20)
+
+
+def test_an_update_by_rows_of_zeros_changes_nothing() -> None:
+    x = normal(300, 200)
+    factor = factorise(x.T @ x, 0.1)
+    again = factor.updated(torch.zeros(3, 200, dtype=torch.float64))
+    torch.testing.assert_close(again.lower.tril(), factor.lower.tril())
+    assert (again.ridge, again.jitter) == (factor.ridge, factor.jitter)
+
+
+def test_an_update_is_cheaper_up_to_a_certain_row() -> None:
+    """3.2 (n + 128) d^2 < d^3 / 3: for 9,600 columns n < 872."""
+    assert update_is_cheaper(871, 9600)
+    assert not update_is_cheaper(873, 9600)
+
+
+def test_chunks_of_rows_without_columns_or_with_wide_ones() -> None:
+    assert BUDGET_MB == 256
+    (only,) = chunks(torch.zeros(5, 0))
+    assert (only[0], tuple(only[1].shape)) == (slice(0, 5), (5, 0))
+    one_each = [where for where, _ in chunks(torch.zeros(3, 9), budget_mb=1e-9)]
+    assert one_each == [slice(0, 1), slice(1, 2), slice(2, 3)]
+    parts = list(pieces(torch.zeros(5, 2), budget_mb=32 / 2**20))
+    assert [where for where, _ in parts] == [slice(0, 2), slice(2, 4), slice(4, 5)]
+
+
+def test_rows_may_weigh_nothing_but_not_less() -> None:
+    weights = torch.tensor([0.0, 2.0], dtype=torch.float64)
+    x, y = normal(2, 3), torch.eye(2, dtype=torch.float64)
+    found = RidgeStatistics.of(x, y, weights)
+    torch.testing.assert_close(found.gram, 2 * x[1:].T @ x[1:])
+    assert (found.count, found.energy) == (2, pytest.approx(2.0))
+    with pytest.raises(InputError, match="2 numbers that are at least 0"):
+        RidgeStatistics.of(x, y, -weights)
+    with pytest.raises(InputError, match="targets of shape"):
+        RidgeStatistics.of(x, y[0])
+
+
+# gamma -----------------------------------------------------------------------------------
+
+
+def test_the_ridges_that_are_tried() -> None:
+    assert len(GAMMAS) == 11
+    assert (GAMMAS[0], FIRST_GAMMA, GAMMAS[-1]) == (1e-3, 10**-0.5, 100.0)
+
+
+def test_a_ridge_is_relative_to_a_diagonal_however_small() -> None:
+    tiny = RidgeStatistics.of(1e-3 * torch.eye(2), torch.eye(2))
+    assert effective_ridge(tiny, 0.5, relative=True) == pytest.approx(0.5e-6)
+    assert effective_ridge(RidgeStatistics.zero(2), 0.5, relative=True) == 0.5
+    assert effective_ridge(tiny, 0.5) == 0.5
+    for wrong in (0.0, -1.0, math.nan):
+        with pytest.raises(InputError, match="gamma must be greater than 0"):
+            effective_ridge(tiny, wrong)
+    thin = ThinStatistics(
+        Thin(torch.full((2,), 1e-6).double(), torch.zeros(2, 0).double()),
+        1e-3 * torch.eye(2, dtype=torch.float64),
+        2,
+        2.0,
+    )
+    dense = solution_at(tiny, 0.5)
+    ours = solution_at(thin, 0.5)
+    torch.testing.assert_close(ours.weights, dense.weights)
+    assert ours.freedom == pytest.approx(dense.freedom)
+    nothing = ThinStatistics(
+        Thin(torch.zeros(2).double(), torch.zeros(2, 0).double()),
+        torch.eye(2, dtype=torch.float64),
+        2,
+        2.0,
+    )
+    torch.testing.assert_close(solution_at(nothing, 0.5).weights, 2 * torch.eye(2).double())
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.3, 3.0, 100.0])
+def test_the_gamma_is_the_nearest_least_error(noise: float) -> None:
+    x = normal(60, 8)
+    y = x @ normal(8, 2, seed=1) + noise * normal(60, 2, seed=2)
+    statistics = RidgeStatistics.of(x, y)
+
+    def error(k: int) -> float:
+        ridge = GAMMAS[k] * float(statistics.gram.diagonal().mean())
+        inverse = torch.linalg.inv(statistics.gram + ridge * torch.eye(8))
+        freedom = float((inverse @ statistics.gram).trace())
+        left = (y - x @ (inverse @ statistics.moment)).square().sum()
+        return float(left) / (1 - freedom / 60) ** 2
+
+    place = GAMMAS.index(FIRST_GAMMA)
+    while True:
+        near = [k for k in (place - 1, place, place + 1) if 0 <= k < len(GAMMAS)]
+        best = min(near, key=error)
+        if best == place:
+            break
+        place = best
+    found = choose_by_cross_validation(statistics)
+    assert found.gamma == GAMMAS[place]
+    assert solution_at(statistics, found.gamma).freedom == found.freedom
+
+
+def test_the_gammas_of_other_noise_are_others() -> None:
+    x = normal(60, 8)
+    found = set()
+    for noise in (1e-4, 3.0, 100.0):
+        y = x @ normal(8, 2, seed=1) + noise * normal(60, 2, seed=2)
+        found.add(choose_by_cross_validation(RidgeStatistics.of(x, y)).gamma)
+    assert GAMMAS[0] in found
+    assert len(found) == 3
+
+
+# temperatures ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("best", [-40, -39, -7, 0, 8, 15, 16])
+def test_the_temperature_of_the_least_loss(best: int) -> None:
+    aim = 10 ** (best / 16)
+    assert _least(lambda t: abs(1 / t - 1 / aim)) == aim
+
+
+def test_temperatures_end_somewhere() -> None:
+    assert _least(lambda t: t) == pytest.approx(10**-2.5)
+    assert _least(lambda t: -t) == 10.0
+
+
+# what is drawn: files say the seed, so the numbers of a seed may never change -------------
+
+
+def test_the_numbers_of_a_seed() -> None:
+    expected = [0.5427704542528102, 0.23996970930833822, -0.04690053743811316]
+    assert Expansion(3, 2).weight()[0, :3].tolist() == pytest.approx(expected, rel=1e-12)
+    directions, phases = Fourier(3, 2, blind=1)._drawn()
+    expected = [3.0819922164880866, -0.5868578115218928, -4.357578764149115, 1.1368625545613356]
+    assert directions.flatten().tolist() == pytest.approx([*expected, 0.0, 0.0], rel=1e-12)
+    assert phases.tolist() == pytest.approx([4.052806074331796, 4.970928811953383], rel=1e-12)
+    columns, signs = Sketch(6, 4)._drawn()
+    assert columns.tolist() == [1, 0, 2, 1, 0, 3]
+    assert signs.tolist() == [-1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    omega = ThinSums.zero(3, rank=2).directions()
+    expected = [1.3102851528225135, 0.6523218383087678, 0.7047680489953022]
+    assert omega.flatten()[:3].tolist() == pytest.approx(expected, rel=1e-12)
+    noise = _noise(torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=torch.float64))
+    assert tuple(noise.shape) == (1024, 2)
+    assert noise[0].tolist() == pytest.approx([-0.5914166683390532, -1.3710817029813525])
+    assert float(noise.sum()) == pytest.approx(92.40887924469604)
+
+
+def test_defaults() -> None:
+    assert Expansion(4) == Expansion(4, alpha=1, seed=0, activation="relu")
+    assert Fourier(4, 6) == Fourier(4, 6, sharpness=2.0, seed=0, blind=0)
+    assert Sketch(4, 2) == Sketch(4, 2, seed=0)
+    assert ThinSums.zero(3, rank=2).seed == ThinSums.of(ROW, ONE, rank=2).seed == 0
+    bank = RidgeBank.empty(3, 0.5)
+    assert (bank.gamma, bank.relative, bank.solver, bank.updated) == (0.5, False, "direct", None)
+    plain = RidgeBank(bank.statistics, 0.5)
+    assert (plain.relative, plain.solver) == (False, "direct")
+
+
+@pytest.mark.parametrize("wrong", [{"outputs": 0}, {"outputs": -1}, {"sharpness": -1.0}], ids=str)
+def test_maps_of_nothing_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        Fourier(3, **({"outputs": 2} | wrong))  # type: ignore[arg-type]
+
+
+def test_the_smallest_maps_are_taken() -> None:
+    assert Fourier(3, 1)(ROW).shape == (1, 1)
+    assert Sketch(3, 1)(ROW).shape == (1, 1)
+    with pytest.raises(InputError, match="sketch must be a whole number"):
+        Sketch(3, 1.5)  # type: ignore[arg-type]
+    assert float(Fourier(1, 1, sharpness=0.25)(torch.zeros(1, 1)).abs()) <= math.sqrt(2)
+    assert (
+        Expansion(3, 2, activation="identity")(ROW).tolist()
+        == (ROW @ Expansion(3, 2).weight()).tolist()
+    )
