@@ -27,18 +27,18 @@ seeds = [0, 1]
 search = true
 
 [params.bare]
-epochs = 20
+epochs = 5
 hidden = [16, 16]
 
 [params.acil]
-epochs = 20
+epochs = 5
 hidden = [16, 16]
 
 [grid.acil]
 gamma = [0.1, 1.0]
 
 [params.adr]
-epochs = 20
+epochs = 5
 hidden = [16, 16]
 
 [grid.adr]
