@@ -27,18 +27,18 @@ seeds = [0, 1]
 search = true
 
 [params.bare]
-epochs = 5
+epochs = 20
 hidden = [16, 16]
 
 [params.acil]
-epochs = 5
+epochs = 20
 hidden = [16, 16]
 
 [grid.acil]
 gamma = [0.1, 1.0]
 
 [params.adr]
-epochs = 5
+epochs = 20
 hidden = [16, 16]
 
 [grid.adr]
