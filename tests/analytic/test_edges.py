@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from undrift.analytic import statistics
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.border import Border
 from undrift.analytic.calibration import _least, _noise, held_out_scores
@@ -369,3 +370,34 @@ def test_the_smallest_maps_are_taken() -> None:
         Expansion(3, 2, activation="identity")(ROW).tolist()
         == (ROW @ Expansion(3, 2).weight()).tolist()
     )
+
+
+# several ranks ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ranks_that_sum_a_share_each_come_to_the_whole(
+    weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two ranks one after the other: the second hands its sums to the first."""
+    x, y = normal(7, 3), normal(7, 2, seed=1)
+    weights = normal(7, seed=2).abs() if weighted else None
+    before = RidgeStatistics.of(normal(4, 3, seed=3), normal(4, 1, seed=4))
+    plain = before.add(x, y, weights)
+    sent: list[tuple[Tensor, ...]] = []
+
+    def keep(*sums: Tensor) -> None:
+        sent.append(tuple(each.clone() for each in sums))
+
+    def take(*sums: Tensor) -> None:
+        for each, other in zip(sums, sent[0], strict=True):
+            each.add_(other)
+
+    monkeypatch.setattr(statistics.ranks, "world", lambda: 2)
+    for own, add in ((slice(4, 7), keep), (slice(0, 4), take)):
+        monkeypatch.setattr(statistics.ranks, "share", lambda count, own=own: own)
+        monkeypatch.setattr(statistics.ranks, "add_", add)
+        found = before.add(x, y, weights, budget_mb=48 / 2**20)  # two rows at a time
+    torch.testing.assert_close(found.gram, plain.gram)
+    torch.testing.assert_close(found.moment, plain.moment)
+    assert (found.count, found.energy) == (plain.count, pytest.approx(plain.energy))

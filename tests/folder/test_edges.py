@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from undrift.folder.batch import Batch
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.hashing import data_hash, node_hashes
 from undrift.folder.history import complete, forgotten, last_hash, line_hash, read_history
+from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import class_name, look_alikes, matched_columns
 from undrift.folder.predictions import Predictions, check_out
 from undrift.folder.record import Entry, Held, Line, Record
@@ -29,6 +32,7 @@ from undrift.testing.graphs import tiny_graph
 QUICK = {"epochs": 1, "hidden": (4,)}
 KEY = bytes(range(32))
 DATA = "e609fb418ae2775af08252de44447a8c"
+LARGE = "7fec18671ee75e791c124ec2e66fb64a"
 NODES = [-4991716086640238088, -989435902888634075, -756746950078120959]
 
 
@@ -356,3 +360,25 @@ def test_a_way_that_there_is_not_is_refused_at_every_verb(tmp_path: Path) -> Non
 def test_what_was_recorded_cannot_be_changed_in_place() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         held(1).step = 2
+
+
+def test_the_key_is_on_the_disk_before_anything_relies_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    real = os.fsync
+
+    def synced(handle: int) -> None:
+        sizes.append(os.fstat(handle).st_size)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK)
+    assert sizes[0] == 64  # 32 bytes in hexadecimal digits
+    assert min(sizes) > 0
+
+
+def test_a_graph_folder_is_known_by_the_hash_of_its_content() -> None:
+    content = SimpleNamespace(manifest=SimpleNamespace(content="abc"))
+    batch = LargeBatch(content, {}, "x")  # type: ignore[arg-type]
+    assert data_hash(batch, KEY) == LARGE

@@ -271,3 +271,27 @@ def test_names_are_brought_to_the_disk(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(synced) == 3  # the file, then its folder
     files.writable_folder(tmp_path)
     assert len(synced) == 4
+
+
+@pytest.mark.parametrize(("seconds", "goes"), [(86_399.5, False), (86_400.5, True)])
+def test_a_day_is_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, goes: bool
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(95, "not supported")
+
+    part = tmp_path / ".x.0123abcd.part"
+    part.write_text("half")
+    os.utime(part, (1e9, 1e9))
+    monkeypatch.setattr(leftovers, "_lock", none)
+    monkeypatch.setattr(leftovers.time, "time", lambda: 1e9 + seconds)
+    assert sweep([tmp_path]) == ([part] if goes else [])
+
+
+def test_a_folder_is_tried_with_64_kb_that_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: sizes.append(os.fstat(handle).st_size))
+    files.writable_folder(tmp_path)
+    assert sizes == [65_536]
