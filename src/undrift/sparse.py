@@ -29,7 +29,7 @@ from undrift.typing import Rows
 _INDEX_TYPES = (torch.int32, torch.int64)
 _AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
-_WIDENED_AT_ONCE = 2**24  # entries that are held in another type for a product
+_WIDENED_AT_ONCE = 2**23  # entries that are held in another type for a product
 _BYTES_IN_CACHE = 10 * 2**20  # of the dense matrix that entries are multiplied with
 _FEWEST = 4  # columns at a time
 _CUT_AT_ONCE = 2**23  # entries; scipy sorts the columns asked for each time
@@ -477,22 +477,27 @@ class Csr:
             parts.append(torch.segment_reduce(vector[some.indices], "sum", lengths=lengths))
         return torch.cat(parts)
 
-    def by_rows(self, made: Callable[[Csr, Tensor], Csr], rows: Tensor | None = None) -> Csr:
+    def by_rows(
+        self, made: Callable[[Csr, Tensor], Csr], rows: Tensor | None = None, more: int = 0
+    ) -> Csr:
         """What is made of all or these rows, one below the other: large steps in little memory.
 
-        `made` gets some rows, and where they stand.
+        `made` gets some rows, and where they stand, and adds at most `more` entries to each.
         """
-        if rows is None:
-            every = torch.arange(self.shape[0], device=self.device)
-            parts = [made(self[where], every[where]) for where in self.ranges()]
-        else:
-            parts = [made(self[some], some) for some in rows.split(self._rows_at_once())]
-        if len(parts) <= 1:
-            return parts[0] if parts else self[:0]
-        lengths = torch.cat([part.indptr.diff().long() for part in parts])
-        indices = torch.cat([part.indices for part in parts])
-        values = torch.cat([part.values for part in parts])
-        return self._built(lengths, indices, values, parts[0].shape[1])
+        every = torch.arange(self.shape[0], device=self.device)
+        index = every if rows is None else rows
+        room = (self.nnz if rows is None else self.entries_in(rows)) + more * index.numel()
+        lengths = torch.zeros(index.numel(), dtype=torch.int64, device=self.device)
+        indices, values = self.indices.new_empty(room), self.values.new_empty(room)
+        start = done = 0
+        for some in index.split(self._rows_at_once()):
+            taken = slice(done, done + some.numel())
+            part = made(self[taken] if rows is None else self[some], some)
+            stop = start + part.nnz
+            indices[start:stop], values[start:stop] = part.indices, part.values
+            lengths[taken] = part.indptr.diff().long()
+            start, done = stop, taken.stop
+        return self._built(lengths, indices[:start], values[:start], self.shape[1])
 
     def ranges(self, at_once: int | None = None) -> Iterator[slice]:
         """All rows, some at a time, where a pass over the matrix copies what it reads."""

@@ -94,10 +94,8 @@ def normalise(
             exact = exact.scaled(left[at], right)
         return exact.to(dtype=adjacency.dtype)
 
-    if rows is not None:
-        return adjacency.by_rows(made, rows)
-    symmetric = adjacency.symmetric and kind != "row"
-    return adjacency.by_rows(made).promised(symmetric=symmetric)
+    symmetric = rows is None and adjacency.symmetric and kind != "row"
+    return adjacency.by_rows(made, rows, more=int(self_loops)).promised(symmetric=symmetric)
 
 
 class Operators:

@@ -118,12 +118,14 @@ class FeatureMap:
             return rows
         return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
 
-    def pieces(self, rows: Rows, budget_mb: float = 256) -> Iterator[tuple[slice, Rows]]:
+    def pieces(self, rows: Rows, budget_mb: float = 128) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""
-        if self.fourier_of(rows.shape[1]) is None:
+        fourier = self.fourier_of(rows.shape[1])
+        if fourier is None:
             yield slice(0, rows.shape[0]), rows
             return
-        for where, part in chunks(rows, budget_mb):
+        share = rows.shape[1] / (rows.shape[1] + fourier.outputs)
+        for where, part in chunks(rows, share * budget_mb):
             yield where, self.expanded(part)
 
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
@@ -172,7 +174,7 @@ class FeatureMap:
         fourier = self.fourier_of(rows.shape[1])
         if fourier is None:
             return torch.cat([*parts, rows.to(dtype=weights.dtype) @ weights])
-        for _, part in chunks(rows, 64):
+        for _, part in chunks(rows, 32):
             typed = part.to(dtype=weights.dtype)
             own, beside_it = weights[: rows.shape[1]], weights[rows.shape[1] :]
             parts.append((typed @ own).addmm_(fourier(typed), beside_it))
