@@ -55,8 +55,9 @@ def test_products_approach_the_gaussian_kernel() -> None:
 
 def test_fourier_features_of_sparse_rows_are_the_same() -> None:
     dense = torch.eye(4, dtype=torch.float64)
-    rows = Csr.from_scipy(sp.identity(4, format="csr"))
+    rows = Csr.from_scipy(sp.identity(4, format="csr"), dtype=torch.float64)
     torch.testing.assert_close(Fourier(4, 6)(rows), Fourier(4, 6)(dense))
+    assert Fourier(4, 6)(dense.float()).dtype == torch.float32
 
 
 @pytest.mark.parametrize("wrong", [{"outputs": 0}, {"outputs": 2, "sharpness": 0.0}], ids=str)

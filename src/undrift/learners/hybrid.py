@@ -241,7 +241,7 @@ class Hybrid(SumLearner):
         return best if means[best] > enough else None
 
     def _sees_all_edges(self, fixed: FixedHybridRows) -> bool:
-        return fixed.rows.counts
+        return fixed.rows.degrees
 
     def _reach(self, fixed: FixedHybridRows, graph: Graph) -> Tensor:
         reach = self._propagation()._reach(fixed.rows, graph)

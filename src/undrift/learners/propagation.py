@@ -16,6 +16,7 @@ from undrift.graphs import Field, Graph
 from undrift.learners.base import Learned, Verb
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
+from undrift.learners.parts.propagation.counts import TABLE
 from undrift.learners.parts.propagation.denoise import GAMMA, denoised
 from undrift.learners.parts.propagation.feature_map import FeatureMap, samples_of
 from undrift.learners.parts.propagation.labelled_edges import (
@@ -41,6 +42,8 @@ from undrift.typing import Progress, silent
 # what these numbers rest on: docs/methods/propagation.md
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
 INFORMATIVE_FROM = 0.3  # label association from which it is found
+_BLIND_UNDER = 0.05  # label association under which edges are taken not to look at classes
+_ROWS_PER_CELL = 4  # of the first batch, for every cell of a table of counts and degrees
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
 _MARGIN = 0.02  # by which another bank's mean validation accuracy must be higher to be selected
 
@@ -61,8 +64,9 @@ class FixedRows:
 
     `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
     narrow dense features. `sizes`: of each bank (`Wanted.size`). `counts`: whether columns that
-    tell how many features and edges a node has stand beside the mix (`count_columns`): where
-    neighbours disagree and features are sparse.
+    tell how many features a node has stand beside the mix (`count_columns`): where neighbours
+    disagree and features are sparse. `degrees`: whether they tell of edges too: where edges do not
+    look at classes either, and there are rows enough.
     """
 
     num_features: int
@@ -70,6 +74,7 @@ class FixedRows:
     banks: tuple[str, ...]
     sizes: tuple[Size, ...]
     counts: bool
+    degrees: bool = False
 
     def size(self, bank: str) -> Size:
         """What the rows and sums of this bank are cut to."""
@@ -279,11 +284,13 @@ class Propagation(SumLearner):
     def fixed_by(self, num_features: int, edges: Tensor, first: First) -> FixedRows:
         """What a first batch decides: its features, its labelled edges by class, and its size."""
         homophily = homophily_of(edges) if self.homophily is None else self.homophily
-        names, counts = ["mix"], False
+        names, counts, degrees = ["mix"], False, False
         if self.mix == "adaptive" and self.hops:
             if self.homophily is None and homophily < _HETEROPHILY_UNDER:
                 names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
                 counts = not first.dense
+                degrees = counts and homophily > 0 and first.rows >= _ROWS_PER_CELL * TABLE
+                degrees = degrees and association_of(edges) < _BLIND_UNDER
             narrow = first.dense and num_features <= _NARROW and self.gamma is None
             names += ["hops"] if narrow else []
         sizes = []
@@ -291,7 +298,7 @@ class Propagation(SumLearner):
             width = self._propagated(name, homophily).width(num_features)
             wanted = replace(self._wanted(), fourier=0) if name == "hops" else self._wanted()
             sizes.append(wanted.size(first, width, len(names)))
-        return FixedRows(num_features, homophily, tuple(names), tuple(sizes), counts)
+        return FixedRows(num_features, homophily, tuple(names), tuple(sizes), counts, degrees)
 
     def _wanted(self) -> Wanted:
         return Wanted(self.sketch, self.fourier, self.rank, self.budget)
@@ -381,7 +388,7 @@ class Propagation(SumLearner):
         return reach
 
     def _sees_all_edges(self, fixed: FixedRows) -> bool:
-        return fixed.counts
+        return fixed.degrees
 
     def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         maps = (self.feature_map(name, fixed) for name in fixed.banks)
@@ -391,8 +398,9 @@ class Propagation(SumLearner):
         """The features of a bank: `mix`, `separate` or `hops`."""
         propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
         extra = self.seed, self.structure, size.power, size.rank
-        counts = fixed.counts and bank == "mix"
-        return FeatureMap(propagated, size.sketch, size.fourier, *extra, counts)
+        mix = bank == "mix"
+        counted = fixed.counts and mix, fixed.degrees and mix
+        return FeatureMap(propagated, size.sketch, size.fourier, *extra, *counted)
 
     def _propagated(self, bank: str, homophily: float) -> Propagated:
         if bank == "separate":

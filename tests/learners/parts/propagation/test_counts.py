@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from undrift import TaskStream, evaluate
+from undrift.datasets.synthetic import generate
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.counts import COUNTS, count_columns
-from undrift.learners.propagation import Propagation
+from undrift.learners.parts.propagation.counts import COUNTS, TABLE, count_columns
+from undrift.learners.propagation import FixedRows, Propagation
 from undrift.streams.task import isolating
 from undrift.testing.graphs import patterned_graph
 
@@ -26,13 +27,13 @@ def wordy(per_class: int = 60, classes: int = 4, seed: int = 0) -> Graph:
 
 def columns_of(features: torch.Tensor, edges: list[list[int]] | None = None) -> torch.Tensor:
     graph = Graph.from_arrays(features, edges or [[], []], undirected=True)
-    return count_columns(graph, torch.arange(graph.num_nodes)).to_dense()
+    return count_columns(graph, torch.arange(graph.num_nodes), degrees=True).to_dense()
 
 
 def test_a_count_lies_between_two_columns() -> None:
     features = torch.tensor([[1.0, 1, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 0]])
     columns = columns_of(features)
-    assert columns.shape == (4, COUNTS)
+    assert columns.shape == (4, COUNTS + TABLE)
     for part, steps in ((columns[:, :26], 2), (columns[:, 26::13], 1)):
         whole = part.sum(dim=1)
         assert torch.allclose(whole, torch.full_like(whole, 3.0))  # every node weighs the same
@@ -57,7 +58,8 @@ def test_a_share_of_all_edges_leaves_relative_degrees_as_they_are() -> None:
     world = Graph.from_arrays(torch.ones(300, 1), pairs, undirected=True)
     batch = world.subgraph(torch.arange(150))
     nodes = torch.arange(150)
-    here, there = (count_columns(g, nodes).to_dense()[:, 26 + 13 : 39 + 13] for g in (batch, world))
+    both = (count_columns(g, nodes, degrees=True).to_dense() for g in (batch, world))
+    here, there = (columns[:, 26 + 13 : 39 + 13] for columns in both)
     places = [part @ torch.arange(13).double() / 3 for part in (here, there)]
     assert float((places[0] - places[1]).abs().mean()) < 0.2
     plain = (batch.adjacency.indptr.diff() / world.adjacency.indptr.diff()[:150]).mean()
@@ -65,10 +67,10 @@ def test_a_share_of_all_edges_leaves_relative_degrees_as_they_are() -> None:
 
 
 def test_forgetting_nodes_is_never_having_had_them() -> None:
-    stream = TaskStream.from_graph(wordy(), base=2, increment=2)
+    stream = TaskStream.from_graph(wordy(per_class=700), base=2, increment=2)
     first, second = stream.task(0), stream.task(1)
     learner = Propagation().observe(first).observe(second)
-    assert learner.learned_.fixed.counts
+    assert learner.learned_.fixed.degrees
     gone = torch.tensor([3, 50, 77])
     left = isolating(second, gone)
     never = learner.clone().observe(first).observe(left)
@@ -84,8 +86,9 @@ def test_forgetting_nodes_is_never_having_had_them() -> None:
 
 
 def test_few_nodes_are_scored_as_all() -> None:
-    stream = TaskStream.from_graph(wordy(), base=2, increment=2)
+    stream = TaskStream.from_graph(wordy(per_class=700), base=2, increment=2)
     learner = Propagation().observe(stream.task(0))
+    assert learner.learned_.fixed.degrees
     some = torch.tensor([7, 3])
     torch.testing.assert_close(
         learner.scores(stream.graph, some), learner.scores(stream.graph)[some]
@@ -126,3 +129,19 @@ def test_fourier_features_do_not_look_at_counts() -> None:
     other[:, -COUNTS:] = 7.0
     assert torch.equal(features.expanded(rows)[:, -8:], features.expanded(other)[:, -8:])
     assert not torch.equal(features.expanded(rows), features.expanded(other))
+
+
+def test_degrees_are_told_only_with_rows_enough_and_edges_that_look_at_no_class() -> None:
+    def fixed(graph: Graph, base: int) -> FixedRows:
+        task = TaskStream.from_graph(graph, base=base, increment=2).task(0)
+        found: FixedRows = Propagation().observe(task).learned_.fixed
+        return found
+
+    assert fixed(wordy(per_class=700), base=2).degrees
+    few = fixed(wordy(), base=2)
+    assert few.counts
+    assert not few.degrees
+    avoiding = generate(nodes=3000, words=150, classes=6, homophily=0.0)
+    looking = fixed(avoiding, base=4)
+    assert looking.counts
+    assert not looking.degrees

@@ -13,7 +13,7 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Field, Graph
-from undrift.learners.parts.propagation.counts import COUNTS, count_columns
+from undrift.learners.parts.propagation.counts import COUNTS, TABLE, count_columns
 from undrift.learners.parts.propagation.propagated import (
     Propagated,
     row_normalised,
@@ -46,7 +46,8 @@ class FeatureMap:
     (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
     z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `structure`:
     three columns of degrees (`structural_columns`). `rank`: how the rows are summed (`no_rows`).
-    `counts`: columns that tell how many features and edges a node has (`count_columns`).
+    `counts`: columns that tell how many features a node has, with `degrees` how many edges as well
+    (`count_columns`).
     """
 
     propagated: Propagated
@@ -57,6 +58,7 @@ class FeatureMap:
     power: float = 1.0
     rank: int = 0
     counts: bool = False
+    degrees: bool = False
 
     def plain(self, graph: Graph, nodes: Tensor, dtype: torch.dtype = torch.float64) -> Rows:
         """The rows of these nodes before Fourier features.
@@ -77,7 +79,8 @@ class FeatureMap:
             columns = sp.csr_matrix(structural_columns(graph)[nodes].cpu().numpy())
             parts.append(Csr.from_scipy(columns, dtype=rows.dtype).to(rows.device))
         if self.counts:
-            parts.append(count_columns(graph, nodes).to(dtype=rows.dtype))
+            counted = count_columns(graph, nodes, degrees=self.degrees)
+            parts.append(counted.to(dtype=rows.dtype))
         return parts[0] if len(parts) == 1 else beside(parts)
 
     def powered(self, rows: Rows) -> Rows:
@@ -90,7 +93,7 @@ class FeatureMap:
 
     def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
         """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
-        if self.counts:
+        if self.degrees:  # all edges
             return None
         return self.propagated.field(graph, nodes, max(least, 2) if self.structure else least)
 
@@ -190,13 +193,17 @@ class FeatureMap:
         """The Fourier features of plain rows of so many columns."""
         if not self.fourier:
             return None
-        blind = COUNTS if self.counts else 0
-        return Fourier(width, self.fourier, seed=self.seed, blind=blind)
+        return Fourier(width, self.fourier, seed=self.seed, blind=self._counted)
+
+    @property
+    def _counted(self) -> int:
+        """Columns that count."""
+        return (COUNTS if self.counts else 0) + (TABLE if self.degrees else 0)
 
     def _columns(self, num_features: int) -> int:
         sketch = self.sketch_of(num_features)
         columns = self.propagated.width(num_features if sketch is None else sketch.size)
-        columns += COUNTS if self.counts else 0
+        columns += self._counted
         return columns + (STRUCTURE if self.structure else 0)
 
 
