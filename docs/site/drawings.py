@@ -194,19 +194,19 @@ DRAWINGS = {
         "Features are a fixed function of the graph; gamma and classifier are solved from sums.",
         (
             _box("fixed", "features Z", "of neighbourhoods;", "nothing is trained"),
-            _box("solved", "gamma", "best fit of", "validation sums"),
+            _box("solved", "gamma", "cross-validation", "told by the sums"),
             _box("solved", "classifier", "balanced ridge", "regression"),
         ),
-        (Store("R, Q; R_val, Q_val", "plain sums over all rows", 0, 2, fed=(0,), used=(1, 2)),),
+        (Store("sums behind R, Q", "plain, over training rows", 0, 2, fed=(0,), used=(1, 2)),),
     ),
     "hybrid": Drawing(
-        "Propagated features beside a frozen encoder's; sums of validation nodes choose.",
+        "Propagated features beside a frozen encoder's; the sums tell which to use.",
         (
             _box("fixed", "rows [z, h]", "propagated, and of", "a frozen encoder"),
-            _box("solved", "which columns", "accuracy by", "validation sums"),
+            _box("solved", "which columns", "accuracy told", "by the sums"),
             _box("solved", "classifier", "balanced ridge", "regression"),
         ),
-        (Store("R, Q with and without h", "plain sums over all rows", 0, 2, (0,), (1, 2)),),
+        (Store("sums with and without h", "plain, over training rows", 0, 2, (0,), (1, 2)),),
     ),
     "al-gnn": Drawing(
         "A random encoder that nobody trains; the classifier is solved from sums.",
