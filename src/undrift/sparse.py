@@ -322,7 +322,11 @@ class Csr:
         Cost: the entries of those rows.
         """
         if self.device.type == "cpu":
-            return self._block_by_scipy(index)
+            chosen = index.numpy()
+            block = self.by_rows(
+                lambda part, _: _shared(part.to_scipy()[:, chosen]), index, at_once=_CUT_AT_ONCE
+            )
+            return block.promised(symmetric=self.symmetric)
         counts, indices, values = [], [], []
         table = self._table(index)
         for some in index.split(self._rows_at_once()):
@@ -338,26 +342,6 @@ class Csr:
             return self[:0].over(index)
         parts = (torch.cat(counts), torch.cat(indices), torch.cat(values))
         return self._built(*parts, int(index.numel()), symmetric=self.symmetric)
-
-    def _block_by_scipy(self, index: Tensor) -> Csr:
-        """`block` on the CPU, some rows at a time, into room for all entries of those rows."""
-        whole, chosen = self.to_scipy(), index.numpy()
-        room = self.entries_in(index)
-        lengths = torch.zeros(index.numel(), dtype=torch.int64)
-        indices, values = self.indices.new_empty(room), self.values.new_empty(room)
-        start = done = 0
-        for some in index.split(_CUT_AT_ONCE * index.numel() // max(room, 1) + 1):
-            part = whole[some.numpy()][:, chosen]
-            stop = start + part.nnz
-            indices[start:stop] = torch.from_numpy(part.indices)
-            values[start:stop] = torch.from_numpy(part.data)
-            lengths[done : done + some.numel()] = torch.from_numpy(np.diff(part.indptr))
-            start, done = stop, done + some.numel()
-        indices, values = indices[:start], values[:start]
-        if start < room * _WORTH_KEEPING:
-            indices, values = indices.clone(), values.clone()
-        width = int(index.numel())
-        return self._built(lengths, indices, values, width, symmetric=self.symmetric)
 
     def over(self, columns: Tensor) -> Csr:
         """With these columns only, which rise and hold every entry."""
@@ -417,9 +401,8 @@ class Csr:
         node = torch.arange(self.shape[0], device=self.device)
         below = torch.cat([entry.new_zeros(1), (self.indices < loop[rows]).cumsum(0)])
         starts, stops = self.indptr[:-1].long(), self.indptr[1:].long()
-        place = (
-            starts + below[stops] - below[starts]
-        )  # where the loop of each row stands, or belongs
+        # where the loop of each row stands, or belongs
+        place = starts + below[stops] - below[starts]
         there = place < stops
         there[there.clone()] = self.indices[place[there]] == loop[there]
         values = self.values.clone()
@@ -478,11 +461,17 @@ class Csr:
         return torch.cat(parts)
 
     def by_rows(
-        self, made: Callable[[Csr, Tensor], Csr], rows: Tensor | None = None, more: int = 0
+        self,
+        made: Callable[[Csr, Tensor], Csr],
+        rows: Tensor | None = None,
+        *,
+        more: int = 0,
+        at_once: int | None = None,
     ) -> Csr:
         """What is made of all or these rows, one below the other: large steps in little memory.
 
-        `made` gets some rows, and where they stand, and adds at most `more` entries to each.
+        `made` gets some rows, of `at_once` entries or so, and where they stand, and adds at most
+        `more` entries to each. It is not called for no rows.
         """
         every = torch.arange(self.shape[0], device=self.device)
         index = every if rows is None else rows
@@ -490,14 +479,18 @@ class Csr:
         lengths = torch.zeros(index.numel(), dtype=torch.int64, device=self.device)
         indices, values = self.indices.new_empty(room), self.values.new_empty(room)
         start = done = 0
-        for some in index.split(self._rows_at_once()):
+        width = self.shape[1]
+        for some in index.split(self._rows_at_once(at_once)):
             taken = slice(done, done + some.numel())
             part = made(self[taken] if rows is None else self[some], some)
             stop = start + part.nnz
             indices[start:stop], values[start:stop] = part.indices, part.values
             lengths[taken] = part.indptr.diff().long()
-            start, done = stop, taken.stop
-        return self._built(lengths, indices[:start], values[:start], self.shape[1])
+            start, done, width = stop, taken.stop, part.shape[1]
+        indices, values = indices[:start], values[:start]
+        if start < room * _WORTH_KEEPING:
+            indices, values = indices.clone(), values.clone()
+        return self._built(lengths, indices, values, width)
 
     def ranges(self, at_once: int | None = None) -> Iterator[slice]:
         """All rows, some at a time, where a pass over the matrix copies what it reads."""

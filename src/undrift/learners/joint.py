@@ -91,11 +91,8 @@ class Joint(ModelLearner):
         ).settled()
 
     def _tuned(self, everything: Task, t: int, progress: Progress) -> TunedNetwork:
-        generator, classes, graph = (
-            generator_for(self.seed, t),
-            everything.classes,
-            everything.graph,
-        )
+        generator = generator_for(self.seed, t)
+        classes, graph = everything.classes, everything.graph
         return fit_tuned(
             TunedNetwork.create(
                 self.backbone.architecture(),

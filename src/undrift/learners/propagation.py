@@ -45,7 +45,7 @@ INFORMATIVE_FROM = 0.3  # label association from which it is found
 _BLIND_UNDER = 0.05  # label association under which edges are taken not to look at classes
 _ROWS_PER_CELL = 4  # of the first batch, for every cell of a table of counts and degrees
 _NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
-_MARGIN = 0.02  # by which another bank's mean validation accuracy must be higher to be selected
+_MARGIN = 0.02  # by which another bank's mean expected accuracy must be higher to be selected
 
 
 def homophily_weight(task: Task) -> float:

@@ -84,7 +84,8 @@ class Hops:
         """
         most = max(len(mix.weights) for mix in mixes)
         hops = range(most - 1, 0, -1)
-        taking = {k: [_taking(mix, k, nodes) for mix in mixes] for k in hops}
+        weights = {k: [_at_hop(mix, k) for mix in mixes] for k in hops}
+        taking = {k: [(each > 0).nonzero().flatten() for each in weights[k]] for k in hops}
         computed: dict[int, Tensor] = {}
         products: dict[int, Csr] = {}
         through = nodes[:0]
@@ -99,8 +100,8 @@ class Hops:
             whole = computed[k - 1].numel() == num_nodes
             product = products[k] if whole else products[k].over(computed[k - 1])
             taken = tuple(
-                Taken(rows, torch.searchsorted(computed[k], nodes[rows]), _weight(mix, k, rows))
-                for mix, rows in zip(mixes, taking[k], strict=True)
+                Taken(rows, torch.searchsorted(computed[k], nodes[rows]), weight[rows])
+                for weight, rows in zip(weights[k], taking[k], strict=True)
             )
             steps.append(Step(product, taken))
         at = torch.searchsorted(computed[0], nodes)
@@ -168,14 +169,9 @@ class Hops:
         return results
 
 
-def _taking(mix: Mixing, k: int, nodes: Tensor) -> Tensor:
-    if k >= len(mix.weights):
-        return torch.zeros(0, dtype=torch.int64, device=nodes.device)
-    return (mix.weights[k] > 0).nonzero().flatten()
-
-
-def _weight(mix: Mixing, k: int, rows: Tensor) -> Tensor:
-    return mix.weights[k][rows] if k < len(mix.weights) else mix.weights[0][rows]
+def _at_hop(mix: Mixing, k: int) -> Tensor:
+    """The weights of hop k; zeros where the mix ends before it."""
+    return mix.weights[k] if k < len(mix.weights) else torch.zeros_like(mix.weights[0])
 
 
 def _room(mix: Mixing, before: Rows | None, count: int, held: Rows, dtype: torch.dtype) -> Tensor:

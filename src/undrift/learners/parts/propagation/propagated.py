@@ -82,25 +82,21 @@ class Propagated:
 
     def hop_weights(self, graph: Graph) -> list[Tensor]:
         """The diagonals D_0, D_1, ... in float64; trailing hops that no node takes are left out."""
-        same = self.same_for_all()
-        if same is not None:
-            ones = torch.ones(graph.num_nodes, dtype=torch.float64, device=graph.device)
-            return [weight * ones for weight in same]
-        counts = effective_feature_count(graph.features)
-        return list(self.by_evidence(counts, graph.adjacency.sums_over_columns))
+        return self.weights_at(graph, torch.arange(graph.num_nodes, device=graph.device))
 
     def weights_at(self, graph: Graph, nodes: Tensor) -> list[Tensor]:
-        """The entries of D_0, D_1, ... at these nodes (indices), which `hop_weights` has too.
+        """The entries of D_0, D_1, ... at these nodes (indices).
 
         A node that does not take a hop takes none after it, as evidence only grows.
         """
-        if self.same_for_all() is not None:
-            return [weight[nodes] for weight in self.hop_weights(graph)]
-        evidence = Evidence(graph)
-        weights = [torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)]
+        ones = torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)
+        same = self.same_for_all()
+        if same is not None:
+            return [weight * ones for weight in same]
+        evidence, weights = Evidence(graph), [ones]
         taking = torch.arange(nodes.numel(), device=graph.device)
         for k in range(1, self.hops + 1):
-            weight = torch.zeros_like(weights[0])
+            weight = torch.zeros_like(ones)
             weight[taking] = self._weight(evidence.within(k - 1, nodes[taking]), k)
             taking = (weight > 0).nonzero().flatten()
             if not taking.numel():
@@ -204,19 +200,19 @@ class Propagated:
         Z's row, which is not computed. All is in the type of the weights. Cost: 2 nnz(X) C + 2 hops
         nnz(A) C operations, with channels (hops + 1) times the first.
         """
-        asked = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
         if self.blocks == 1:
+            asked = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
             hops = self._hops([self], graph, asked)
             held = graph.features if hops.everywhere else graph.features[hops.start]
             return hops.mixed(_times(held, blocks[0]), dtype=weights.dtype)[0].to_dense()
         each = self.same_for_all() or []
         total = each[-1] * _times(graph.features, blocks[-1])
         for k in range(len(blocks) - 2, -1, -1):
-            last = k == 0
-            operator = self._operator(graph, asked if last and nodes is not None else None)
-            features = graph.features[asked] if last and nodes is not None else graph.features
-            total = product_in_cache(operator, total) + each[k] * _times(features, blocks[k])
+            at = nodes if k == 0 else None
+            features = graph.features if at is None else graph.features[at]
+            further = product_in_cache(self._operator(graph, at), total)
+            total = further + each[k] * _times(features, blocks[k])
         return total
 
     @staticmethod
