@@ -6,12 +6,12 @@ writes `FOLDER/trials.csv`, a line per setting tried, and the runs of the chosen
 `FOLDER/runs`. A setting is judged by class accuracy at the end of the stream on the validation
 nodes of seed 0; the test nodes are looked at once per chosen setting.
 
-    python -m paper bound FOLDER --isolated [--width 64] [--seeds 0 1 2] [--streams cs-cl ...]
+    python -m paper bound FOLDER --isolated [--device cuda] [--workers 14] [--streams cs-cl ...]
 
-adds to `FOLDER/isolated.csv` what the best setting in `results/bound/trials.csv`, or the best of
-this width, reaches when it is trained on the task graphs as they arrive, without the edges between
-tasks, and tested on the whole graph as always. Only the end of the stream is trained: joint
-training begins anew at every task, so what was before does not matter.
+searches the same settings, trained on the task graphs as they arrive, without the edges between
+tasks, and examined on the whole graph as always: `FOLDER/isolated_trials.csv`, and the chosen ones
+over the seeds in `FOLDER/isolated.csv`. Only the end of the stream is trained: joint training
+begins anew at every task, so what was before does not matter.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from undrift.evaluation.protocols import Split
     from undrift.streams.stream import TaskStream
     from undrift.streams.task import Task
 
@@ -37,7 +38,6 @@ __all__ = [
     "STREAMS",
     "Trial",
     "apart",
-    "best_of_width",
     "isolated",
     "main",
     "read_isolated",
@@ -65,12 +65,25 @@ SETTINGS: tuple[dict[str, Any], ...] = tuple(
 )
 _COLUMNS = ("stream", "setting", "val_a_f", "seconds", "device", "chosen")
 _ISOLATED = ("stream", "seed", "setting", "val_a_f", "a_f", "seconds", "device")
-_RESULTS = Path(__file__).parents[1] / "results" / "bound"
 Trial = dict[str, Any]
 
 
-def trial(stream_name: str, setting: dict[str, Any], device: str) -> Trial:
+def trial(stream_name: str, setting: dict[str, Any], device: str, tasks_apart: bool) -> Trial:
     """Class accuracy on validation nodes after training once, on the whole stream of seed 0."""
+    found = _trained(stream_name, setting, 0, device, tasks_apart=tasks_apart, splits=("val",))
+    return {name: found[name] for name in ("stream", "setting", "val_a_f", "seconds", "device")}
+
+
+def _trained(
+    stream_name: str,
+    setting: dict[str, Any],
+    seed: int,
+    device: str,
+    *,
+    tasks_apart: bool,
+    splits: tuple[Split, ...],
+) -> Trial:
+    """Class accuracy at the end of the stream, of these splits."""
     import time
 
     from undrift.evaluation.loop import grade
@@ -80,18 +93,23 @@ def trial(stream_name: str, setting: dict[str, Any], device: str) -> Trial:
     from undrift.typing import silent
 
     began = time.perf_counter()
-    stream = load_stream(stream_name, 0).to(device)
+    stream = load_stream(stream_name, seed).to(device)
     last = len(stream) - 1
-    learner = make_learner("joint", seed=0, device=device, **FIXED, **setting)
-    learner.observe(stream.until(last))
-    found = grade(learner, stream, exams(stream, last, "global", ("val",)), silent, 1)
-    score = fmean(found["val", part][0] for part in range(len(stream)))
-    seconds = time.perf_counter() - began
+    params = {**FIXED, **setting, **({"recipe": "isolated"} if tasks_apart else {})}
+    learner = make_learner("joint", seed=seed, device=device, **params)
+    learner.observe(apart(stream) if tasks_apart else stream.until(last))
+    found = grade(learner, stream, exams(stream, last, "global", splits), silent, 1)
+    scores = {
+        split: round(fmean(found[split, part][0] for part in range(len(stream))), 6)
+        for split in splits
+    }
+    names: dict[Split, str] = {"val": "val_a_f", "test": "a_f"}
     return {
         "stream": stream_name,
+        "seed": seed,
         "setting": setting,
-        "val_a_f": round(score, 6),
-        "seconds": round(seconds, 3),
+        **{names[split]: score for split, score in scores.items()},
+        "seconds": round(time.perf_counter() - began, 3),
         "device": device,
     }
 
@@ -120,32 +138,7 @@ def apart(stream: TaskStream) -> Task:
 
 def isolated(stream_name: str, setting: dict[str, Any], seed: int, device: str) -> Trial:
     """Class accuracy at the end of the stream after training on its tasks apart."""
-    import time
-
-    from undrift.evaluation.loop import grade
-    from undrift.evaluation.protocols import exams
-    from undrift.learners.registry import make_learner
-    from undrift.streams.benchmarks import load_stream
-    from undrift.typing import silent
-
-    began = time.perf_counter()
-    stream = load_stream(stream_name, seed).to(device)
-    params = {**FIXED, **setting, "recipe": "isolated"}
-    learner = make_learner("joint", seed=seed, device=device, **params).observe(apart(stream))
-    last = exams(stream, len(stream) - 1, "global", ("val", "test"))
-    found = grade(learner, stream, last, silent, 1)
-    val, test = (
-        fmean(found[split, part][0] for part in range(len(stream))) for split in ("val", "test")
-    )
-    return {
-        "stream": stream_name,
-        "seed": seed,
-        "setting": setting,
-        "val_a_f": round(val, 6),
-        "a_f": round(test, 6),
-        "seconds": round(time.perf_counter() - began, 3),
-        "device": device,
-    }
+    return _trained(stream_name, setting, seed, device, tasks_apart=True, splits=("val", "test"))
 
 
 def write_isolated(found: Sequence[Trial], path: Path) -> None:
@@ -218,53 +211,32 @@ def _run(stream: str, setting: dict[str, Any], seed: int, device: str, out: str)
     execute(prepare(spec), out)
 
 
-def best_of_width(trials: Sequence[Trial], width: int | None) -> dict[str, dict[str, Any]]:
-    """The best setting of every stream by validation, among those of this width; None: of any."""
-    best: dict[str, Trial] = {}
-    for each in trials:
-        fits = width is None or each["setting"]["hidden"][0] == width
-        if fits and each["val_a_f"] > best.get(each["stream"], {"val_a_f": -1.0})["val_a_f"]:
-            best[each["stream"]] = each
-    return {stream: each["setting"] for stream, each in best.items()}
-
-
-def _isolate(given: argparse.Namespace) -> None:
-    """One at a time, each written as soon as it is there; what is there is not made again."""
-    path = given.folder / "isolated.csv"
-    settings = best_of_width(read_trials(_RESULTS / "trials.csv"), given.width)
-    for stream, seed in product(given.streams, given.seeds):
-        found = read_isolated(path)
-        if not any((t["stream"], t["seed"]) == (stream, seed) for t in found):
-            made = isolated(stream, settings[stream], seed, given.device)
-            write_isolated([*found, made], path)
-
-
 def main(arguments: Sequence[str]) -> int:
-    """Search, then run what was chosen; or train what was chosen before on the tasks apart."""
+    """Search, then run what was chosen; on the whole graph or on the tasks apart."""
     parser = argparse.ArgumentParser(prog="python -m paper bound")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--streams", nargs="+", default=STREAMS, choices=STREAMS)
     parser.add_argument("--isolated", action="store_true")
-    parser.add_argument("--width", type=int)
     parser.add_argument("--seeds", nargs="+", type=int, default=range(5))
     given = parser.parse_args(arguments)
     given.folder.mkdir(parents=True, exist_ok=True)
-    if given.isolated:
-        _isolate(given)
-        return 0
+    trials = given.folder / ("isolated_trials.csv" if given.isolated else "trials.csv")
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         jobs = [
-            pool.submit(trial, stream, setting, given.device)
+            pool.submit(trial, stream, setting, given.device, given.isolated)
             for stream, setting in product(given.streams, SETTINGS)
         ]
-        write_trials([job.result() for job in jobs], given.folder / "trials.csv")
-        chosen = [each for each in read_trials(given.folder / "trials.csv") if each["chosen"]]
-        runs = [
-            pool.submit(_run, *(c["stream"], c["setting"], seed, given.device), str(given.folder))
-            for c, seed in product(chosen, given.seeds)
+        write_trials([job.result() for job in jobs], trials)
+        chosen = [each for each in read_trials(trials) if each["chosen"]]
+        cells = [
+            (c["stream"], c["setting"], seed, given.device) for c in chosen for seed in given.seeds
         ]
-        for run in runs:
-            run.result()
+        if given.isolated:
+            made = [pool.submit(isolated, *cell) for cell in cells]
+            write_isolated([job.result() for job in made], given.folder / "isolated.csv")
+        else:
+            for run in [pool.submit(_run, *cell, str(given.folder)) for cell in cells]:
+                run.result()
     return 0
