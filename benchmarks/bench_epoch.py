@@ -23,9 +23,9 @@ def run() -> list[Ratio]:
     stream = cs_stream()
     task = stream.task(0)
     times = interleaved(
-        {"ours": _ours(task), "pyg": _pyg(task), "products": _products(task)}, repeats=7
+        {"ours": _ours(task), "pyg": _pyg(task), "products": products(task)}, repeats=7
     )
-    ours, pyg, products = (times[k] / EPOCHS * 1e3 for k in ("ours", "pyg", "products"))
+    ours, pyg, bare = (times[k] / EPOCHS * 1e3 for k in ("ours", "pyg", "products"))
     shape = f"{stream.name} base task, {task.graph}"
     return [
         Ratio(
@@ -37,8 +37,8 @@ def run() -> list[Ratio]:
         ),
         Ratio(
             "epoch: ours / its bare products",
-            ours / products,
-            f"{ours:.1f} ms against {products:.1f} ms",
+            ours / bare,
+            f"{ours:.1f} ms against {bare:.1f} ms",
             budget=2.5,
         ),
     ]
@@ -94,8 +94,8 @@ def _pyg(task: Task) -> Callable[[], object]:
     return call
 
 
-def _products(task: Task) -> Callable[[], object]:
-    """Every sparse product and GEMM of an epoch, forward and backward, and nothing else."""
+def products(task: Task) -> Callable[[], object]:
+    """Every sparse product and GEMM of ten epochs, forward and backward, and nothing else."""
     encoder, head = _model(task)
     batch = batch_of(encoder, task.graph, task.train.nonzero().flatten()).for_training()
     one, two = (hop.operator for hop in batch.hops)
