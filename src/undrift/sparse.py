@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,13 +28,16 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.typing import Rows
 
+T = TypeVar("T")
+U = TypeVar("U")
+
 _INDEX_TYPES = (torch.int32, torch.int64)
 _AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 _WIDENED_AT_ONCE = 2**23  # entries that are held in another type for a product
 _BYTES_IN_CACHE = 10 * 2**20  # of the dense matrix that entries are multiplied with
 _FEWEST = 4  # columns at a time
-_CUT_AT_ONCE = 2**23  # entries; scipy sorts the columns asked for each time
+_CUT_AT_ONCE = 2**22  # entries; scipy sorts the columns asked for each time
 _WORTH_KEEPING = 0.75  # room that is filled to this share is kept as it is
 
 
@@ -322,10 +327,11 @@ class Csr:
         Cost: the entries of those rows.
         """
         if self.device.type == "cpu":
-            chosen = index.numpy()
-            block = self.by_rows(
-                lambda part, _: _shared(part.to_scipy()[:, chosen]), index, at_once=_CUT_AT_ONCE
-            )
+            matrix, chosen = self.to_scipy(), index.numpy()
+            each = (some.numpy() for some in index.split(self._rows_at_once(_CUT_AT_ONCE)))
+            cut = _side_by_side(lambda some: matrix[some][:, chosen], each)
+            shape = int(index.numel()), int(index.numel())
+            block = self._below(map(_shared, cut), shape, self.entries_in(index))
             return block.promised(symmetric=self.symmetric)
         counts, indices, values = [], [], []
         table = self._table(index)
@@ -466,31 +472,33 @@ class Csr:
         rows: Tensor | None = None,
         *,
         more: int = 0,
-        at_once: int | None = None,
     ) -> Csr:
         """What is made of all or these rows, one below the other: large steps in little memory.
 
-        `made` gets some rows, of `at_once` entries or so, and where they stand, and adds at most
-        `more` entries to each. It is not called for no rows.
+        `made` gets some rows and where they stand, and adds at most `more` entries to each.
         """
         every = torch.arange(self.shape[0], device=self.device)
         index = every if rows is None else rows
         room = (self.nnz if rows is None else self.entries_in(rows)) + more * index.numel()
-        lengths = torch.zeros(index.numel(), dtype=torch.int64, device=self.device)
+        each = index.split(self._rows_at_once())
+        ranges = self.ranges() if rows is None else each
+        parts = (made(self[taken], some) for taken, some in zip(ranges, each, strict=False))
+        return self._below(parts, (int(index.numel()), self.shape[1]), room)
+
+    def _below(self, parts: Iterable[Csr], shape: tuple[int, int], room: int) -> Csr:
+        """These parts, one below the other; of this shape, and with at most `room` entries."""
+        lengths = torch.zeros(shape[0], dtype=torch.int64, device=self.device)
         indices, values = self.indices.new_empty(room), self.values.new_empty(room)
         start = done = 0
-        width = self.shape[1]
-        for some in index.split(self._rows_at_once(at_once)):
-            taken = slice(done, done + some.numel())
-            part = made(self[taken] if rows is None else self[some], some)
+        for part in parts:
             stop = start + part.nnz
             indices[start:stop], values[start:stop] = part.indices, part.values
-            lengths[taken] = part.indptr.diff().long()
-            start, done, width = stop, taken.stop, part.shape[1]
+            lengths[done : done + part.shape[0]] = part.indptr.diff().long()
+            start, done = stop, done + part.shape[0]
         indices, values = indices[:start], values[:start]
         if start < room * _WORTH_KEEPING:
             indices, values = indices.clone(), values.clone()
-        return self._built(lengths, indices, values, width)
+        return self._built(lengths, indices, values, shape[1])
 
     def ranges(self, at_once: int | None = None) -> Iterator[slice]:
         """All rows, some at a time, where a pass over the matrix copies what it reads."""
@@ -519,6 +527,25 @@ class Csr:
 
     def _with(self, values: Tensor) -> Csr:
         return Csr._checked(self.indptr, self.indices, values, self.shape, False)
+
+
+def _side_by_side(call: Callable[[T], U], each: Iterable[T]) -> Iterator[U]:
+    """`map` in as many threads as torch has, in order; for calls that let other threads run.
+
+    So do scipy's loops over entries. No more is made ahead than there are threads.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        yield from map(call, each)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        begun: deque[Future[U]] = deque()
+        for one in each:
+            begun.append(pool.submit(call, one))
+            if len(begun) > threads:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
 
 
 def _shared(matrix: sp.csr_matrix) -> Csr:

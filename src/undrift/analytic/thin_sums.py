@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -10,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import add_product_, pieces
+from undrift.analytic.gram import BUDGET_MB, add_product_, pieces
 from undrift.analytic.per_class import PRIOR_ROWS, PerClass
 from undrift.analytic.thin import Thin, ThinStatistics
 from undrift.errors import InputError
 from undrift.typing import Rows
+
+_ON_CPU_MB = 16  # larger arrays are handed out by the system anew each time, page by page
 
 _ROUNDING = 1e-12  # of all squares: what is left within classes if nothing is
 _SHIFT = 1e-9  # of the mean diagonal: keeps directions that no row has from being divided by zero
@@ -69,19 +72,23 @@ class ThinSums(PerClass):
 
         Cost: 4 nnz rank operations.
         """
-        y = targets.double()
-        wide = self.grow(y.shape[1])
+        each = ((x, targets[where]) for where, x in pieces(rows, at_once_mb(rows.device)))
+        return self.add_pieces(each, targets.shape[1])
+
+    def add_pieces(self, each: Iterable[tuple[Rows, Tensor]], classes: int) -> ThinSums:
+        """The sum with all of these rows and targets, which have so many columns."""
+        wide, omega = self.grow(classes), self.directions()
         seen, moment = wide.seen.clone(), wide.moment.clone()
-        diagonal, lengths = wide.diagonal.clone(), wide.lengths.clone()
-        omega = self.directions()
-        for where, part in pieces(rows):
-            x = part.double()
+        diagonal, lengths, counts = (t.clone() for t in (wide.diagonal, wide.lengths, wide.counts))
+        for rows, targets in each:
+            x, y = rows.double(), targets.double()
             add_product_(seen, x, x @ omega)
-            add_product_(moment, x, y[where])
+            add_product_(moment, x, y)
             square = x.square()
             diagonal += square.sum(dim=0)
-            lengths += square.sum(dim=1) @ y[where]
-        return ThinSums(seen, diagonal, moment, lengths, wide.counts + y.sum(dim=0), self.seed)
+            lengths += square.sum(dim=1) @ y
+            counts += y.sum(dim=0)
+        return ThinSums(seen, diagonal, moment, lengths, counts, self.seed)
 
     def directions(self) -> Tensor:
         """omega: standard normal, drawn on the CPU, so that every device uses the same."""
@@ -206,3 +213,8 @@ class ThinSums(PerClass):
         share = self.counts / (self.counts + PRIOR_ROWS)
         relative = own / sizes / pooled if pooled > 0 else torch.ones_like(own)
         return share * relative + (1 - share)
+
+
+def at_once_mb(device: torch.device) -> float:
+    """Megabytes of dense rows that are added at a time."""
+    return _ON_CPU_MB if device.type == "cpu" else BUDGET_MB

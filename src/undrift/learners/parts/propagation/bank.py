@@ -10,7 +10,7 @@ from torch import Tensor
 from undrift.analytic.calibration import best_temperature, expected_accuracy, held_out_scores
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import FIRST_GAMMA, choose_by_cross_validation, solution_at
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.thin_sums import ThinSums, at_once_mb
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample
 
 AnySums = ClassSums | ThinSums
@@ -78,10 +78,16 @@ def summed(features: FeatureMap, width: int, sample: Sample) -> AnySums:
 
     Fourier features exist for some rows at a time only.
     """
-    targets = sample.targets
-    if len(sample) == 0 or features.rank:
-        sums = no_rows(features, width, targets.shape[1], str(targets.device))
-    for k, (where, part) in enumerate(features.pieces(sample.rows) if len(sample) else ()):
-        first = k == 0 and not features.rank  # no Gram of zeros is made only to be added to
-        sums = ClassSums.of(part, targets[where]) if first else sums.add(part, targets[where])
+    targets, classes = sample.targets, sample.targets.shape[1]
+    if features.rank or len(sample) == 0:
+        none = no_rows(features, width, classes, str(targets.device))
+        if isinstance(none, ClassSums):
+            return none
+        parts = features.pieces(sample.rows, at_once_mb(targets.device))
+        return none.add_pieces(((part, targets[where]) for where, part in parts), classes)
+    parts = features.pieces(sample.rows)
+    where, part = next(parts)
+    sums = ClassSums.of(part, targets[where])  # no Gram of zeros is made only to be added to
+    for where, part in parts:
+        sums = sums.add(part, targets[where])
     return sums
