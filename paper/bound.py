@@ -68,7 +68,9 @@ _ISOLATED = ("stream", "seed", "setting", "val_a_f", "a_f", "seconds", "device")
 Trial = dict[str, Any]
 
 
-def trial(stream_name: str, setting: dict[str, Any], device: str, tasks_apart: bool) -> Trial:
+def trial(
+    stream_name: str, setting: dict[str, Any], device: str, tasks_apart: bool = False
+) -> Trial:
     """Class accuracy on validation nodes after training once, on the whole stream of seed 0."""
     found = _trained(stream_name, setting, 0, device, tasks_apart=tasks_apart, splits=("val",))
     return {name: found[name] for name in ("stream", "setting", "val_a_f", "seconds", "device")}

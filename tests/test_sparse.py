@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.sparse import Csr, beside, dense_columns, plus, product_in_cache, row_index, stacked
+from undrift.sparse import (
+    Csr,
+    _side_by_side,
+    beside,
+    dense_columns,
+    plus,
+    product_in_cache,
+    row_index,
+    stacked,
+)
 
 FLOATS = [torch.float32, torch.float64]
 EMPTY_SHAPES = [(0, 0), (0, 4), (4, 0), (3, 4)]
@@ -526,3 +535,42 @@ def test_sums_over_columns_are_products_with_the_pattern(
     assert np.allclose(product.flatten().numpy(), dense.astype(np.float32) @ vector.numpy())
     assert csr_of(np.zeros((0, 7))).sums_over_columns(vector).shape == (0,)
     assert csr_of(np.zeros((3, 7))).sums_over_columns(vector).tolist() == [0, 0, 0]
+
+
+def test_dots_are_those_of_the_stored_entries() -> None:
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.random((5, 7)) < 0.4, rng.standard_normal((5, 7)), 0.0)
+    left, right = (torch.from_numpy(rng.standard_normal((n, 3))) for n in (5, 7))
+    csr = Csr.from_scipy(sp.csr_matrix(dense), dtype=torch.float64)
+    wanted = (left @ right.T).numpy()[dense.nonzero()]
+    assert np.allclose(csr.dots(left, right).numpy(), wanted, rtol=1e-14)
+    assert np.array_equal(csr.with_values(csr.values * 2).to_dense().numpy(), 2 * dense)
+    assert csr_of(np.zeros((5, 7))).dots(left, right).shape == (0,)
+
+
+def test_blocks_are_the_same_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    dense = np.where(rng.random((40, 40)) < 0.3, rng.standard_normal((40, 40)), 0.0)
+    index = torch.arange(0, 40, 3)
+    monkeypatch.setattr("undrift.sparse._CUT_AT_ONCE", 20)  # two rows at a time
+    for threads in (1, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        block = csr_of(dense).block(index).to_dense().numpy()
+        assert np.array_equal(block, dense[np.ix_(index, index)].astype(block.dtype))
+
+
+def test_calls_side_by_side_keep_their_order_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    begun: list[int] = []
+
+    def call(k: int) -> int:
+        begun.append(k)
+        if k == 7:
+            raise ValueError("seven")
+        return 10 * k
+
+    made = _side_by_side(call, range(9))
+    assert [next(made) for _ in range(3)] == [0, 10, 20]
+    assert max(begun) <= 5  # no more ahead than there are threads
+    with pytest.raises(ValueError, match="seven"):
+        list(made)

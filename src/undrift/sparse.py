@@ -216,19 +216,19 @@ class Csr:
     def __mul__(self, column: Tensor) -> Csr:
         """Each row times its number in a column `[rows, 1]`."""
         per_entry = torch.repeat_interleave(column.flatten(), self.indptr.diff().long())
-        return self._with(self.values * per_entry)
+        return self.with_values(self.values * per_entry)
 
     def abs(self) -> Csr:
         """The absolute value of every entry."""
-        return self._with(self.values.abs())
+        return self.with_values(self.values.abs())
 
     def square(self) -> Csr:
         """The square of every entry."""
-        return self._with(self.values.square())
+        return self.with_values(self.values.square())
 
     def signed_power(self, exponent: float) -> Csr:
         """`sign(x) |x|^exponent` of every entry."""
-        return self._with(self.values.sign() * self.values.abs().pow(exponent))
+        return self.with_values(self.values.sign() * self.values.abs().pow(exponent))
 
     def sum(self, dim: int) -> Tensor:
         """Sums over the columns of a row (1) or the rows of a column (0)."""
@@ -301,7 +301,7 @@ class Csr:
         values = self.values * torch.repeat_interleave(rows, self.indptr.diff().long())
         if columns is not None:
             values *= columns.index_select(0, self.indices)
-        return self._with(values)
+        return self.with_values(values)
 
     def promised(self, *, symmetric: bool) -> Csr:
         """The same matrix, of which the caller knows that it is symmetric, or does not."""
@@ -525,7 +525,16 @@ class Csr:
         fold = sp.csr_matrix(parts, shape=(self.shape[1], width))
         return self @ Csr.from_scipy(fold, dtype=self.dtype).to(self.device)
 
-    def _with(self, values: Tensor) -> Csr:
+    def dots(self, left: Tensor, right: Tensor) -> Tensor:
+        """`left[i] . right[j]` of every stored entry [i, j], in their order."""
+        if not self.nnz:
+            return left.new_zeros(0)
+        sampled = torch.sparse.sampled_addmm(self._torch, left, right.T, beta=0.0)
+        found: Tensor = sampled.values()
+        return found
+
+    def with_values(self, values: Tensor) -> Csr:
+        """The same entries with other values."""
         return Csr._checked(self.indptr, self.indices, values, self.shape, False)
 
 

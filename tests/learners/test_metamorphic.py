@@ -13,6 +13,7 @@ from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.testing import metamorphic
 from undrift.testing.graphs import tiny_stream
 from undrift.testing.metamorphic import (
+    DRAWN_THERE,
     NOT_INVARIANT,
     QUICK,
     RELATIONS,
@@ -56,7 +57,7 @@ def test_graphs_without_nodes_or_edges_are_predicted(method: str) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("method", ["bare", "adr", "propagation"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_gpu_gives_the_same_answer(method: str) -> None:
     check_relation(method, "on a GPU")
 
@@ -76,7 +77,7 @@ def test_on_a_device_only_methods_that_draw_nodes_have_other_numbers(
     first = metamorphic._taught(learner, stream).scores(stream.graph)
     monkeypatch.setattr("undrift.encoders.training._on_device", other)
     apart = metamorphic._apart(first, metamorphic._taught(learner, stream).scores(stream.graph))
-    assert 1e-4 < apart < TOLERANCE["on a GPU"][0] if draws else apart == 0.0
+    assert 1e-4 < apart < DRAWN_THERE[method] if draws else apart == 0.0
 
 
 def test_every_relation_says_what_is_allowed() -> None:

@@ -12,7 +12,6 @@ from paper.bound import (
     SETTINGS,
     STREAMS,
     apart,
-    best_of_width,
     isolated,
     read_isolated,
     read_trials,
@@ -90,17 +89,6 @@ def test_isolated_training_is_graded_on_the_whole_graph(monkeypatch: pytest.Monk
     ]
     wanted = 100 * sum(sum(part) / len(part) for part in by_class) / 3
     assert found["a_f"] == pytest.approx(float(wanted), abs=1e-4)
-
-
-def test_the_best_of_a_width_is_that_of_validation() -> None:
-    narrow, other, wide = SETTINGS[0], SETTINGS[1], SETTINGS[8]
-    assert (narrow["hidden"][0], wide["hidden"][0]) == (64, 512)
-    trials = [
-        {"stream": "cs-cl", "setting": setting, "val_a_f": value}
-        for setting, value in [(narrow, 80.0), (other, 81.0), (wide, 90.0)]
-    ]
-    assert best_of_width(trials, 64) == {"cs-cl": other}
-    assert best_of_width(trials, None) == {"cs-cl": wide}
 
 
 def test_what_was_isolated_reads_back_in_order(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paper.bound import read_isolated
-from paper.isolation import ROW, isolation_row, isolation_table
+from paper.isolation import ROW, above, isolation_row, isolation_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,3 +26,9 @@ def test_a_row_is_the_mean_over_the_seeds() -> None:
     found = read_isolated(ROOT / "results" / "bound" / "isolated.csv")
     cs = [t["a_f"] for t in found if t["stream"] == "cs-cl"]
     assert isolation_row().startswith(f"| {ROW} | {sum(cs) / len(cs):.1f} | ")
+
+
+def test_the_pages_say_where_methods_without_data_are_above() -> None:
+    every = ("CS", "Physics", "Computers", "Photo", "CoraML", "CiteSeer", "DBLP")
+    assert [name for name in every if name not in above("propagation")] == ["Photo", "CiteSeer"]
+    assert [name for name in every if name not in above("hybrid")] == ["Photo"]

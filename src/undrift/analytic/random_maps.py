@@ -102,9 +102,13 @@ class Fourier:
 
     def __call__(self, rows: Rows) -> Tensor:
         """The features of these rows, dense, in their type. Cost: 2 n width outputs operations."""
-        directions, phases = (drawn.to(rows.device, rows.dtype) for drawn in self._drawn())
-        turned = rows @ directions
-        return turned.add_(phases).cos_().mul_(math.sqrt(2 / self.outputs))
+        return self.drawn(rows.device, rows.dtype)(rows)
+
+    def drawn(self, device: torch.device, dtype: torch.dtype) -> Callable[[Rows], Tensor]:
+        """The same function with its numbers drawn, for rows that come some at a time."""
+        directions, phases = (drawn.to(device, dtype) for drawn in self._drawn())
+        scale = math.sqrt(2 / self.outputs)
+        return lambda rows: (rows @ directions).add_(phases).cos_().mul_(scale)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def attended(pattern: Csr, z: Tensor, sent: Tensor, received: Tensor) -> Tensor:
 def attention(pattern: Csr, sent: Tensor, received: Tensor) -> Csr:
     """The operator itself: alpha_ij at the entries of the pattern, without a gradient."""
     with torch.no_grad():
-        weighed = pattern._with(_powers(pattern, sent, received))
+        weighed = pattern.with_values(_powers(pattern, sent, received))
         return weighed.scaled(1 / weighed.sum(dim=1))
 
 
@@ -59,7 +59,7 @@ class _Weighed(torch.autograd.Function):
     def forward(ctx: Any, pattern: Csr, values: Tensor, dense: Tensor) -> Tensor:
         ctx.pattern = pattern
         ctx.save_for_backward(values, dense)
-        return pattern._with(values) @ dense
+        return pattern.with_values(values) @ dense
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
@@ -70,4 +70,4 @@ class _Weighed(torch.autograd.Function):
         for part in torch.arange(values.numel(), device=values.device).split(_EDGES):
             products = upstream[rows[part]] * dense[columns[part]]
             of_values[part] = products.sum(dim=1)
-        return None, of_values, pattern._with(values).t() @ upstream
+        return None, of_values, pattern.with_values(values).t() @ upstream

@@ -128,8 +128,10 @@ TOLERANCE: dict[str, tuple[float, float]] = {  # with an encoder in float32, all
     "scaled features": (1e-6, 1e-12),
     "float64 features": (0.0, 0.0),
     "two threads": (1e-5, 1e-12),
-    "on a GPU": (5e-3, 1e-10),
+    "on a GPU": (1e-6, 1e-11),
 }
+DRAWN_THERE = {"polo": 5e-3, "efc": 5e-3}
+"""Of methods that draw nodes while they train, on a GPU from its own generator."""
 DOUBLE = ("propagation", "hybrid")
 """Methods whose rows and sums are float64 throughout, on the tiny stream of these checks."""
 
@@ -156,6 +158,8 @@ def check_relation(method: str, relation: str) -> float:
     settings = {name: value for name, value in QUICK.items() if name in known}
     found = RELATIONS[relation](make_learner(method, **settings))
     limit = TOLERANCE[relation][method in DOUBLE]
+    if relation == "on a GPU":
+        limit = DRAWN_THERE.get(method, limit)
     reason = NOT_INVARIANT.get(relation, {}).get(method)
     if reason is None:
         assert found <= limit, f"{method}, {relation}: apart by {found:.1e}, not {limit:.0e}"

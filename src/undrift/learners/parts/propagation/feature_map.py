@@ -23,6 +23,7 @@ from undrift.sparse import Csr, beside, row_index
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
+_SCORED_MB = {"cpu": 8, "cuda": 128}  # on a CPU their Fourier features stay in the cache
 _NEAR = 1e-6  # of the length of W's columns: what float32 may not tell apart
 
 
@@ -128,8 +129,9 @@ class FeatureMap:
             yield slice(0, rows.shape[0]), rows
             return
         share = rows.shape[1] / (rows.shape[1] + fourier.outputs)
+        made = fourier.drawn(rows.device, rows.dtype)
         for where, part in chunks(rows, share * budget_mb):
-            yield where, self.expanded(part)
+            yield where, torch.cat([part.to_dense(), made(part)], dim=1)
 
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
         """Scores of all or these nodes, up to a factor per node (see `Propagated.spread`).
@@ -177,10 +179,11 @@ class FeatureMap:
         fourier = self.fourier_of(rows.shape[1])
         if fourier is None:
             return torch.cat([*parts, rows.to(dtype=weights.dtype) @ weights])
-        for _, part in chunks(rows, 32):
+        own, beside_it = weights[: rows.shape[1]], weights[rows.shape[1] :]
+        made = fourier.drawn(rows.device, weights.dtype)
+        for _, part in chunks(rows, _SCORED_MB[rows.device.type]):
             typed = part.to(dtype=weights.dtype)
-            own, beside_it = weights[: rows.shape[1]], weights[rows.shape[1] :]
-            parts.append((typed @ own).addmm_(fourier(typed), beside_it))
+            parts.append((typed @ own).addmm_(made(typed), beside_it))
         return torch.cat(parts)
 
     def sketch_of(self, num_features: int) -> Sketch | None:
