@@ -16,12 +16,14 @@ from undrift.streams.task import Task
 def test_edges_are_counted_one_by_one(count: int, weighted: bool) -> None:
     rng = np.random.default_rng(count)
     ends = torch.from_numpy(rng.integers(0, 90, (2, 400)))
-    labels = torch.from_numpy(rng.integers(0, count, 90)) * 3  # ids with gaps
+    labels = torch.from_numpy(np.append(np.arange(count), rng.integers(0, count, 90 - count)))
+    labels *= 3  # ids with gaps
     graph = Graph.from_arrays(torch.ones(90, 2), ends, labels)
     if weighted:
         heavy = graph.adjacency.with_values(graph.adjacency.values * 2.5)
         graph = Graph(graph.features, heavy, graph.labels)
     train = torch.from_numpy(rng.random(90) < 0.6)
+    train[:count] = True
     classes = tuple(rng.permutation(3 * np.arange(count)).tolist())
     found = edges_between(Task(graph, train, ~train, ~train & False, classes), classes)
     slow = torch.zeros(count, count, dtype=torch.float64)
