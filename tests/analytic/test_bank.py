@@ -7,6 +7,7 @@ import torch
 
 from undrift.analytic import bank as bank_module
 from undrift.analytic import factor as factor_module
+from undrift.analytic import solve as solve_module
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.factor import Factor
 from undrift.storage.state import pack, unpack
@@ -78,7 +79,8 @@ def test_a_factor_is_kept_only_where_an_update_could_use_it(
         calls.append(1)
         return original(gram, ridge)
 
-    monkeypatch.setattr(bank_module, "factorise", counted)
+    for module in (bank_module, solve_module):
+        monkeypatch.setattr(module, "factorise", counted)
     bank = RidgeBank.empty(300, 1.0, solver=solver).add(*task(0, 30, 300))
     assert torch.equal(bank.solve(), bank.solve())
     assert len(calls) == made

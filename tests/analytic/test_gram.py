@@ -23,6 +23,34 @@ def test_add_gram(density: float, width: int) -> None:
         assert torch.equal(gram, gram.T)
 
 
+@pytest.mark.parametrize("width", [3, 256, 700])
+def test_sparse_sums_go_over_the_rows_in_order(width: int) -> None:
+    """To the last bit, whatever order of columns is the cheaper one."""
+    generator = torch.Generator().manual_seed(3)
+    often = torch.rand(width, generator=generator) ** 4 * 0.3  # some are rare, in any order
+    values = torch.randn(90, width, dtype=torch.float64, generator=generator)
+    dense = values * (torch.rand(90, width, generator=generator) < often)
+    rows = Csr.from_scipy(sp.csr_matrix(dense.numpy()), dtype=torch.float64)
+    gram = torch.zeros(width, width, dtype=torch.float64)
+    add_gram_(gram, rows)
+    slow = torch.zeros_like(gram)
+    for row in dense:  # the product is rounded once more here than in a fused step
+        slow += row.unsqueeze(1) * row
+    assert torch.allclose(gram, slow, rtol=1e-13, atol=1e-14)
+    turned = torch.randperm(width, generator=generator)
+    other = torch.zeros_like(gram)
+    add_gram_(other, Csr.from_scipy(rows.to_scipy()[:, turned.numpy()], dtype=torch.float64))
+    assert torch.equal(other, gram[turned][:, turned])
+
+
+def test_sparse_rows_a_few_at_a_time() -> None:
+    matrix = sp.random(40, 300, 0.05, random_state=4, format="csr")
+    gram = torch.zeros(300, 300, dtype=torch.float64)
+    add_gram_(gram, Csr.from_scipy(matrix, dtype=torch.float64), budget_mb=8 * 256 * 7 / 2**20)
+    dense = torch.from_numpy(matrix.toarray())
+    assert torch.allclose(gram, dense.T @ dense, rtol=1e-13, atol=1e-14)
+
+
 def test_chunks_cover_all_rows_within_the_budget() -> None:
     rows = torch.arange(1000.0).reshape(250, 4)
     parts = list(chunks(rows, budget_mb=320 / 2**20))  # ten rows of four float64

@@ -53,3 +53,21 @@ def test_a_prior_of_another_shape(statistics: RidgeStatistics) -> None:
 def test_gamma_must_be_positive(statistics: RidgeStatistics, gamma: float) -> None:
     with pytest.raises(InputError, match="gamma must be greater than 0"):
         solve(statistics, gamma)
+
+
+@pytest.mark.parametrize("unseen", [1, 40, 299, 300])
+@pytest.mark.parametrize("pulled", [False, True])
+def test_columns_never_seen_are_left_out_of_the_system(unseen: int, pulled: bool) -> None:
+    """Theirs is what the whole system says: the prior, or zero."""
+    generator = torch.Generator().manual_seed(2)
+    rows = torch.randn(50, 300, dtype=torch.float64, generator=generator)
+    never = torch.randperm(300, generator=generator)[:unseen]
+    rows[:, never] = 0
+    targets = torch.randn(50, 2, dtype=torch.float64, generator=generator)
+    prior = torch.randn(300, 2, dtype=torch.float64, generator=generator) if pulled else None
+    given = solve(RidgeStatistics.of(rows, targets), 0.3, prior=prior)
+    toward = torch.zeros(300, 2, dtype=torch.float64) if prior is None else prior
+    whole = joint_ridge(rows, targets - rows @ toward, 0.3) + toward
+    assert torch.allclose(given, whole, rtol=1e-9, atol=1e-12)
+    assert torch.allclose(given[never], toward[never], rtol=1e-15, atol=0)
+    assert given.is_contiguous()

@@ -176,3 +176,20 @@ def test_an_encoder_that_memory_cannot_hold_is_refused_before_it_is_drawn() -> N
     wide = r"an encoder of 1,000,000,000,000 features by 128 columns needs 3,072.0 TB of memory"
     with pytest.raises(InputError, match=wide):
         Encoder.create(Architecture(), 10**12, generator)
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.5, 0.7])
+def test_dropout_equals_a_mask_of_the_drawn_bytes(rate: float) -> None:
+    """The plain way: forward and gradient, to the last bit."""
+    z = torch.randn(37, 13, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    threshold = round(rate * 256)
+    drawn = torch.empty(-(-z.numel() // 8), dtype=torch.int64)
+    drawn.random_(-(2**63), None, generator=torch.Generator().manual_seed(2))
+    kept = (drawn.view(torch.uint8)[: z.numel()] >= threshold).view(z.shape)
+    plain = torch.relu(z) * kept * (256 / (256 - threshold))
+    out = relu_dropout(z, rate, torch.Generator().manual_seed(2))
+    assert torch.equal(out, plain)
+    upstream = torch.randn(37, 13, generator=torch.Generator().manual_seed(3))
+    (fast,) = torch.autograd.grad(out, z, upstream)
+    (slow,) = torch.autograd.grad(plain, z, upstream)
+    assert torch.equal(fast, slow)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from undrift.analytic.factor import Factor, factorise, update_is_cheaper
 from undrift.analytic.gram import scaled
-from undrift.analytic.solve import effective_ridge, solve_with
+from undrift.analytic.solve import effective_ridge, solve, solve_with
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.typing import Once, Rows, unshared
 
@@ -36,7 +36,8 @@ class RidgeBank:
     def __post_init__(self) -> None:
         kept = self.updated
         if kept is None and self.statistics.count and self._may_update(0):
-            kept = self._made()
+            ridge = effective_ridge(self.statistics, self.gamma, relative=self.relative)
+            kept = factorise(self.statistics.gram, ridge)
         object.__setattr__(self, "_kept", kept)
 
     @classmethod
@@ -70,14 +71,8 @@ class RidgeBank:
         exact = self.solver == "auto" and not self.relative
         return exact and update_is_cheaper(rows, self.statistics.width)
 
-    def _made(self) -> Factor:
-        ridge = effective_ridge(self.statistics, self.gamma, relative=self.relative)
-        return factorise(self.statistics.gram, ridge)
-
-    def factor(self) -> Factor:
-        """The factor of this bank's system; made anew where no update could start from it."""
-        return self._kept or self._made()
-
     def solve(self, *, prior: Tensor | None = None) -> Tensor:
         """The ridge solution of everything added so far."""
-        return solve_with(self.factor(), self.statistics, prior=prior)
+        if self._kept is None:
+            return solve(self.statistics, self.gamma, relative=self.relative, prior=prior)
+        return solve_with(self._kept, self.statistics, prior=prior)

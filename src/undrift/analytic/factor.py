@@ -56,19 +56,20 @@ class Factor:
         return Factor(lower, self.ridge, self.jitter)
 
 
-def factorise(gram: Tensor, ridge: float) -> Factor:
+def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Factor:
     """Cholesky of `gram + ridge I`, with more and more jitter if rounding makes it indefinite.
 
-    The jitter starts at the rounding error of the mean diagonal and grows tenfold per try. Cost:
-    d^3 / 3 operations and one copy of the Gram matrix.
+    With `columns` of those rows and columns alone. The jitter starts at the rounding error of the
+    mean diagonal and grows tenfold per try. Cost: d^3 / 3 operations and one copy of the Gram
+    matrix.
     """
-    d = gram.shape[0]
+    d = gram.shape[0] if columns is None else columns.numel()
     scale = float(gram.diagonal().mean()) + ridge if d else 1.0
     info = torch.empty((), dtype=torch.int32, device=gram.device)
     for attempt in range(9):
         jitter = 0.0 if attempt == 0 else scale * 1e-15 * 10.0**attempt
         # mT: LAPACK works in column order, and the transpose of a symmetric matrix is itself
-        system = gram.clone(memory_format=torch.contiguous_format).mT
+        system = _copy(gram, columns).mT
         system.diagonal().add_(ridge + jitter)
         torch.linalg.cholesky_ex(system, out=(system, info))
         if int(info) == 0:
@@ -77,6 +78,17 @@ def factorise(gram: Tensor, ridge: float) -> Factor:
         f"the ridge system of {d} columns is not positive definite even with a jitter of "
         f"{jitter:.1e}; raise gamma, or check that nothing was subtracted that was never added"
     )
+
+
+def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
+    if columns is None:
+        return gram.clone(memory_format=torch.contiguous_format)
+    d = columns.numel()
+    copy = gram.new_empty(d, d)
+    for start in range(0, d, _BLOCK):
+        rows = gram[columns[start : start + _BLOCK]]
+        torch.gather(rows, 1, columns.expand(rows.shape[0], d), out=copy[start : start + _BLOCK])
+    return copy
 
 
 def update_is_cheaper(rows: int, width: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 
 from undrift.typing import Rows
@@ -45,14 +46,15 @@ def add_gram_(gram: Tensor, rows: Rows, budget_mb: float = BUDGET_MB) -> None:
     """`gram += rows^T rows`, rows in float64.
 
     Only the blocks on and under the diagonal are computed, then mirrored: half the work of a
-    plain product. Cost: n d^2 operations for dense rows, nnz d for sparse ones; memory: the
-    budget.
+    plain product. Cost: n d^2 operations for dense rows, at most nnz d for sparse ones; memory:
+    the budget, and half a Gram matrix for sparse rows.
     """
-    if _is_sparse(rows) and rows.device.type == "cpu":
-        _add_sparse(gram, rows, budget_mb)
-    else:
-        for _, part in chunks(rows, budget_mb):
-            _add_dense(gram, part.to_dense())
+    if not isinstance(rows, Tensor) and _is_sparse(rows) and rows.device.type == "cpu":
+        counts = torch.bincount(rows.indices, minlength=rows.shape[1])
+        _add_sparse(gram, rows, counts.argsort(descending=True, stable=True), budget_mb)
+        return
+    for _, part in chunks(rows, budget_mb):
+        _add_dense(gram, part.to_dense())
     _mirror(gram)
 
 
@@ -76,15 +78,39 @@ def _add_dense(gram: Tensor, rows: Tensor) -> None:
         gram[j:, j : j + block].addmm_(rows[:, j:].T, rows[:, j : j + block])
 
 
-def _add_sparse(gram: Tensor, rows: Rows, budget_mb: float) -> None:
+def _add_sparse(gram: Tensor, rows: Rows, order: Tensor, budget_mb: float) -> None:
+    """Products of two columns read the entries of the rarer one.
+
+    With the columns in `order` of falling counts, a block is multiplied with itself and the rarer
+    ones after it: `sum_i nnz_i i` operations, a third of `nnz d / 2` for words of a text. The
+    order of the rows stays, so a sum is the same to the last bit as in any order of the columns.
+    """
     n, d = rows.shape
+    place = order.argsort()
     step = max(1, int(budget_mb * 2**20 / (8 * _BLOCK)))
     for start in range(0, n, step):
-        columns = rows[start : start + step].t()
+        columns = rows[start : start + step].t()[order]
+        under = []
         for j in range(0, d, _BLOCK):
             # sparse until the last: the dense block is then written once, in its final order
             block = columns[j : j + _BLOCK].t().to_dense()
-            gram[j:, j : j + _BLOCK] += columns[j:] @ block
+            under.append(columns[j:] @ block)
+        lines, back = (gram.new_empty(min(_BLOCK, d), d) for _ in range(2))
+        for j in range(0, d, _BLOCK):
+            own = order[j : j + _BLOCK]
+            _copy_lines(lines[: own.numel()], under, j)
+            torch.gather(lines, 1, place.expand(lines.shape), out=back)
+            gram.index_add_(0, own, back[: own.numel()])
+
+
+def _copy_lines(lines: Tensor, under: list[Tensor], j: int) -> None:
+    """Rows of a symmetric matrix from j on, given its blocks on and under the diagonal."""
+    stop = j + lines.shape[0]
+    for i in range(0, lines.shape[1], _BLOCK):
+        if i < j:
+            lines[:, i : i + _BLOCK] = under[i // _BLOCK][j - i : stop - i]
+        else:
+            lines[:, i : i + _BLOCK] = under[j // _BLOCK][i - j : i - j + _BLOCK].T
 
 
 def _mirror(gram: Tensor) -> None:
