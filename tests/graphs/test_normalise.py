@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph, Normalisation, normalise
+from undrift.graphs.normalise import Operators
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
 from undrift.testing.references import dense_operator
@@ -128,3 +129,22 @@ def test_rows_of_an_operator_are_its_rows(kind: Normalisation, self_loops: bool)
         assert torch.equal(made_for_them.to_dense(), whole.to_dense()[nodes])
         cut = graph.operator.rows(nodes, kind, self_loops=self_loops)
         assert torch.equal(cut.to_dense(), whole.to_dense()[nodes])
+
+
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_times_is_the_product_with_the_operator(
+    kind: Normalisation, self_loops: bool, directed: bool
+) -> None:
+    adjacency = random_adjacency(4, 11, directed, weighted=True)
+    dense = torch.from_numpy(np.random.default_rng(0).standard_normal((11, 3)))
+    nodes = torch.tensor([9, 0, 4])
+    wanted = normalise(adjacency, kind, self_loops=self_loops).to_dense() @ dense
+    operators = Operators(adjacency)
+    for _ in range(2):  # without the operator, and with it
+        found = operators.times(dense, kind=kind, self_loops=self_loops)
+        some = operators.times(dense, nodes, kind, self_loops=self_loops)
+        assert torch.allclose(found, wanted, rtol=1e-13, atol=1e-14)
+        assert torch.allclose(some, wanted[nodes], rtol=1e-13, atol=1e-14)
+        operators(kind, self_loops=self_loops)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import unknown_name
-from undrift.sparse import Csr
+from undrift.sparse import Csr, product_in_cache
 
 Normalisation = Literal["symmetric", "row", "sum"]
 NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
@@ -79,12 +79,7 @@ def normalise(
     """
     if kind not in NORMALISATIONS:
         raise unknown_name("normalisation", kind, NORMALISATIONS)
-    degrees, loop = degrees or Degrees(adjacency), float(self_loops)
-    left = right = None
-    if kind == "symmetric":
-        left, right = _power(degrees.into + loop, -0.5), _power(degrees.out + loop, -0.5)
-    elif kind == "row":
-        left = _power(degrees.into + loop, -1.0)
+    left, right = _factors(degrees or Degrees(adjacency), kind, float(self_loops))
 
     def made(part: Csr, at: Tensor) -> Csr:
         exact = part.double()
@@ -122,9 +117,44 @@ class Operators:
         made = self._made.get((kind, self_loops))
         return self._normalised(kind, self_loops, nodes) if made is None else made[nodes]
 
+    def times(
+        self,
+        dense: Tensor,
+        nodes: Tensor | None = None,
+        kind: Normalisation = "symmetric",
+        *,
+        self_loops: bool = True,
+    ) -> Tensor:
+        """An operator, or its rows of these nodes (indices), times a matrix; it is not made for it.
+
+        `D^-1/2 (A + I) D^-1/2 X` by products with diagonals: for few columns that is cheaper than
+        the pass over the edges that makes the operator, and needs no memory for it.
+        """
+        made = self._made.get((kind, self_loops))
+        if made is not None:
+            return product_in_cache(made if nodes is None else made[nodes], dense)
+        left, right = _factors(self.degrees, kind, float(self_loops))
+        sent = dense if right is None else dense * right.to(dense).unsqueeze(1)
+        edges = self._adjacency if nodes is None else self._adjacency[nodes]
+        received = product_in_cache(edges, sent)
+        if self_loops:
+            received += sent if nodes is None else sent[nodes]
+        if left is not None:
+            received *= (left if nodes is None else left[nodes]).to(dense).unsqueeze(1)
+        return received
+
     def _normalised(self, kind: Normalisation, loops: bool, rows: Tensor | None = None) -> Csr:
         settings: dict[str, Any] = {"self_loops": loops, "degrees": self.degrees, "rows": rows}
         return normalise(self._adjacency, kind, **settings)
+
+
+def _factors(
+    degrees: Degrees, kind: Normalisation, loop: float
+) -> tuple[Tensor | None, Tensor | None]:
+    """What every row and every column of `A + loop I` is multiplied with; None: nothing."""
+    if kind == "symmetric":
+        return _power(degrees.into + loop, -0.5), _power(degrees.out + loop, -0.5)
+    return (_power(degrees.into + loop, -1.0) if kind == "row" else None), None
 
 
 def _power(degrees: Tensor, exponent: float) -> Tensor:

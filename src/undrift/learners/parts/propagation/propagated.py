@@ -15,7 +15,7 @@ from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Field, Graph
 from undrift.learners.parts.propagation.hops import Hops, Mixing
-from undrift.sparse import Csr, product_in_cache
+from undrift.sparse import Csr
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
@@ -211,8 +211,8 @@ class Propagated:
         for k in range(len(blocks) - 2, -1, -1):
             at = nodes if k == 0 else None
             features = graph.features if at is None else graph.features[at]
-            further = product_in_cache(self._operator(graph, at), total)
-            total = further + each[k] * _times(features, blocks[k])
+            further = graph.operator.times(total, at, **self._kind())
+            total = further.add_(_times(features, blocks[k]), alpha=each[k])
         return total
 
     @staticmethod
@@ -223,10 +223,11 @@ class Propagated:
 
     def _operator(self, graph: Graph, nodes: Tensor | None = None) -> Csr:
         """A, or its rows of these nodes."""
-        kind: dict[str, Any] = {}
-        if self.mix == "separate":
-            kind = {"kind": "row", "self_loops": False}
+        kind = self._kind()
         return graph.operator(**kind) if nodes is None else graph.operator.rows(nodes, **kind)
+
+    def _kind(self) -> dict[str, Any]:
+        return {"kind": "row", "self_loops": False} if self.mix == "separate" else {}
 
     def same_hops(self, other: Propagated) -> bool:
         """Whether both are mixed of the same hops."""
