@@ -78,20 +78,20 @@ def test_searches_over_different_streams_do_not_share() -> None:
 
 
 def test_a_setting_that_fails_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from undrift.analytic import bank
+    from undrift.analytic import solve
 
-    original = bank.factorise
+    original = solve.factorise
 
-    def singular(gram: Any, ridge: float) -> Any:
+    def singular(gram: Any, ridge: float, *columns: Any) -> Any:
         if ridge == 0.01:
             raise InputError("singular")
-        return original(gram, ridge)
+        return original(gram, ridge, *columns)
 
-    monkeypatch.setattr(bank, "factorise", singular)
+    monkeypatch.setattr(solve, "factorise", singular)
     (found,) = search([spec()])
     assert [trial.failed for trial in found.trials] == ["InputError: singular"] * 2 + [None] * 2
     assert found.chosen["gamma"] == 10.0
-    monkeypatch.setattr(bank, "factorise", lambda gram, ridge: singular(gram, 0.01))
+    monkeypatch.setattr(solve, "factorise", lambda gram, ridge: singular(gram, 0.01))
     with pytest.raises(InputError, match="every setting of the grid of 'adr' failed"):
         search([spec()])
 
