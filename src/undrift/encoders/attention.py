@@ -14,7 +14,6 @@ SLOPE = 0.2
 """Of the leaky ReLU over scores; the GAT authors' constant."""
 SCORES = 2
 """The last columns of an attention layer's weights: what a sender and a receiver score."""
-_EDGES = 2**18  # whose products are held at a time
 
 
 def attended(pattern: Csr, z: Tensor, sent: Tensor, received: Tensor) -> Tensor:
@@ -64,10 +63,5 @@ class _Weighed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
         values, dense = ctx.saved_tensors
-        pattern, upstream = ctx.pattern, grads[0].contiguous()
-        rows, columns = pattern.row_of_entry(), pattern.indices.long()
-        of_values = torch.empty_like(values)
-        for part in torch.arange(values.numel(), device=values.device).split(_EDGES):
-            products = upstream[rows[part]] * dense[columns[part]]
-            of_values[part] = products.sum(dim=1)
-        return None, of_values, pattern.with_values(values).t() @ upstream
+        weighed, upstream = ctx.pattern.with_values(values), grads[0].contiguous()
+        return None, weighed.dots(upstream, dense), weighed.t() @ upstream
