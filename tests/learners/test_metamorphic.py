@@ -13,8 +13,8 @@ from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.testing import metamorphic
 from undrift.testing.graphs import tiny_stream
 from undrift.testing.metamorphic import (
-    DRAWN_THERE,
     NOT_INVARIANT,
+    OWN_TOLERANCE,
     QUICK,
     RELATIONS,
     TOLERANCE,
@@ -77,7 +77,7 @@ def test_on_a_device_only_methods_that_draw_nodes_have_other_numbers(
     first = metamorphic._taught(learner, stream).scores(stream.graph)
     monkeypatch.setattr("undrift.encoders.training._on_device", other)
     apart = metamorphic._apart(first, metamorphic._taught(learner, stream).scores(stream.graph))
-    assert 1e-4 < apart < DRAWN_THERE[method] if draws else apart == 0.0
+    assert 1e-4 < apart < OWN_TOLERANCE[method, "on a GPU"] if draws else apart == 0.0
 
 
 def test_every_relation_says_what_is_allowed() -> None:

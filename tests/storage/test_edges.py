@@ -97,15 +97,16 @@ def test_masks_that_cannot_be_right() -> None:
 # what is left over -----------------------------------------------------------------------
 
 
+def unsupported(*_: object) -> None:
+    raise OSError(95, "not supported")
+
+
 @pytest.mark.parametrize(("hours", "goes"), [(23, False), (25, True)])
 def test_without_locks_a_part_is_left_over_after_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, goes: bool
 ) -> None:
-    def none(*_: object) -> None:
-        raise OSError(95, "not supported")
-
     then = time.time() - hours * HOUR
-    monkeypatch.setattr(leftovers, "_lock", none)
+    monkeypatch.setattr(leftovers, "_lock", unsupported)
     part = tmp_path / ".x.0123abcd.part"
     part.write_text("half")
     os.utime(part, (then, then))
@@ -118,10 +119,7 @@ def test_without_locks_a_part_is_left_over_after_a_day(
 def test_without_locks_a_folder_is_left_over_after_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, goes: bool
 ) -> None:
-    def none(*_: object) -> None:
-        raise OSError(95, "not supported")
-
-    monkeypatch.setattr(leftovers.fcntl, "flock", none)
+    monkeypatch.setattr(leftovers.fcntl, "flock", unsupported)
     left = tmp_path / ".desk.00000000.part"
     left.mkdir()
     then = time.time() - hours * HOUR
@@ -277,13 +275,10 @@ def test_names_are_brought_to_the_disk(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_day_is_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, goes: bool
 ) -> None:
-    def none(*_: object) -> None:
-        raise OSError(95, "not supported")
-
     part = tmp_path / ".x.0123abcd.part"
     part.write_text("half")
     os.utime(part, (1e9, 1e9))
-    monkeypatch.setattr(leftovers, "_lock", none)
+    monkeypatch.setattr(leftovers, "_lock", unsupported)
     monkeypatch.setattr(leftovers.time, "time", lambda: 1e9 + seconds)
     assert sweep([tmp_path]) == ([part] if goes else [])
 
