@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from undrift.encoders import encoder as module
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of, relu_dropout, whole_graph
 from undrift.errors import InputError
@@ -77,6 +78,32 @@ def test_a_batch_equals_the_full_batch_forward_and_gradient(kind: str, sparse: b
     for one, other in zip(*gradients, strict=True):
         assert one is not None
         assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_the_products_does_not_matter(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = tiny_graph()
+    encoder, nodes = make(kind, graph), torch.tensor([3, 17, 8])
+    batch = batch_of(encoder, graph, nodes)
+    monkeypatch.setattr(module, "_narrows", lambda hops, weight: False)
+    mapped_first = encoder.forward(batch)
+    monkeypatch.setattr(module, "_narrows", lambda hops, weight: True)
+    assert torch.allclose(encoder.forward(batch), mapped_first, rtol=1e-10, atol=1e-12)
+
+
+def test_the_cheaper_order_is_taken() -> None:
+    graph = tiny_graph(nodes=600)
+    encoder = make("gcn", graph, hidden=(8, 8, 3))
+    (few,) = batch_of(encoder, graph, torch.tensor([0])).hops[-1:]
+    every = whole_graph(encoder, graph).hops[:1]
+    alike, wider, narrower = (torch.zeros(8, columns) for columns in (8, 9, 1))
+    assert module._narrows((few,), alike)
+    assert not module._narrows(every, alike)  # as many nodes after the hop as before
+    assert module._narrows(every, wider)
+    assert not module._narrows(every, narrower)
+    assert not module._narrows((), wider)
 
 
 def test_a_batch_sees_only_its_receptive_field() -> None:

@@ -16,6 +16,8 @@ from undrift.memory import need
 from undrift.sparse import Csr, beside
 from undrift.typing import Rows
 
+_SPARSE_COST = 5  # a multiplication in a sparse product, in those of a dense one (float32, CPU)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -109,10 +111,7 @@ class Encoder:
         return replace(self, weights=moved)
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Tensor:
-        """Embeddings of the batch's target nodes (eq. 1); dropout only with a generator.
-
-        Each layer computes A(H W), which is the cheaper order while d_out <= d_in.
-        """
+        """Embeddings of the batch's target nodes (eq. 1); dropout only with a generator."""
         return self.forward_to(len(self.weights), batch, generator).to_dense()
 
     def forward_to(
@@ -170,20 +169,34 @@ def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> Batch:
 
 
 def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
-    """`z = h_hat W` without forming h_hat: first the linear map, then the hops."""
+    """`z = h_hat W` without forming h_hat, unless that is cheaper."""
     if layer.attends:
         z, sent, received = _scored(layer, h, weight)
         return attended(hops[0].operator, z, sent, hops[0].targets(received))
     if not layer.own:
-        z = h @ weight
-        for hop in hops:
-            z = hop.operator @ z
-        return z
+        return _mapped(hops, h, weight)
     own, neighbours = weight[: layer.inputs], weight[layer.inputs :]
-    z, mine = h @ neighbours, h @ own
+    mine = h @ own
     for hop in hops:
-        z, mine = hop.operator @ z, hop.targets(mine)
-    return mine + z
+        mine = hop.targets(mine)
+    return mine + _mapped(hops, h, neighbours)
+
+
+def _mapped(hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
+    """`A (H W)`, or `(A H) W` where that is cheaper: where the hops lead to few of the nodes."""
+    first = isinstance(h, Tensor) and _narrows(hops, weight)
+    z = h if isinstance(h, Tensor) and first else h @ weight
+    for hop in hops:
+        z = hop.operator @ z
+    return z @ weight if first else z
+
+
+def _narrows(hops: tuple[Hop, ...], weight: Tensor) -> bool:
+    """Whether mapping the nodes after the hops costs less than mapping those before, by count."""
+    d_in, d_out = weight.shape
+    entries = sum(hop.operator.nnz for hop in hops)
+    fewer = hops[0].operator.shape[1] - hops[-1].operator.shape[0] if hops else 0
+    return fewer * d_in * d_out > _SPARSE_COST * entries * (d_in - d_out)
 
 
 def _scored(layer: Layer, h: Rows, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
