@@ -23,9 +23,7 @@ def half_of(matrix: Tensor) -> Tensor:
 
 
 def size_of_half(matrix: Tensor) -> Tensor:
-    """A tensor without memory that has the size of `half_of`."""
-    if not _symmetric(matrix):
-        return matrix
+    """A tensor without memory that has the size of `half_of` a sum, which is symmetric."""
     d = matrix.shape[0]
     return torch.empty(d * (d + 1) // 2, dtype=matrix.dtype, device="meta")
 
