@@ -286,6 +286,10 @@ class Csr:
 
     # what only a sparse matrix can do ----------------------------------------------------
 
+    def times(self, dense: Tensor, out: Tensor) -> Tensor:
+        """The product with a dense matrix, written to `out`: it may be columns of a wider one."""
+        return torch.addmm(out, self._torch, dense, beta=0, out=out)
+
     def with_transpose(self) -> Csr:
         """The same matrix with its transpose beside it, for many products with a gradient.
 
@@ -575,8 +579,7 @@ def _product(csr: Csr, dense: Tensor) -> Tensor:
     """The bare product. Torch's own fills its result with zeros twice before it is written."""
     if dense.dim() != 2 or csr.device.type != "cpu":
         return csr._torch @ dense
-    out = torch.empty(csr.shape[0], dense.shape[1], dtype=dense.dtype)
-    return torch.addmm(out, csr._torch, dense, beta=0, out=out)
+    return csr.times(dense, out=torch.empty(csr.shape[0], dense.shape[1], dtype=dense.dtype))
 
 
 class _Product(torch.autograd.Function):

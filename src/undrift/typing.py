@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
 
 T = TypeVar("T")
 
+SparseRows: TypeAlias = "Csr"
 Rows: TypeAlias = "Tensor | Csr"
 """A matrix with a row per node, dense or sparse: both understand the same words."""
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from undrift.analytic.cholesky import cholesky_, cholesky_solve
+from undrift.analytic.room import square
 from undrift.errors import InputError
 from undrift.typing import Rows
 
@@ -24,9 +26,7 @@ class Factor:
 
     def solve(self, right: Tensor) -> Tensor:
         """`(L L^T)^-1 right` by two triangular solves; cost 2 d^2 columns operations."""
-        half = torch.linalg.solve_triangular(self.lower, right.to(self.lower), upper=False)
-        whole: Tensor = torch.linalg.solve_triangular(self.lower.mT, half, upper=True)
-        return whole
+        return cholesky_solve(self.lower, right.to(self.lower))
 
     def updated(self, rows: Rows) -> Factor:
         """The factor of `L L^T + rows^T rows`; rows in float64, weights already in them.
@@ -37,7 +37,7 @@ class Factor:
         """
         d = self.lower.shape[0]
         # rows in order: a restored factor has that layout, and other layouts round differently
-        lower = self.lower.clone(memory_format=torch.contiguous_format)
+        lower = self.lower.contiguous().tril()
         v = rows.to_dense(torch.float64).clone()
         for j in range(0, d, _BLOCK):
             stop = min(j + _BLOCK, d)
@@ -65,14 +65,12 @@ def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Fact
     """
     d = gram.shape[0] if columns is None else columns.numel()
     scale = float(gram.diagonal().mean()) + ridge if d else 1.0
-    info = torch.empty((), dtype=torch.int32, device=gram.device)
     for attempt in range(9):
         jitter = 0.0 if attempt == 0 else scale * 1e-15 * 10.0**attempt
         # mT: LAPACK works in column order, and the transpose of a symmetric matrix is itself
         system = _copy(gram, columns).mT
         system.diagonal().add_(ridge + jitter)
-        torch.linalg.cholesky_ex(system, out=(system, info))
-        if int(info) == 0:
+        if cholesky_(system):
             return Factor(system, ridge, jitter)
     raise InputError(
         f"the ridge system of {d} columns is not positive definite even with a jitter of "
@@ -81,10 +79,11 @@ def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Fact
 
 
 def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
+    room = square(gram.shape[0], gram)
     if columns is None:
-        return gram.clone(memory_format=torch.contiguous_format)
+        return room.copy_(gram)
     d = columns.numel()
-    copy = gram.new_empty(d, d)
+    copy = room.flatten()[: d * d].view(d, d)
     for start in range(0, d, _BLOCK):
         rows = gram[columns[start : start + _BLOCK]]
         torch.gather(rows, 1, columns.expand(rows.shape[0], d), out=copy[start : start + _BLOCK])

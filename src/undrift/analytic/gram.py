@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from undrift.typing import Rows
+from undrift.analytic.room import square
+from undrift.typing import Rows, SparseRows
 
 BUDGET_MB = 256
 """The largest dense copy that accumulating rows may make, in MB."""
@@ -78,7 +79,7 @@ def _add_dense(gram: Tensor, rows: Tensor) -> None:
         gram[j:, j : j + block].addmm_(rows[:, j:].T, rows[:, j : j + block])
 
 
-def _add_sparse(gram: Tensor, rows: Rows, order: Tensor, budget_mb: float) -> None:
+def _add_sparse(gram: Tensor, rows: SparseRows, order: Tensor, budget_mb: float) -> None:
     """Products of two columns read the entries of the rarer one.
 
     With the columns in `order` of falling counts, a block is multiplied with itself and the rarer
@@ -88,13 +89,13 @@ def _add_sparse(gram: Tensor, rows: Rows, order: Tensor, budget_mb: float) -> No
     n, d = rows.shape
     place = order.argsort()
     step = max(1, int(budget_mb * 2**20 / (8 * _BLOCK)))
+    under = square(d, gram)  # on and under the diagonal; the rest is never touched
     for start in range(0, n, step):
         columns = rows[start : start + step].t()[order]
-        under = []
         for j in range(0, d, _BLOCK):
             # sparse until the last: the dense block is then written once, in its final order
             block = columns[j : j + _BLOCK].t().to_dense()
-            under.append(columns[j:] @ block)
+            columns[j:].times(block, out=under[j:, j : j + _BLOCK])
         lines, back = (gram.new_empty(min(_BLOCK, d), d) for _ in range(2))
         for j in range(0, d, _BLOCK):
             own = order[j : j + _BLOCK]
@@ -103,14 +104,12 @@ def _add_sparse(gram: Tensor, rows: Rows, order: Tensor, budget_mb: float) -> No
             gram.index_add_(0, own, back[: own.numel()])
 
 
-def _copy_lines(lines: Tensor, under: list[Tensor], j: int) -> None:
+def _copy_lines(lines: Tensor, under: Tensor, j: int) -> None:
     """Rows of a symmetric matrix from j on, given its blocks on and under the diagonal."""
     stop = j + lines.shape[0]
-    for i in range(0, lines.shape[1], _BLOCK):
-        if i < j:
-            lines[:, i : i + _BLOCK] = under[i // _BLOCK][j - i : stop - i]
-        else:
-            lines[:, i : i + _BLOCK] = under[j // _BLOCK][i - j : i - j + _BLOCK].T
+    lines[:, :stop] = under[j:stop, :stop]
+    for i in range(stop, lines.shape[1], _BLOCK):
+        lines[:, i : i + _BLOCK] = under[i : i + _BLOCK, j:stop].T
 
 
 def _mirror(gram: Tensor) -> None:

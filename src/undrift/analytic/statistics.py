@@ -10,6 +10,7 @@ from torch import Tensor
 
 from undrift import ranks
 from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, scaled
+from undrift.analytic.room import square
 from undrift.errors import InputError
 from undrift.typing import Rows
 
@@ -72,7 +73,8 @@ class RidgeStatistics:
 
         `targets` may have more columns than were seen: new classes are new columns.
         """
-        return self._plus_rows(self.gram.clone(), rows, targets, weights, budget_mb)
+        gram = square(self.width, self.gram).copy_(self.gram)
+        return self._plus_rows(gram, rows, targets, weights, budget_mb)
 
     def _plus_rows(
         self, gram: Tensor, rows: Rows, targets: Tensor, weights: Tensor | None, budget_mb: float
