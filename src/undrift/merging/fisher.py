@@ -162,7 +162,8 @@ class Fisher:
         weights = tuple(w.detach().clone().requires_grad_() for w in adapted.encoder.weights)
         encoder = Encoder(adapted.encoder.architecture, weights)
         with torch.enable_grad():
-            embeddings = encoder.forward(batch_of(encoder, adapted.graph, adapted.nodes))
+            batch = batch_of(encoder, adapted.graph, adapted.nodes).for_training()
+            embeddings = encoder.forward(batch)
             logits = adapted.head(embeddings)
             fisher = diagonal_fisher(
                 logits, weights, generator=adapted.generator, probes=self.probes

@@ -105,7 +105,8 @@ class NodeGradients:
         copy = model_of(self.model, live)
         with torch.enable_grad():
             for part in self._parts():
-                embeddings = copy.encoder.forward(batch_of(copy.encoder, self.graph, part))
+                batch = batch_of(copy.encoder, self.graph, part).for_training()
+                embeddings = copy.encoder.forward(batch)
                 yield self.value(copy.head(embeddings), part), live
 
     def _batch_means(self, weights: Tensor) -> Iterator[tuple[Parameters, Tensor]]:
