@@ -72,15 +72,19 @@ class ThinSums(PerClass):
 
         Cost: 4 nnz rank operations.
         """
-        each = ((x, targets[where]) for where, x in pieces(rows, at_once_mb(rows.device)))
-        return self.add_pieces(each, targets.shape[1])
+        return self.add_pieces([(rows, targets)], targets.shape[1])
 
     def add_pieces(self, each: Iterable[tuple[Rows, Tensor]], classes: int) -> ThinSums:
-        """The sum with all of these rows and targets, which have so many columns."""
+        """The sum with all of these rows and targets, which have so many columns.
+
+        Memory: `at_once_mb` three times beside them.
+        """
         wide, omega = self.grow(classes), self.directions()
         seen, moment = wide.seen.clone(), wide.moment.clone()
         diagonal, lengths, counts = (t.clone() for t in (wide.diagonal, wide.lengths, wide.counts))
-        for rows, targets in each:
+        budget = at_once_mb(seen.device)
+        few = ((x, y[where]) for rows, y in each for where, x in pieces(rows, budget))
+        for rows, targets in few:
             x, y = rows.double(), targets.double()
             add_product_(seen, x, x @ omega)
             add_product_(moment, x, y)
