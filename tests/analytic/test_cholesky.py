@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
+from scipy.linalg import lapack
 
 from undrift.analytic import cholesky
 from undrift.analytic.factor import factorise
@@ -50,6 +55,43 @@ def test_an_update_of_its_factor_starts_from_the_lower_half_alone() -> None:
     assert torch.equal(updated.lower, updated.lower.tril())
     fresh = factorise(gram + rows.T @ rows, 0.5).lower.tril()
     assert torch.allclose(updated.lower, fresh, rtol=1e-10, atol=1e-10)
+
+
+def test_each_is_asked_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    for name in ("dpotrf", "dpotrs"):
+        real = getattr(lapack, name)
+
+        def called(*args: Any, name: str = name, real: Any = real, **more: Any) -> Any:
+            asked.append(name)
+            return real(*args, **more)
+
+        monkeypatch.setattr(lapack, name, called)
+    right = torch.ones(5, 1, dtype=torch.float64)
+    factorise(system(5), 1.0).solve(right)
+    assert not asked
+    monkeypatch.setattr(cholesky, "_scipy_is_faster", lambda system: True)
+    factorise(system(5), 1.0).solve(right)
+    assert asked == ["dpotrf", "dpotrs"]
+
+
+@pytest.mark.parametrize(
+    ("processor", "mkl", "wanted"),
+    [("AuthenticAMD", True, True), ("AuthenticAMD", False, False), ("GenuineIntel", True, False)],
+)
+def test_openblas_is_faster_than_mkl_on_amd(
+    processor: str, mkl: bool, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: f"vendor_id : {processor}")
+    assert cholesky._mkl_on_amd.__wrapped__() is wanted
+
+    def nowhere(*_: object, **__: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", nowhere)
+    monkeypatch.setattr(platform, "processor", lambda: f"Family 25, {processor}")
+    assert cholesky._mkl_on_amd.__wrapped__() is wanted
 
 
 def test_scipy_is_asked_for_large_systems_on_amd_with_as_many_threads(

@@ -23,6 +23,17 @@ def test_solves_the_system() -> None:
     assert torch.allclose((gram + ridge) @ factor.solve(right), right, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("d", [5, 300])
+def test_some_columns_alone(d: int) -> None:
+    gram = system(2 * d, d)
+    columns = torch.arange(1, d, 2)
+    before = gram.clone()
+    lower = factorise(gram, 0.5, columns).lower.tril()
+    wanted = gram[columns][:, columns] + 0.5 * torch.eye(d // 2, dtype=torch.float64)
+    assert torch.allclose(lower @ lower.T, wanted, rtol=1e-12, atol=1e-12)
+    assert torch.equal(gram, before)
+
+
 @pytest.mark.parametrize("rows", [1, 5, 130, 300])
 @pytest.mark.parametrize("width", [7, 128, 300])
 def test_an_update_equals_a_fresh_factor(rows: int, width: int) -> None:

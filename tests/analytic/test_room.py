@@ -65,15 +65,17 @@ def test_other_types_and_threads_have_memory_of_their_own() -> None:
 
 
 def test_it_outlives_the_stream() -> None:
+    outside = room._rooms.get()
     with room.used_again():
         matrix = room.square(9, LIKE).fill_(2.0)
+    assert room._rooms.get() is outside
     for _ in range(3):
         room.square(9, LIKE).fill_(-1.0)
     assert bool((matrix == 2).all())
 
 
 def test_small_matrices_and_those_outside_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_LARGE", 50)
+    monkeypatch.setattr(room, "_LARGE", 64)
     room.square(7, LIKE)
     rooms = room._rooms.get()
     assert rooms is not None
