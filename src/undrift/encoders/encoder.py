@@ -184,11 +184,15 @@ def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tens
 
 def _mapped(hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
     """`A (H W)`, or `(A H) W` where that is cheaper: where the hops lead to few of the nodes."""
-    first = isinstance(h, Tensor) and _narrows(hops, weight)
-    z = h if isinstance(h, Tensor) and first else h @ weight
+    if isinstance(h, Tensor) and _narrows(hops, weight):
+        return _along(hops, h) @ weight
+    return _along(hops, h @ weight)
+
+
+def _along(hops: tuple[Hop, ...], h: Tensor) -> Tensor:
     for hop in hops:
-        z = hop.operator @ z
-    return z @ weight if first else z
+        h = hop.operator @ h
+    return h
 
 
 def _narrows(hops: tuple[Hop, ...], weight: Tensor) -> bool:
