@@ -80,6 +80,42 @@ def test_a_batch_equals_the_full_batch_forward_and_gradient(kind: str, sparse: b
         assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("part", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prepared_batch_gives_the_same_with_the_same_dropout(
+    kind: str, sparse: bool, part: bool
+) -> None:
+    graph = tiny_graph(sparse=sparse)
+    encoder = make(kind, graph)
+    batch = batch_of(encoder, graph, torch.tensor([3, 17, 8, 51]))
+    batch = batch.part(slice(1, 3)) if part else batch
+    outputs, gradients = [], []
+    for given in (batch, encoder.prepared(batch)):
+        weights = tuple(w.clone().requires_grad_() for w in encoder.weights)
+        h = Encoder(encoder.architecture, weights).forward(given, torch.Generator().manual_seed(5))
+        h.square().sum().backward()
+        outputs.append(h.detach())
+        gradients.append([w.grad for w in weights])
+    assert torch.allclose(outputs[0], outputs[1], rtol=1e-10, atol=1e-12)
+    assert bool(outputs[0].any())
+    for one, other in zip(*gradients, strict=True):
+        assert one is not None
+        assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sparse", "wanted"),
+    [("gcn", False, True), ("sage", False, True), ("gcn", True, False), ("gat", False, False)],
+)
+def test_dense_features_are_aggregated_once(kind: str, sparse: bool, wanted: bool) -> None:
+    graph = tiny_graph(sparse=sparse)
+    encoder = make(kind, graph)
+    batch = encoder.prepared(batch_of(encoder, graph, torch.tensor([3, 17])))
+    assert batch.aggregated is wanted
+    assert len(batch.hops) == 2 - wanted
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_the_products_does_not_matter(
     kind: str, monkeypatch: pytest.MonkeyPatch

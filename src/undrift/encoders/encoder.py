@@ -24,13 +24,15 @@ class Batch:
     """What a forward pass reads: input features and the hops that lead to the target nodes.
 
     A `part` of a batch knows where its rows stood in the whole, before the first hop and after
-    each (`places`), and how many there were (`sizes`).
+    each (`places`), and how many there were (`sizes`). Where it is `aggregated`, the features are
+    H_hat of the first layer, and the hops are those after it.
     """
 
     features: Rows
     hops: tuple[Hop, ...]
     places: tuple[Tensor, ...] = ()
     sizes: tuple[int, ...] = ()
+    aggregated: bool = False
 
     def part(self, rows: slice) -> Batch:
         """What leads to these of the target nodes; dropout takes of them what it takes in all."""
@@ -120,15 +122,37 @@ class Encoder:
         """What leaves the first so many layers, with their activations; the features after 0."""
         h: Rows = batch.features
         at = 0
+        first = batch.aggregated
         for layer, weight in zip(self.layers[:layers], self.weights[:layers], strict=True):
-            z = linear(layer, batch.hops[at : at + layer.hops], h, weight)
-            at += layer.hops
+            hops = 0 if first else layer.hops
+            z = h @ weight if first else linear(layer, batch.hops[at : at + hops], h, weight)
+            at, first = at + hops, False
             if layer.activate:
                 dropout = self.architecture.dropout if generator is not None else 0.0
                 of = (batch.places[at], batch.sizes[at]) if batch.places else None
                 z = relu_dropout(z, dropout, generator, of)
             h = z
         return h
+
+    def prepared(self, batch: Batch) -> Batch:
+        """The same batch for many passes: what no weight changes is made once.
+
+        That is the transposes, and A X of the first layer where X is dense; where it is sparse, A X
+        has more entries than the two together. Forward and gradient are the same. Memory: X is
+        not needed any more.
+        """
+        layer = self.layers[0]
+        if layer.attends or not layer.hops or not isinstance(batch.features, Tensor):
+            return batch.for_training()
+        hops, mine = batch.hops[: layer.hops], batch.features
+        with torch.no_grad():
+            h_hat = _along(hops, batch.features)
+            if layer.own:
+                for hop in hops:
+                    mine = hop.targets(mine)
+                h_hat = torch.cat([mine, h_hat], dim=1)
+        places, sizes = batch.places[layer.hops :], batch.sizes[layer.hops :]
+        return Batch(h_hat, batch.hops[layer.hops :], places, sizes, aggregated=True).for_training()
 
     def embed(self, graph: Graph) -> Tensor:
         """Embeddings of every node, without dropout and without gradient."""

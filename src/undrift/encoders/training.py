@@ -166,7 +166,7 @@ def _batches(
     A full batch is built once and used every epoch.
     """
     if size is None or size >= train.numel():
-        full = (train, _shared(batch_of(model, graph, train), train).for_training())
+        full = (train, model.prepared(_shared(batch_of(model, graph, train), train)))
         return lambda generator: iter([full])
 
     def shuffled(generator: torch.Generator) -> Iterator[tuple[Tensor, Batch]]:

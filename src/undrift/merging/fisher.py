@@ -162,7 +162,7 @@ class Fisher:
         weights = tuple(w.detach().clone().requires_grad_() for w in adapted.encoder.weights)
         encoder = Encoder(adapted.encoder.architecture, weights)
         with torch.enable_grad():
-            batch = batch_of(encoder, adapted.graph, adapted.nodes).for_training()
+            batch = encoder.prepared(batch_of(encoder, adapted.graph, adapted.nodes))
             embeddings = encoder.forward(batch)
             logits = adapted.head(embeddings)
             fisher = diagonal_fisher(

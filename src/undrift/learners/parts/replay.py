@@ -99,7 +99,7 @@ def replayed(
     `classes`, the head's columns in order. `class_weighted` counts classes within the buffer.
     `model` tells the architecture and the device; its weights are not read.
     """
-    batch = whole_graph(model.encoder, buffer.graph).for_training()
+    batch = model.encoder.prepared(whole_graph(model.encoder, buffer.graph))
     columns = columns_of(buffer.graph, classes)
     weights = balancing(columns, model.head) if class_weighted else None
 

@@ -105,7 +105,7 @@ class NodeGradients:
         copy = model_of(self.model, live)
         with torch.enable_grad():
             for part in self._parts():
-                batch = batch_of(copy.encoder, self.graph, part).for_training()
+                batch = copy.encoder.prepared(batch_of(copy.encoder, self.graph, part))
                 embeddings = copy.encoder.forward(batch)
                 yield self.value(copy.head(embeddings), part), live
 
