@@ -48,7 +48,7 @@ class NodeGradients:
     def sum_of_squares(self, draws: int, generator: torch.Generator) -> Parameters:
         """`sum_n g_n^2` for every parameter, by random signs; `draws=0` is exact."""
         sums = self._zeros()
-        for values, live in self._batches():
+        for values, live in self._batches(often=True):
             exact = _is_exact(values, draws)
             scale = 1.0 if exact else 1 / draws
             for weights in _one_by_one(values) if exact else _signs(values, draws, generator):
@@ -59,7 +59,7 @@ class NodeGradients:
     def sum_of_sizes(self, draws: int, generator: torch.Generator) -> Parameters:
         """`sum_n |g_n|` for every parameter, by Cauchy numbers; `draws=0` is exact."""
         sums = self._zeros()
-        for values, live in self._batches():
+        for values, live in self._batches(often=True):
             if _is_exact(values, draws):
                 for weights in _one_by_one(values):
                     for total, g in zip(sums, _gradient(values, live, weights), strict=True):
@@ -98,20 +98,24 @@ class NodeGradients:
         parts: Sequence[Tensor] = self.nodes.split(self.batch_size or self.nodes.numel())
         return parts
 
-    def _batches(self) -> Iterator[tuple[Tensor, Parameters]]:
-        """Batch by batch the values of the nodes, and the parameters to derive by."""
+    def _batches(self, *, often: bool) -> Iterator[tuple[Tensor, Parameters]]:
+        """Batch by batch the values of the nodes, and the parameters to derive by.
+
+        Where passes go back through a batch `often`, what they share is made once.
+        """
         start = parameters_of(self.model.encoder, self.model.head)
         live = tuple(p.detach().requires_grad_() for p in start)
         copy = model_of(self.model, live)
         with torch.enable_grad():
             for part in self._parts():
-                batch = copy.encoder.prepared(batch_of(copy.encoder, self.graph, part))
+                batch = batch_of(copy.encoder, self.graph, part)
+                batch = copy.encoder.prepared(batch) if often else batch
                 embeddings = copy.encoder.forward(batch)
                 yield self.value(copy.head(embeddings), part), live
 
     def _batch_means(self, weights: Tensor) -> Iterator[tuple[Parameters, Tensor]]:
         """The gradient of each batch's weighted mean, and the sum of its weights."""
-        for part, (values, live) in zip(self._parts(), self._batches(), strict=True):
+        for part, (values, live) in zip(self._parts(), self._batches(often=False), strict=True):
             mine = weights[part].to(values)
             total = mine.sum()
             yield torch.autograd.grad(values, live, mine / total), total

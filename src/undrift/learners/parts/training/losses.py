@@ -74,7 +74,7 @@ class FeatureTeacher:
         # a full batch names the same tensor of nodes in every step: its structure is built once
         if self._last is None or self._last[0] is not step.nodes:
             batch = batch_of(step.encoder, self.graph, step.nodes)
-            self._last = (step.nodes, step.encoder.prepared(batch))
+            self._last = (step.nodes, batch.for_training())
         return self._last[1]
 
 
