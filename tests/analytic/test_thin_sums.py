@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from undrift.analytic import thin_sums
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import choose_by_cross_validation, solution_at
 from undrift.analytic.statistics import one_hot
@@ -94,6 +95,15 @@ def test_fewer_rows_than_directions(n: int) -> None:
     weights = solution_at(sums.balanced(), 0.3, sums.spread()).weights
     assert bool(torch.isfinite(weights).all())
     assert sums.count == n
+
+
+def test_few_rows_at_a_time_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = rows_of(3)
+    whole = ThinSums.of(x, y, rank=4)
+    monkeypatch.setattr(thin_sums, "_ON_CPU_MB", 5 * 12 * 8 / 2**20)  # five rows
+    close(ThinSums.of(x, y, rank=4), whole)
+    halves = [(x[:20], y[:20]), (x[20:], y[20:])]
+    close(ThinSums.zero(12, rank=4).add_pieces(halves, 3), whole)
 
 
 def test_sparse_rows_give_the_same_sums() -> None:
