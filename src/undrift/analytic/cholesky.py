@@ -46,8 +46,8 @@ def cholesky_solve(lower: Tensor, right: Tensor) -> Tensor:
 
 
 def _scipy_is_faster(system: Tensor) -> bool:
-    large = system.device.type == "cpu" and system.dtype == torch.float64
-    large = large and system.shape[0] >= _LARGE
+    on_cpu = system.device.type == "cpu" and system.dtype == torch.float64
+    large = on_cpu and system.shape[0] >= _LARGE
     # OpenBLAS does not hear of torch's number of threads: where the two differ, torch's counts
     return large and _mkl_on_amd() and torch.get_num_threads() == _threads_of_openblas()
 

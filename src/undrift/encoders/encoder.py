@@ -144,13 +144,11 @@ class Encoder:
         layer = self.layers[0]
         if layer.attends or not layer.hops or not isinstance(batch.features, Tensor):
             return batch.for_training()
-        hops, mine = batch.hops[: layer.hops], batch.features
+        hops = batch.hops[: layer.hops]
         with torch.no_grad():
             h_hat = _along(hops, batch.features)
             if layer.own:
-                for hop in hops:
-                    mine = hop.targets(mine)
-                h_hat = torch.cat([mine, h_hat], dim=1)
+                h_hat = torch.cat([_targets(hops, batch.features), h_hat], dim=1)
         places, sizes = batch.places[layer.hops :], batch.sizes[layer.hops :]
         return Batch(h_hat, batch.hops[layer.hops :], places, sizes, aggregated=True).for_training()
 
@@ -200,10 +198,7 @@ def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tens
     if not layer.own:
         return _mapped(hops, h, weight)
     own, neighbours = weight[: layer.inputs], weight[layer.inputs :]
-    mine = h @ own
-    for hop in hops:
-        mine = hop.targets(mine)
-    return mine + _mapped(hops, h, neighbours)
+    return _targets(hops, h @ own) + _mapped(hops, h, neighbours)
 
 
 def _mapped(hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
@@ -216,6 +211,13 @@ def _mapped(hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:
 def _along(hops: tuple[Hop, ...], h: Tensor) -> Tensor:
     for hop in hops:
         h = hop.operator @ h
+    return h
+
+
+def _targets(hops: tuple[Hop, ...], h: Tensor) -> Tensor:
+    """The rows of `h` that belong to the targets of the last hop."""
+    for hop in hops:
+        h = hop.targets(h)
     return h
 
 
