@@ -274,7 +274,7 @@ def test_noise_hides_small_classes_and_the_card_says_so(tmp_path: Path) -> None:
     assert not any("fewer than" in note or "columns" in note for note in step.notes)
     card = (folder.path / "README.md").read_text()
     assert "Audit: **released with noise: epsilon 2, delta 1e-06" in card
-    assert "names and exact counts, and are outside of it" in card
+    assert "have no count of the data" in card
     plain = new(tmp_path / "plain")
     with pytest.raises(InputError, match="class '2' with 1 node"):
         plain.observe(graph)

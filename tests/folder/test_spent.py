@@ -9,7 +9,7 @@ import pytest
 
 from undrift import InputError, LearnerFolder
 
-NOISY = {"epsilon": 50.0, "class_list": [0, 1, 2], "hops": 2}
+NOISY = {"epsilon": 8.0, "class_list": ["fine", "mule", "takeover"], "hops": 2}
 
 
 def test_the_history_says_what_was_spent(desk: Any, tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_the_history_says_what_was_spent(desk: Any, tmp_path: Path) -> None:
     folder.observe(desk.month(1))
     folder.observe(desk.month(2))
     spent = [line.spent_epsilon for line in folder.history()]
-    assert spent == [None, pytest.approx(50.0), pytest.approx(50.0)]
+    assert spent == [None, pytest.approx(8.0), pytest.approx(8.0)]
     assert folder.learner().account_.releases == 2  # type: ignore[attr-defined]
     assert set(folder.predict(desk.month(1)).classes) <= {"fine", "mule", "takeover"}
     assert folder.verify() == []
@@ -64,5 +64,5 @@ def test_sites_merge_and_keep_the_larger_epsilon(desk: Any, tmp_path: Path) -> N
     there = LearnerFolder.new(tmp_path / "there", like=here)
     there.observe(desk.month(2))
     step = here.merge(there)
-    assert step.line.spent_epsilon == pytest.approx(50.0)
+    assert step.line.spent_epsilon == pytest.approx(8.0)
     assert here.learner().account_.releases == 2  # type: ignore[attr-defined]

@@ -297,7 +297,7 @@ def test_it_is_a_learner(name):
 
 def test_with_hardly_any_noise_the_sums_are_the_plain_ones():
     stream = tiny_stream()
-    learner = taught(private("row", epsilon=1e9, testing=True, delta=0.5), stream)
+    learner = taught(private("row", epsilon=1e7, testing=True, delta=9e-3), stream)
     plain = taught(Propagation(homophily=1.0, fourier=0), stream).learned_.sums.banks["mix"]
     clean = denoised(learner.learned_.sums, 6)
     assert float((clean.counts - plain.counts).abs().max()) < 0.1

@@ -220,6 +220,8 @@ def readings(text: str) -> tuple[Any, ...]:
 
     >>> readings("64,64"), readings("True"), readings("none"), readings("symmetric")
     (((64, 64), '64,64'), (True, 'True'), (None, 'none'), ('symmetric',))
+    >>> readings("fine, mule")
+    (('fine', 'mule'), 'fine, mule')
     """
     word = text.strip()
     if word.lower() in _WORDS:
@@ -227,7 +229,8 @@ def readings(text: str) -> tuple[Any, ...]:
     try:
         value = ast.literal_eval(word)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return (word,)
+        names = tuple(part.strip() for part in word.split(","))
+        return (names, word) if len(names) > 1 and all(names) else (word,)
     if isinstance(value, list):
         value = tuple(value)
     return (value, word) if isinstance(value, int | float | str | tuple) else (word,)

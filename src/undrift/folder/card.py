@@ -8,7 +8,6 @@ from undrift.folder.audited import audited, widest
 from undrift.folder.small import way
 from undrift.formatting import counted, percent, size
 from undrift.learners.registry import METHODS
-from undrift.learners.small_classes import bounded
 from undrift.privacy.audit import lines
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def card(record: Record, learner: Learner) -> str:
         if learner.keeps_examples
         else "No node, edge or feature as such; but a sum over few nodes gives them away."
     )
-    if bounded(learner):
+    if record.private:
         examples = "With noise: see Privacy."
     remembered = (
         "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
@@ -83,7 +82,7 @@ This page is written anew after each step.
 
 
 def _guards(record: Record, learner: Learner) -> str:
-    if bounded(learner):
+    if record.private:
         return "Noise hides small classes: none is refused."
     held = [held for held in record.batches if held.instead]
     least = f"A new class with fewer than {record.least_rows} training nodes"
@@ -100,7 +99,7 @@ def _privacy(record: Record, learner: Learner) -> str:
     found = audited(record, learner)
     if not found.kept:
         return "Nothing is kept yet.\n"
-    columns = 0 if bounded(learner) else widest(learner)
+    columns = 0 if record.private else widest(learner)
     few = [held.rows for held in record.batches if held.rows < columns]
     batches = (
         f"- Batches with fewer rows than the {columns:,} columns of the widest sum:\n"
@@ -114,22 +113,40 @@ def _privacy(record: Record, learner: Learner) -> str:
 Audit: **{_cell(found.verdict)}**.
 
 {told}{batches}
-{_BOUND if found.bound else _LIMITS}"""
+{_bound(record) if found.bound else _LIMITS}"""
 
 
 _LIMITS = """\
 Whoever reads the state can find this too: it is no bound. `undrift learner audit THIS --data NODES
 EDGES` tries the attacks on data that was observed.
 """
-_BOUND = """\
-The bound is for the state alone (`undrift learner export`). This page, `learner.json` and
-`history.jsonl` have names and exact counts, and are outside of it.
+
+
+def _bound(record: Record) -> str:
+    """For whom and for what the bound of noise holds."""
+    once = (
+        "Nobody has checked that: it is assumed."
+        if record.assumes_disjoint
+        else "Hashes of node ids are remembered, and a second release is refused."
+    )
+    kept = (
+        "The state in this folder also has a hash for every node: hand out the export only."
+        if record.remember_nodes
+        else "This page, `learner.json` and `history.jsonl` have no count of the data either."
+    )
+    return f"""\
+The bound holds for everyone who is in one batch at most. {once}
+It is for what `undrift learner export` writes. {kept}
+Never hand out `key`, nor `begun.json` where there is one: with them noise and hashes can be undone.
 """
 
 
 def _classes(record: Record) -> str:
     if not record.classes:
         return "None yet.\n"
+    if record.private:
+        names = ", ".join(map(_cell, record.classes))
+        return f"Those that may ever come, from `class_list`: {names}. None is counted.\n"
     rows = "".join(f"| {_cell(name)} | {n:,} |\n" for name, n in record.counts.items())
     return "| class | labelled nodes |\n| --- | ---: |\n" + rows
 

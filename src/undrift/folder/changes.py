@@ -12,8 +12,9 @@ from undrift.folder.draft import Draft
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Reading
 from undrift.folder.small import check_ways, replaced
+from undrift.folder.spent import check_disjoint
 from undrift.learners.base import Learner
-from undrift.learners.small_classes import SmallClasses
+from undrift.learners.small_classes import SmallClasses, has_noise
 from undrift.typing import Progress
 
 
@@ -70,7 +71,11 @@ def revise(
 
 
 def merge(draft: Draft, theirs: Draft) -> None:
-    """Add what another folder's learner knows, its classes by their names."""
+    """Add what another folder's learner knows, its classes by their names.
+
+    With noise the two must have no node in common, where both remember theirs; where one does not,
+    the record says that this is assumed.
+    """
     mine = draft.record
     if theirs.key != draft.key or (mine.columns, mine.width) != (
         theirs.record.columns,
@@ -88,6 +93,7 @@ def merge(draft: Draft, theirs: Draft) -> None:
             "they are or before a correction, and counting them twice would be wrong; nothing was "
             "changed"
         )
+    check_disjoint(draft.learner, draft.nodes, theirs.nodes, str(theirs.folder))
     for held in theirs.record.batches:
         draft.note_return(f"{held} of {theirs.folder}", held.data)
     draft.notes += look_alikes(theirs.record.classes, mine.classes)
@@ -101,6 +107,13 @@ def merge(draft: Draft, theirs: Draft) -> None:
         batches=(*mine.batches, *brought),
         aliases={**theirs.record.aliases, **mine.aliases},
     )
+    both_remember = not (mine.assumes_disjoint or theirs.record.assumes_disjoint)
+    if has_noise(draft.learner) and mine.batches and brought and not both_remember:
+        draft.record = draft.record.changed(assumes_disjoint=True)
+        draft.notes.append(
+            f"epsilon holds if no person is in both {draft.folder} and {theirs.folder}; only "
+            "folders made with --remember-nodes can check that"
+        )
     if mine.remember_nodes:
         draft.nodes |= theirs.nodes
         if brought and not theirs.record.remember_nodes:

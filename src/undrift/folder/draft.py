@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from undrift.errors import InputError
-from undrift.folder import history
+from undrift.folder import begun, history
 from undrift.folder.audited import few_rows, widest
 from undrift.folder.batch import Batch, Source, UnknownEdges, read_batch
 from undrift.folder.card import card
@@ -21,7 +21,7 @@ from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Entry, Held, Line, Record
 from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
-from undrift.folder.spent import check_unspent, names_fit, spent_epsilon
+from undrift.folder.spent import check_listed, check_unspent, names_fit, spent_epsilon
 from undrift.folder.store import (
     LOCK,
     Version,
@@ -31,9 +31,10 @@ from undrift.folder.store import (
     settle,
     write_version,
 )
+from undrift.formatting import counted
 from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
-from undrift.learners.small_classes import SmallClasses, bounded
+from undrift.learners.small_classes import SmallClasses, bounded, has_noise
 from undrift.storage.lock import exclusive
 from undrift.storage.state import State
 from undrift.streams.task import Task
@@ -99,6 +100,7 @@ class Draft:
     def number(self, batch: Batch | LargeBatch) -> dict[str, int]:
         """The id of every class; those that are new get theirs here."""
         known = self.record.classes
+        check_listed(self.learner, batch.counts, batch.where)
         self.notes += look_alikes(batch.counts, known)
         ids = numbered(batch.counts, known, self.record.past_ids)
         self.record = self.record.changed(
@@ -138,6 +140,7 @@ class Draft:
 
         What its small classes are learned as is decided here; `small` says how, if not the folder.
         """
+        check_listed(self.learner, batch.counts, batch.where)
         data = data_hash(batch, self.key)
         there = next((held for held in self.record.batches if held.is_version_of(data)), None)
         if there is not None:
@@ -158,17 +161,20 @@ class Draft:
             data=data,
             step=self.record.entry.step + 1,
             time=history.now(),
-            nodes=batch.graph.num_nodes,
-            edges=batch.graph.num_edges,
-            labels=batch.counts,
-            instead=instead,
-            rows=sum(n for name, n in rows.items() if instead.get(name, name)),
             before=_before(instead_of, data),
         )
+        if not self.record.private:
+            held = held.changed(
+                nodes=batch.graph.num_nodes,
+                edges=batch.graph.num_edges,
+                labels=batch.counts,
+                instead=instead,
+                rows=sum(n for name, n in rows.items() if instead.get(name, name)),
+            )
         self.record = self.record.changed(batches=(*self.record.batches, held))
         if self.record.remember_nodes:
             hashes = node_hashes(batch.ids.tolist(), self.key)
-            check_unspent(self.learner, hashes, self.nodes, batch.where)
+            check_unspent(self.learner, hashes, self._spent_on(data), batch.where)
             self.nodes[data] = hashes
         if str(batch.repairs):
             self.notes.append(str(batch.repairs))
@@ -179,6 +185,24 @@ class Draft:
             )
         self._added.append(batch)
         return held
+
+    def _spent_on(self, data: str) -> dict[str, Array]:
+        """The nodes of all releases but of this batch, those among them that were only begun."""
+        others = {each.data: each.nodes for each in begun.read_begun(self.folder)}
+        told = {name: np.array(nodes, dtype=np.int64) for name, nodes in others.items()}
+        return {name: nodes for name, nodes in {**told, **self.nodes}.items() if name != data}
+
+    def draw_noise_for(self, held: Held) -> None:
+        """Let the noise of this batch be one that a retry draws again (`begun`)."""
+        if has_noise(self.learner):
+            others = [each for each in begun.read_begun(self.folder) if each.data != held.data]
+            if others:
+                self.notes.append(
+                    f"{counted(len(others), 'release')} of other batches began and did not end; "
+                    f"observe each again as it was: until then {begun.FILE} can undo its noise"
+                )
+            nodes = self.nodes.get(held.data, np.zeros(0, dtype=np.int64)).tolist()
+            self.learner.draw_ = begun.noise_of(self.folder, held.data, nodes)
 
     def learned_as(
         self, batch: Batch | LargeBatch, small: SmallClasses | None = None
@@ -207,6 +231,8 @@ class Draft:
 
     def grade(self, held: Held, task: Task) -> Held:
         """Note how many nodes of known classes the learner gets right before it learns them."""
+        if self.record.private:  # how many are right is a count of the data
+            return held
         known = torch.tensor(self.learner.classes_, dtype=torch.int64)
         nodes = torch.isin(task.labels, known).nonzero().flatten()
         if nodes.numel() == 0:
@@ -238,19 +264,21 @@ class Draft:
         after = {held.data for held in self.record.batches}
         self._forget_names()
         self._note_few()
+        shown = [] if self.record.private else self._added
         entry = Entry(
             step=self.record.entry.step + 1,
             verb=verb,
             time=history.now(),
-            nodes=sum(batch.graph.num_nodes for batch in self._added),
-            edges=sum(batch.graph.num_edges for batch in self._added),
-            labelled=sum(sum(batch.counts.values()) for batch in self._added),
-            dropped_edges=sum(batch.repairs.unknown_edges for batch in self._added),
+            nodes=sum(batch.graph.num_nodes for batch in shown),
+            edges=sum(batch.graph.num_edges for batch in shown),
+            labelled=sum(sum(batch.counts.values()) for batch in shown),
+            dropped_edges=sum(batch.repairs.unknown_edges for batch in shown),
             added=tuple(sorted(after - before)),
             removed=tuple(sorted(before - after)),
             parent=self.version.sha,
             previous=history.last_hash(self.folder),
             spent_epsilon=spent_epsilon(self.learner),
+            assumes_disjoint=self.record.assumes_disjoint if has_noise(self.learner) else None,
             **facts,
         )
         self.record = self.record.changed(entry=entry, feature_map=_map_digest(self.learner))
@@ -279,9 +307,14 @@ class Draft:
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
-        return settle(self.folder, self.version, card(self.record, self.learner), dry=dry)
+        repairs = settle(self.folder, self.version, card(self.record, self.learner), dry=dry)
+        there = {held.data for held in self.version.record.batches}
+        finished = begun.finish(self.folder, there, dry=dry)
+        return repairs if finished is None else [*repairs, finished]
 
     def _forget_names(self) -> None:
+        if has_noise(self.learner):  # its names are public, whether or not a class came
+            return
         counts = self.record.counts
         gone = [c for name, c in self.record.classes.items() if not counts[name]]
         self.record = self.record.changed(
@@ -305,6 +338,11 @@ def loaded(folder: Path) -> Draft:
     learner = learner_of(state, version.path)
     record = version.record
     width = None if learner.learned_ is None else learner.learned_.num_features
+    if has_noise(learner) and record.format < 4:
+        raise InputError(
+            f"{folder} was made before class_list took names: its class ids follow the data, which "
+            "epsilon does not cover; make a new learner and observe the batches there"
+        )
     if not names_fit(learner, record.classes) or width != record.width:
         raise InputError(f"{broken} (its names do not fit its numbers)")
     return Draft(folder, version, learner, record, nodes, read_key(folder, record))

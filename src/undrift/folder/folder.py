@@ -20,10 +20,11 @@ from undrift.folder.draft import Step, drafting, loaded
 from undrift.folder.predictions import Predictions
 from undrift.folder.record import Entry, Held, Line, Record
 from undrift.folder.small import check_ways, left_small
+from undrift.folder.spent import public_classes
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT, make_learner
-from undrift.learners.small_classes import SmallClasses, bounded
+from undrift.learners.small_classes import SmallClasses, bounded, has_noise
 from undrift.privacy.audit import Audit
 from undrift.storage.files import state_bytes, write_atomically
 from undrift.storage.lock import exclusive
@@ -90,6 +91,9 @@ class LearnerFolder:
         record = record.changed(
             small_classes=small_classes or record.small_classes,
             least_rows=record.least_rows if least_rows is None else least_rows,
+            classes=public_classes(learner) or {},
+            private=bounded(learner),
+            assumes_disjoint=has_noise(learner) and not remember_nodes,
         )
         check_ways(record.small_classes, record.least_rows)
         create(Path(path), learner.state(), record, key, card(record, learner))
@@ -119,6 +123,7 @@ class LearnerFolder:
             held = draft.add(found)
             task = draft.task(found, held)
             graded = draft.grade(held, task)
+            draft.draw_noise_for(held)
             draft.learner.observe(task, progress=progress)
             return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
 
@@ -297,7 +302,8 @@ class LearnerFolder:
     def export(self, path: str | Path) -> None:
         """Write the learner as one file for `undrift.load`, with its names, without its history.
 
-        A class that was left with fewer training nodes than `least_rows` is an error.
+        A class that was left with fewer training nodes than `least_rows` is an error. Of a learner
+        with noise, the file holds its public class list and releases, and nothing else of the data.
         """
         draft = loaded(self.path)
         if not bounded(draft.learner):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
 
-FORMAT = 3  # since 3 the record knows its key
+FORMAT = 4  # since 3 the record knows its key, since 4 a private one counts nothing
 
 
 class _Frozen(BaseModel):
@@ -31,14 +31,17 @@ class Reading(_Frozen):
 
 
 class Held(_Frozen):
-    """A batch that is in the learner: the keyed hash of its data, and counts."""
+    """A batch that is in the learner: the keyed hash of its data, and counts.
+
+    In a private folder (`Record.private`) there are no counts: all of them are zero.
+    """
 
     data: str
     step: int
     time: str
-    nodes: int
-    edges: int
-    labels: dict[str, int]  # labelled nodes by class name
+    nodes: int = 0
+    edges: int = 0
+    labels: dict[str, int] = {}  # labelled nodes by class name
     rows: int = 0  # training nodes among them
     instead: dict[str, str] = {}  # small classes, and what they are learned as: "" is without label
     tested: int = 0  # of those whose class was known: predicted before they were learned
@@ -51,11 +54,10 @@ class Held(_Frozen):
 
     def __str__(self) -> str:
         """A phrase for lists."""
-        known = sum(self.labels.values())
-        return (
-            f"step {self.step} of {self.time[:10]}: {self.nodes:,} nodes, {known:,} labelled "
-            f"({self.data[:8]})"
-        )
+        told = f"step {self.step} of {self.time[:10]}"
+        if self.nodes:
+            told += f": {self.nodes:,} nodes, {sum(self.labels.values()):,} labelled"
+        return f"{told} ({self.data[:8]})"
 
 
 class Entry(_Frozen):
@@ -76,6 +78,7 @@ class Entry(_Frozen):
     added: tuple[str, ...] = ()  # batches that came, by the hash of their data
     removed: tuple[str, ...] = ()  # batches that went
     merged: tuple[str, ...] = ()  # states of other folders that were added
+    assumes_disjoint: bool | None = None  # see the record's
     parent: str | None = None  # the state before
     previous: str | None = None  # the SHA-256 of the line before
 
@@ -100,6 +103,8 @@ class Record(_Frozen):
     remember_nodes: bool = False
     small_classes: SmallClasses = "refuse"
     least_rows: int = LEAST_ROWS  # of a class, when it first comes
+    private: bool = False  # noise bounds what is kept, so nothing of a batch is counted here
+    assumes_disjoint: bool = False  # epsilon holds if no node is in two batches, which none checked
     feature_map: str | None = None  # a digest of what rows depend on
     key_sha256: str | None = None  # of the file `key`; None in folders of before it was kept
     batches: tuple[Held, ...] = ()

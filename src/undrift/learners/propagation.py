@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, ClassVar, Self
 
@@ -28,6 +28,7 @@ from undrift.learners.parts.propagation.labelled_edges import (
 from undrift.learners.parts.propagation.private import (
     HOMOPHILY,
     WIDTH,
+    ClassList,
     Level,
     Private,
     PrivateSums,
@@ -36,6 +37,7 @@ from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.propagation.size import First, Size, Wanted
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.noise.accountant import Accountant
+from undrift.noise.sampling import Normal, system_normal
 from undrift.streams.task import Task
 from undrift.typing import Progress, silent
 
@@ -190,8 +192,8 @@ class Propagation(SumLearner):
     in one batch at most. `level="node"`: with or without a node, its features, edges and label;
     training rows are then nodes' own features, and predictions propagate. `level="row"`: with or
     without a node's label, in a graph that is known; training rows are propagated. `class_list`:
-    the classes that may ever come. The noise is the system's; `testing=True` draws it from `seed`,
-    which is not private.
+    the classes that may ever come, as ids or as names, whose ids are their places in the list. The
+    noise is the system's; `testing=True` draws it from `seed`, which is not private.
 
     Cost, for rows of D <= 3072 columns, n nodes and rank r <= 512: 4 n D r + 6 D r^2 operations per
     task and 8 D (r + 2 C) bytes per bank. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where rows
@@ -230,8 +232,11 @@ class Propagation(SumLearner):
     epsilon: float | None = None
     delta: float = 1e-6
     level: Level = "node"
-    class_list: tuple[int, ...] = ()
+    class_list: ClassList = ()
     testing: bool = False
+    draw_: Normal = field(
+        default_factory=lambda: system_normal, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.gamma is not None:
@@ -255,7 +260,8 @@ class Propagation(SumLearner):
         if self.epsilon is None:
             return None
         test_seed = self.seed if self.testing else None
-        return Private(self.epsilon, self.delta, self.level, self.class_list, test_seed)
+        how = self.epsilon, self.delta, self.level, self.class_list
+        return Private(*how, self.draw_, test_seed)
 
     @property
     def account_(self) -> Accountant | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from undrift.errors import InputError
+from undrift.noise.gaussian import best_attack
 
 SmallClasses = Literal["refuse", "context", "pool", "allow"]
 """What a folder does with a new class of few training nodes: refuse the batch, count its nodes as
@@ -18,9 +19,28 @@ What the number rests on: docs/privacy/guards.md.
 """
 
 
-def bounded(learner: object) -> bool:
-    """Whether what a learner keeps has noise (`epsilon`): then no class needs a guard."""
+MOST_RIGHT = 0.85
+"""How often the best attack on one node may be right where noise stands in place of the guards.
+
+With delta = 1e-6 that is epsilon up to 11.4 (docs/privacy/differential-privacy.md). With less noise
+a learner with `epsilon` is guarded and judged as one without.
+"""
+
+
+def has_noise(learner: object) -> bool:
+    """Whether what a learner keeps was released with noise (`epsilon`), however little."""
     return getattr(learner, "account_", None) is not None
+
+
+def bounded(learner: object) -> bool:
+    """Whether noise bounds what a learner gives away of any node, so that no class needs a guard.
+
+    Not where the noise is too little (`MOST_RIGHT`) or comes from a known seed (`testing`).
+    """
+    account = getattr(learner, "account_", None)
+    if account is None or getattr(learner, "testing", False):
+        return False
+    return best_attack(account.epsilon, account.delta) <= MOST_RIGHT
 
 
 def check_class_rows(rows: Mapping[int, int] | None, least_rows: int) -> None:

@@ -9,6 +9,9 @@ from scipy.special import log_ndtr, ndtr
 
 from undrift.errors import InputError
 
+MOST_DELTA = 0.01
+"""Delta from which a guarantee is refused: every node may be told outright with this chance."""
+
 _MOST = 1e6  # multiples of the sensitivity between which the noise is sought
 _LEAST = 1e-4
 
@@ -73,12 +76,25 @@ def epsilon_of(multiplier: float, delta: float) -> float:
     return high
 
 
+def best_attack(epsilon: float, delta: float) -> float:
+    """How often the best attack on one node is right, at most, with this noise.
+
+    The attack knows all other nodes and is told that both cases, with and without the node, are
+    equally likely. Noise of deviation m moves two releases 1/m deviations apart, so it is right
+    with probability `Phi(1 / 2m)`; guessing is right half of the time.
+
+    >>> [round(best_attack(e, 1e-6), 3) for e in (0.5, 2.0, 8.0)]
+    [0.525, 0.589, 0.778]
+    """
+    return float(ndtr(0.5 / noise_multiplier(epsilon, delta)))
+
+
 def check_guarantee(epsilon: float, delta: float) -> None:
     """Reject numbers that are no guarantee."""
     if not 0 < epsilon < math.inf:
         raise InputError(f"epsilon must be a finite number greater than 0, not {epsilon}")
-    if not 0 < delta < 1:
+    if not 0 < delta < MOST_DELTA:
         raise InputError(
-            f"delta must be between 0 and 1, not {delta}; take less than one in the number of "
-            "nodes, such as 1e-6"
+            f"delta must be greater than 0 and less than {MOST_DELTA:g}, not {delta}; take less "
+            "than one in the number of nodes, such as 1e-6"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from hashlib import shake_256
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ GRID = 2.0**-30
 Noise in floating point gives its input away by the low bits that a sum of two numbers can or cannot
 have (Mironov, "On significance of the least significant bits for differential privacy", CCS 2012).
 On a grid every sum up to 2^23 is exact and every multiple can come from every input. The normal
-numbers themselves are float64, 53 random bits through the inverse distribution function: beyond 8.2
+numbers themselves are float64, 52 random bits through the inverse distribution function: beyond 8.2
 deviations there are none, and their probabilities are right to about 1e-16, not exactly.
 """
 
@@ -28,8 +29,35 @@ def system_normal(n: int) -> npt.NDArray[np.float64]:
 
     No generator has a state here that could be guessed, and no seed is taken.
     """
-    bits = np.frombuffer(os.urandom(8 * n), dtype=np.uint64) >> np.uint64(11)
-    return np.asarray(ndtri((bits.astype(np.float64) + 0.5) * 2.0**-53), dtype=np.float64)
+    return _normal(os.urandom(8 * n))
+
+
+def keyed_normal(key: bytes) -> Normal:
+    """The same numbers for the same secret key, and to whoever lacks it as good as the system's.
+
+    The bits are those of SHAKE-256 of the key and of how many calls there were before.
+
+    >>> float(keyed_normal(b"a")(1)[0]) == float(keyed_normal(b"a")(1)[0])
+    True
+    """
+    calls = 0
+
+    def draw(n: int) -> npt.NDArray[np.float64]:
+        nonlocal calls
+        calls += 1
+        return _normal(shake_256(key + calls.to_bytes(8, "big")).digest(8 * n))
+
+    return draw
+
+
+def _normal(random: bytes) -> npt.NDArray[np.float64]:
+    """A standard normal number from the upper 52 of every 64 bits.
+
+    With 52 bits the middle of every interval is a float64 between 0 and 1. With 53 the last one
+    rounds to 1, whose normal number is infinite.
+    """
+    bits = np.frombuffer(random, dtype=np.uint64) >> np.uint64(12)
+    return np.asarray(ndtri((bits.astype(np.float64) + 0.5) * 2.0**-52), dtype=np.float64)
 
 
 def seeded_normal(*seed: int) -> Normal:

@@ -12,7 +12,8 @@ from torch import Tensor
 from undrift.formatting import counted, size
 from undrift.learners.base import Learner
 from undrift.learners.parts.sum_learner import SumLearner
-from undrift.learners.small_classes import LEAST_ROWS
+from undrift.learners.small_classes import LEAST_ROWS, bounded
+from undrift.noise.gaussian import best_attack
 from undrift.privacy.attacks import Finding, KeptSum, attack_state, kept_sums, predicted
 from undrift.privacy.attacks.finding import LEAST
 from undrift.storage.state import pack
@@ -167,13 +168,15 @@ def audit(
 
 
 def _bound(learner: Learner) -> str:
-    """What noise proves of any one node; nothing where there is none, or a known seed drew it."""
-    account = getattr(learner, "account_", None)
-    if account is None or learner.params().get("testing"):
+    """What noise proves of any one node; nothing where it proves too little (`bounded`)."""
+    if not bounded(learner):
         return ""
+    account = learner.account_  # type: ignore[attr-defined]
+    right = best_attack(account.epsilon, account.delta)
     return (
         f"released with noise: epsilon {account.spent_epsilon:.3g}, delta {account.delta:g} for "
-        f"any one {learner.params()['level']}"
+        f"any one {learner.params()['level']} in one batch at most; the best attack is right "
+        f"at most {right:.0%} of the time"
     )
 
 

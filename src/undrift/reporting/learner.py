@@ -35,13 +35,18 @@ def fact_table(found: Version, title: str) -> Table:
         ("small classes", f"{record.small_classes}, under {record.least_rows} training nodes"),
     ]
     if entry.spent_epsilon is not None:
+        once = "assumed" if record.assumes_disjoint else "checked by node hashes"
         facts.append(("epsilon spent", f"{entry.spent_epsilon:.3g}"))
+        facts.append(("nobody is in two batches", once))
     return plain_table(title, {"": "word", " ": "text"}, facts)
 
 
 def class_table(found: Version) -> Table:
     """Labelled nodes per class."""
-    rows = [(name, f"{n:,}") for name, n in found.record.counts.items()]
+    counts = found.record.counts
+    rows = [
+        (name, "not counted" if found.record.private else f"{n:,}") for name, n in counts.items()
+    ]
     return plain_table(None, {"class": "name", "labelled nodes": "number"}, rows)
 
 

@@ -19,6 +19,9 @@ from undrift.streams.task import Task, joined
 
 Level = Literal["row", "node"]
 
+ClassList = tuple[int | str, ...]
+"""Every class that may ever come: ids, or names whose ids are their places in the list."""
+
 WIDTH = 512
 """Columns of a row at most, where there is noise: more columns get more of it in all."""
 
@@ -89,23 +92,34 @@ class Private:
     `level`: `row` sums propagated rows, and any one node's label, and that it has one, is private
     while the graph is not; `node` sums each node's own features alone, so that a node's features,
     edges and label are private together, whatever its degree. `class_list`: every class that may
-    ever come, as which classes a batch has is in its labels. `test_seed`: noise of a seed, for
-    tests.
+    ever come, as which classes a batch has is in its labels. The order of columns, and every id,
+    comes from this list and from nothing else. `draw`: where noise comes from. `test_seed`: noise
+    of a seed, for tests.
     """
 
     epsilon: float
     delta: float
     level: Level
-    class_list: tuple[int, ...]
+    class_list: ClassList
+    draw: Normal = system_normal
     test_seed: int | None = None
 
     def __post_init__(self) -> None:
         check_guarantee(self.epsilon, self.delta)
-        if not self.class_list or len(set(self.class_list)) != len(self.class_list):
+        if not self.class_list or len(set(map(str, self.class_list))) != len(self.class_list):
             raise InputError(
                 "epsilon needs class_list, every class that may ever come, none twice, as the list "
-                "of classes seen would tell of single nodes; give it, such as class_list=(0, 1, 2)"
+                "of classes seen would tell of single nodes; give it, such as class_list=(0, 1, 2) "
+                "or class_list=('fine', 'mule')"
             )
+
+    @property
+    def class_ids(self) -> dict[str, int]:
+        """The id of every class by its name: an id is its own, the id of a name its place."""
+        ids = range(len(self.class_list))
+        if all(isinstance(c, int) for c in self.class_list):
+            return {str(c): int(c) for c in self.class_list}
+        return {str(name): i for name, i in zip(self.class_list, ids, strict=True)}
 
     @property
     def account(self) -> Accountant:
@@ -135,7 +149,7 @@ class Private:
         """
         mechanism = Mechanism(self.epsilon, self.delta)
         charged = account.beside(mechanism.multiplier)
-        draw: Normal = system_normal
+        draw = self.draw
         if self.test_seed is not None:
             draw = seeded_normal(self.test_seed, account.releases)
         noisy = mechanism.released(sums, draw)
@@ -146,22 +160,31 @@ class Private:
         # of this release alone: what was before is in the sums that it is added to
         alone = replace(charged, releases=1)
         whole = PrivateSums(noisy.gram, noisy.moment, noisy.counts, parts, alone)
-        return tuple(self.class_list[i] for i in found), whole.select(found)
+        ids = tuple(self.class_ids.values())
+        return tuple(ids[i] for i in found), whole.select(found)
 
     def summed(self, features: FeatureMap, num_features: int, task: Task) -> Sums:
         """The sums of a batch before noise; they leave this file with noise only."""
         self._check_classes(task)
         features = self.of_training(features)
-        sample = sample_of(features, task, self.class_list)
+        sample = sample_of(features, task, tuple(self.class_ids.values()))
         sums = Sums.zero(features.width(num_features), len(self.class_list), str(task.graph.device))
         for where, part in features.pieces(sample.rows):
             sums = sums + Sums.of(part.to_dense(), sample.targets[where])
         return sums
 
     def _check_classes(self, task: Task) -> None:
-        strange = [c for c in task.classes if c not in self.class_list]
+        strange = [c for c in task.classes if c not in self.class_ids.values()]
         if strange:
-            raise InputError(
-                f"class {strange[0]} is not in class_list {list(self.class_list)}, and with noise "
-                "the list of classes is fixed beforehand; make a learner whose class_list has it"
-            )
+            raise self.outside(str(strange[0]))
+
+    def outside(self, name: str) -> InputError:
+        """The error for a class that is not in the list."""
+        known = list(self.class_ids)
+        ids = (
+            "" if known == [str(c) for c in self.class_ids.values()] else ", whose ids count from 0"
+        )
+        return InputError(
+            f"class {name} is not in class_list {known}{ids}, and with noise the list of classes "
+            "is fixed beforehand; correct the label, or make a learner whose class_list has it"
+        )

@@ -1,0 +1,407 @@
+"""What leaves a private folder, attacked: two datasets that differ by a node look alike."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import undrift
+from undrift import InputError, LearnerFolder
+from undrift.folder import begun, history, store
+from undrift.learners.small_classes import MOST_RIGHT, bounded
+from undrift.noise import release, sampling
+from undrift.noise.gaussian import best_attack
+from undrift.noise.release import Mechanism, Sums
+from undrift.privacy.audit import lines
+from undrift.storage.files import load_state, read_metadata
+
+EPSILONS = (0.5, 2.0, 8.0)
+GAMES = 24
+NAMES = ("account", "bot", "crowd")
+QUICK = {"hops": 2, "class_list": NAMES}
+
+
+def tables(place: Path, *, odd_one: bool, start: int = 0) -> tuple[Path, Path]:
+    """Sixteen nodes of two classes, and with `odd_one` a node whose class sorts before theirs."""
+    rng = np.random.default_rng(start)
+    rows = [[f"n{start + i}", NAMES[1 + i % 2], *rng.normal(size=4).round(3)] for i in range(16)]
+    rows += [[f"n{start + 99}", NAMES[0], 1.0, 1.0, 1.0, 1.0]] if odd_one else []
+    place.mkdir(exist_ok=True)
+    nodes, edges = place / f"nodes-{start}-{odd_one}.csv", place / f"edges-{start}-{odd_one}.csv"
+    with nodes.open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "label", "a", "b", "c", "d"], *rows])
+    edges.write_text(f"source,target\nn{start},n{start + 1}\n")
+    return nodes, edges
+
+
+def made(place: Path, epsilon: float, batch: Any, **more: Any) -> LearnerFolder:
+    folder = LearnerFolder.new(place, settings={**QUICK, "epsilon": epsilon}, **more)
+    folder.observe(batch)
+    return folder
+
+
+@pytest.fixture
+def noise(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`noise(k)`: the secrets of noise are those of game k, so that a test is the same again."""
+
+    def choose(game: int) -> None:
+        rng = np.random.default_rng(game)
+        monkeypatch.setattr("secrets.token_hex", lambda n=32: rng.bytes(n).hex())
+
+    return choose
+
+
+def share_right(place: Path, epsilon: float, noise: Any, look: Any) -> float:
+    """How often the best attack tells which of two datasets a file came from.
+
+    It knows both, and takes the one whose sums are nearer to what was released.
+    """
+    batches = [tables(place / "data", odd_one=odd) for odd in (False, True)]
+    exact = [sums_of(place / f"exact-{world}", batches[world]) for world in (0, 1)]
+    right = 0
+    for game in range(GAMES):
+        world = game % 2
+        noise(game)
+        seen = look(made(place / f"game-{game}", epsilon, batches[world])).learned_
+        right += int(np.argmin([distance(seen, each) for each in exact]) == world)
+    return right / GAMES
+
+
+def sums_of(place: Path, batch: Any) -> Sums:
+    """The sums of a batch as a folder makes them, before noise."""
+    found: list[Sums] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Mechanism, "released", lambda self, sums, draw: found.append(sums) or sums)
+        made(place, 1.0, batch)
+    return found[0]
+
+
+def distance(seen: Any, exact: Sums) -> float:
+    """Between what was released of some classes and exact sums, in units of the noise."""
+    parts = seen.sums.gram - exact.gram, seen.sums.moment - exact.moment[:, seen.classes]
+    return float(parts[0].norm() ** 2 / 2 + 2.25 * parts[1].norm() ** 2)
+
+
+def most(epsilon: float) -> float:
+    """What epsilon allows, and two deviations of so few games: under one at every epsilon."""
+    right = best_attack(epsilon, 1e-6)
+    return right + 2 * (right * (1 - right) / GAMES) ** 0.5
+
+
+# classes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_columns_of_the_export_do_not_tell_which_classes_came(
+    tmp_path: Path, noise: Any, epsilon: float
+) -> None:
+    def exported(folder: LearnerFolder) -> Any:
+        folder.export(folder.path / "out.safetensors")
+        return undrift.load(folder.path / "out.safetensors")
+
+    found = share_right(tmp_path, epsilon, noise, exported)
+    assert found <= most(epsilon)
+
+
+def test_names_of_the_export_do_not_tell_which_classes_came(tmp_path: Path) -> None:
+    told = []
+    for odd in (False, True):
+        folder = made(tmp_path / f"{odd}", 2.0, tables(tmp_path, odd_one=odd))
+        folder.export(tmp_path / f"{odd}.safetensors")
+        told.append(json.loads(read_metadata(tmp_path / f"{odd}.safetensors")["names"]))
+    assert told[0] == told[1]
+    assert told[0]["classes"] == {"account": 0, "bot": 1, "crowd": 2}
+
+
+def test_the_noise_of_these_tests_is_the_only_thing_that_protects(
+    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a hundredth of the noise the same attack is nearly always right."""
+    real = Mechanism.sigma
+    monkeypatch.setattr(Mechanism, "sigma", lambda self, d, c: real(self, d, c) / 100)
+    found = share_right(tmp_path, 2.0, noise, LearnerFolder.learner)
+    assert found > most(2.0)
+
+
+@pytest.mark.parametrize("classes", [(), ("bot", "bot"), ("bot", " bot "), ("", "bot")])
+def test_a_private_folder_needs_its_list_of_classes(tmp_path: Path, classes: Any) -> None:
+    with pytest.raises(InputError, match="class_list"):
+        LearnerFolder.new(tmp_path / "x", settings={"epsilon": 1.0, "class_list": classes})
+    assert not (tmp_path / "x").exists()
+
+
+def test_labels_outside_the_list_are_refused_before_anything_is_learned(tmp_path: Path) -> None:
+    folder = LearnerFolder.new(tmp_path / "x", settings={"epsilon": 1.0, "class_list": NAMES[1:]})
+    with pytest.raises(InputError, match=r"'account'.*class_list"):
+        folder.observe(tables(tmp_path, odd_one=True))
+    assert folder.learner().account_.releases == 0  # type: ignore[attr-defined]
+    assert begun.read_begun(folder.path) == ()
+    folder.observe(tables(tmp_path, odd_one=False))
+
+
+def test_a_label_that_differs_in_case_gets_its_alias(tmp_path: Path) -> None:
+    settings = {"epsilon": 1.0, "class_list": ("Account", "bot", "crowd")}
+    folder = LearnerFolder.new(tmp_path / "x", settings=settings)
+    with pytest.raises(InputError, match="--alias account=Account"):
+        folder.observe(tables(tmp_path, odd_one=True))
+    folder.observe(tables(tmp_path, odd_one=True), aliases={"account": "Account"})
+
+
+def test_names_can_be_given_on_the_command_line(tmp_path: Path) -> None:
+    from undrift.cli.values import choose_readings, parse_settings
+
+    given = parse_settings(["class_list=bot, crowd", "epsilon=2"])
+    assert choose_readings("propagation", given)["class_list"] == ("bot", "crowd")
+    one = choose_readings("propagation", parse_settings(["class_list=bot"]))
+    assert undrift.make_learner("propagation", epsilon=1.0, **one).class_list == ("bot",)  # type: ignore[attr-defined]
+
+
+# every byte that leaves ------------------------------------------------------------------
+
+
+def everything(folder: LearnerFolder, out: Path) -> dict[str, Any]:
+    """All that could be handed out: names and sizes of files, their bytes, the audit."""
+    folder.export(out)
+    found: dict[str, Any] = {"export": content(out)}
+    found["audit"] = lines(folder.audit()), folder.audit().verdict
+    found["names"] = sorted(
+        (masked(path.name), path.stat().st_size) for path in folder.path.iterdir()
+    )
+    for name in ("README.md", "learner.json", "history.jsonl"):
+        found[name] = masked((folder.path / name).read_text())
+    found["metadata"] = {
+        name: masked(text)
+        for name, text in read_metadata(store.current(folder.path).path).items()
+        if name != "sha256"
+    }
+    return found
+
+
+def content(path: Path) -> tuple[Any, bytes]:
+    """The head of a file, whose order is random, and all of its numbers."""
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    return json.loads(data[8:end]), data[end:]
+
+
+def masked(text: str) -> str:
+    """Without keyed hashes and hashes of states: to whoever lacks the key they are random."""
+    return re.sub(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b", "(hash)", text)
+
+
+@pytest.mark.parametrize("level", ["node", "row"])
+def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """The release itself is held fixed: all else must be the same with and without a node."""
+
+    def fixed(self: Mechanism, sums: Sums, draw: Any = None) -> Sums:
+        rng = np.random.default_rng(0)
+        gram = torch.from_numpy(rng.normal(size=sums.gram.shape)) + 9 * torch.eye(sums.width)
+        moment = torch.from_numpy(rng.normal(size=sums.moment.shape))
+        return Sums(gram + gram.T, moment, torch.full_like(sums.counts, 30.0))
+
+    monkeypatch.setattr(release.Mechanism, "released", fixed)
+    monkeypatch.setattr(history, "now", lambda: "2026-01-01T00:00:00+00:00")
+    monkeypatch.setattr("secrets.token_bytes", bytes)
+    worlds = []
+    for odd in (False, True):
+        place = tmp_path / f"{odd}"
+        place.mkdir()
+        folder = LearnerFolder.new(
+            place / "desk", settings={**QUICK, "epsilon": 1.0, "level": level}
+        )
+        folder.observe(tables(place, odd_one=odd))
+        folder.observe(tables(place, odd_one=False, start=500))  # grades what is known
+        worlds.append(everything(folder, place / "out.safetensors"))
+    assert worlds[0] == worlds[1]
+
+
+# merging ---------------------------------------------------------------------------------
+
+
+def siblings(place: Path, epsilon: float, *, remember: bool) -> list[LearnerFolder]:
+    """Two sites of one family; the second has learned the nodes of the first and some more."""
+    one = made(place / "one", epsilon, tables(place, odd_one=False), remember_nodes=remember)
+    two = LearnerFolder.new(place / "two", like=one, remember_nodes=remember)
+    two.observe(tables(place, odd_one=True))
+    return [one, two]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path, epsilon: float) -> None:
+    one, two = siblings(tmp_path, epsilon, remember=True)
+    before = store.current(one.path).sha
+    with pytest.raises(InputError, match=r"16 nodes of .* are in both"):
+        one.merge(two)
+    assert store.current(one.path).sha == before
+    three = LearnerFolder.new(tmp_path / "three", like=one, remember_nodes=True)
+    three.observe(tables(tmp_path, odd_one=True, start=300))
+    step = one.merge(three)
+    assert step.line.assumes_disjoint is False
+    assert not any("nobody" in note or "check" in note for note in step.notes)
+    assert step.line.spent_epsilon == pytest.approx(epsilon)
+
+
+def test_without_remembered_nodes_a_merge_says_what_it_assumes(tmp_path: Path) -> None:
+    one, two = siblings(tmp_path, 2.0, remember=False)
+    step = one.merge(two)
+    assert step.line.assumes_disjoint is True
+    assert any("no person is in both" in note for note in step.notes)
+    assert "it is assumed" in (one.path / "README.md").read_text()
+
+
+def test_a_site_that_remembers_cannot_vouch_for_one_that_does_not(tmp_path: Path) -> None:
+    one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False), remember_nodes=True)
+    two = LearnerFolder.new(tmp_path / "two", like=one)
+    two.observe(tables(tmp_path, odd_one=True))
+    assert one.merge(two).line.assumes_disjoint is True
+
+
+def test_a_class_that_only_noise_found_merges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is in the list, whether or not anyone had it."""
+    one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False))
+    two = LearnerFolder.new(tmp_path / "two", like=one)
+    monkeypatch.setattr(begun, "keyed_normal", lambda key: lambda n: np.full(n, 4.0))
+    two.observe(tables(tmp_path, odd_one=False, start=200))
+    assert 0 in two.learner().classes_  # no node has it
+    one.merge(two)
+    assert one.predict(tables(tmp_path, odd_one=False)).classes
+
+
+# a process that dies ---------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """As if the process had died here."""
+
+
+def killed_before_head(folder: LearnerFolder, batch: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Observe a batch and die after the state is written and before HEAD names it."""
+    real = store.write_atomically
+
+    def dying(path: Path, data: bytes) -> None:
+        if Path(path).name == store.HEAD:
+            raise Killed
+        real(path, data)
+
+    there = set(store.states(folder.path))
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write_atomically", dying)
+        with pytest.raises(Killed):
+            folder.observe(batch)
+    (left,) = set(store.states(folder.path)) - there
+    return left
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_what_a_kill_left_behind_tells_no_more_than_the_retry(
+    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch, epsilon: float
+) -> None:
+    """With fresh noise in the retry the mean of both files would tell more than epsilon allows."""
+    batches = [tables(tmp_path, odd_one=odd) for odd in (False, True)]
+    exact = [sums_of(tmp_path / f"exact-{world}", batches[world]) for world in (0, 1)]
+    right = 0
+    for game in range(GAMES):
+        noise(game)
+        folder = LearnerFolder.new(
+            tmp_path / f"game-{game}", settings={**QUICK, "epsilon": epsilon}
+        )
+        left = load_state(killed_before_head(folder, batches[game % 2], monkeypatch))
+        folder.observe(batches[game % 2])
+        again = load_state(store.current(folder.path).path)
+        assert left.tensors.keys() == again.tensors.keys()
+        assert all(torch.equal(left.tensors[k], again.tensors[k]) for k in again.tensors)
+        known = folder.learner().learned_
+        right += int(np.argmin([distance(known, each) for each in exact]) == game % 2)
+    assert right / GAMES <= most(epsilon)
+
+
+def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = tables(tmp_path, odd_one=True)
+    folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
+    assert not (folder.path / begun.FILE).exists()
+    killed_before_head(folder, batch, monkeypatch)
+    assert (folder.path / begun.FILE).stat().st_mode & 0o777 == 0o600
+    folder.export(tmp_path / "early.safetensors")
+    assert (
+        begun.read_begun(folder.path)[0].noise_key.encode()
+        not in (tmp_path / "early.safetensors").read_bytes()
+    )
+    folder.observe(batch)
+    assert not (folder.path / begun.FILE).exists()
+
+
+def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**QUICK, "epsilon": 1.0}
+    folder = LearnerFolder.new(tmp_path / "desk", settings=settings, remember_nodes=True)
+    killed_before_head(folder, tables(tmp_path, odd_one=False), monkeypatch)
+    with pytest.raises(InputError, match="budget is spent: 16 of the 17"):
+        folder.observe(tables(tmp_path, odd_one=True))
+    step = folder.observe(tables(tmp_path, odd_one=True, start=400))
+    assert any("did not end" in note for note in step.notes)
+    folder.observe(tables(tmp_path, odd_one=False))
+    assert not (folder.path / begun.FILE).exists()
+
+
+def test_a_damaged_list_of_begun_releases_is_one_sentence(tmp_path: Path) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
+    (folder.path / begun.FILE).write_text("[1")
+    with pytest.raises(InputError, match=r"begun\.json is damaged"):
+        folder.observe(tables(tmp_path, odd_one=True))
+
+
+# hardly any noise ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0, 20.0, 1e6])
+def test_guards_follow_what_epsilon_still_allows(tmp_path: Path, epsilon: float) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": epsilon})
+    batch = tables(tmp_path, odd_one=True)
+    if best_attack(epsilon, 1e-6) <= MOST_RIGHT:
+        folder.observe(batch)
+        folder.export(tmp_path / "out")
+        assert folder.audit().passed
+        assert f"{best_attack(epsilon, 1e-6):.0%}" in folder.audit().verdict
+        return
+    with pytest.raises(InputError, match="'account' with 1 node"):
+        folder.observe(batch)
+    folder.observe(batch, small_classes="allow")
+    folder.observe(tables(tmp_path, odd_one=False, start=50), small_classes="refuse")
+    with pytest.raises(InputError, match="'account' with 1 node"):
+        folder.export(tmp_path / "out")
+    assert not folder.audit().passed
+    if epsilon == 1e6:  # the noisy counts tell how many rows there are
+        with pytest.raises(InputError, match="class 0 has 1"):
+            folder.learner().save(tmp_path / "saved")
+
+
+def test_noise_of_a_known_seed_is_no_noise(tmp_path: Path) -> None:
+    learner = undrift.make_learner("propagation", **QUICK, epsilon=1.0, testing=True)
+    assert not bounded(learner)
+
+
+@pytest.mark.parametrize("delta", [0.9, 0.01])
+def test_a_delta_that_promises_nothing_is_refused(delta: float) -> None:
+    with pytest.raises(InputError, match="delta must be"):
+        undrift.make_learner("propagation", **QUICK, epsilon=1.0, delta=delta)
+
+
+def test_all_ones_are_a_finite_normal_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling.os, "urandom", lambda n: b"\xff" * n)
+    assert 8 < float(sampling.system_normal(1)[0]) < 9
+    monkeypatch.setattr(sampling.os, "urandom", lambda n: b"\x00" * n)
+    assert -9 < float(sampling.system_normal(1)[0]) < -8
