@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from statistics import fmean
@@ -38,12 +39,30 @@ _ACROSS, _HIGH, _LEFT, _GAP, _HEAD = 25.0, 36.0, 9.0, 10.0, 8.0  # in mm
 
 
 def read_utility(folder: Path) -> Table:
-    """What was measured, of a folder of results."""
+    """What was measured, of a folder of results; the default's are those of its other pages."""
     path = folder / "privacy" / "utility.json"
     if not path.is_file():
         raise InputError(f"there is no {path}; measure it with: python -m paper private {path}")
     table: Table = json.loads(path.read_text())
+    for (stream, seed), accuracy in _default_runs(folder).items():
+        if seed in table.get(stream, {}):
+            table[stream][seed]["default"] = accuracy
     return table
+
+
+def _default_runs(folder: Path) -> dict[tuple[str, str], float]:
+    """A_f of the default learner by stream and seed, from the tables of all results."""
+    cells, runs = folder / "cells.csv", folder / "runs.csv"
+    if not cells.is_file() or not runs.is_file():
+        return {}
+    with runs.open(newline="") as file:
+        accuracies = {run["id"]: float(run["a_f"]) for run in csv.DictReader(file)}
+    with cells.open(newline="") as file:
+        return {
+            (cell["stream"], cell["seed"]): accuracies[cell["run"]]
+            for cell in csv.DictReader(file)
+            if (cell["plan"], cell["row"]) == ("beyond", "propagation") and cell["run"]
+        }
 
 
 def private_table(table: Table) -> str:
