@@ -14,6 +14,7 @@ from undrift.privacy.attacks import KeptSum, kept_sums, two_states
 from undrift.privacy.attacks.completions import Blank, completions, named
 from undrift.privacy.attacks.known_rows import rows_beside_known
 from undrift.privacy.attacks.membership import Metric
+from undrift.privacy.attacks.seen import Seen
 from undrift.privacy.attacks.small_classes import cosines_beside, nearest, row_of_class
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -48,7 +49,7 @@ def two_states_by(
         for draw in range(draws):
             task = batch_of(stream, size, draw)
             kept = kept_sums(_after(learner, task))[0]
-            read += [found.figure for found in two_states(kept, older, task)]
+            read += [found.figure or 0.0 for found in two_states(kept, older, task)]
         yield {"columns": older.linear or older.width, "nodes": size, "read": fmean(read)}
 
 
@@ -106,7 +107,7 @@ def unknown_words(
     kept = kept_sums(learner)[0]
     if kept.gram is None:
         raise ValueError("a bank of propagation has a Gram matrix")
-    metric = Metric(kept.gram) if kept.seen is None else kept.seen
+    metric = Metric(kept.gram) if kept.seen is None else Seen.of(kept.seen)
     generator = torch.Generator().manual_seed(seed)
 
     def share(mask: Tensor) -> tuple[float, int]:

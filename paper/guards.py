@@ -26,6 +26,7 @@ from undrift.privacy.attacks.membership import (
     span,
 )
 from undrift.privacy.attacks.roc import auc
+from undrift.privacy.attacks.seen import Seen
 from undrift.privacy.attacks.small_classes import nearest
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -98,7 +99,7 @@ def directions(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float
         kept, *_ = kept_sums(learner)
         tried = Candidates.of(kept, list(stream))
         if kept.seen is not None:
-            told = kept.seen.unexplained(tried.rows)
+            told = Seen.of(kept.seen).unexplained(tried.rows)
             yield rank, kept.count / rank, {"unexplained": auc(told, tried.members)}
 
 

@@ -187,7 +187,9 @@ def test_an_audit_is_a_verdict_and_an_exit_code(
     assert "8 (" in shown  # the smallest class, by its name
     assert shown.splitlines()[-1].startswith(f"{desk}: not passed: mix: 16 rows in")
     assert run("audit", desk, "--data", *month(tmp_path, 1)) == 3
-    assert "tried" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "not tried" in shown  # every node was learned from
+    assert "tried" not in shown.splitlines()[-1]  # another threshold is broken
     assert run("audit", desk, "--data", *month(tmp_path, 2)) == 2
     assert "n2.csv is not in" in capsys.readouterr().err
     fine = tmp_path / "fine"
@@ -196,9 +198,25 @@ def test_an_audit_is_a_verdict_and_an_exit_code(
     for number in range(1, 7):
         assert run("observe", fine, *month(tmp_path, number)) == 0
     assert run("audit", fine) == 0
-    assert "no threshold is broken" in capsys.readouterr().out
+    assert "no threshold is broken (attacks: foretold)" in capsys.readouterr().out
+    assert run("audit", fine, "--data", *month(tmp_path, 1)) == 0
+    assert "no threshold is broken (attacks: not tried on mix)" in capsys.readouterr().out
     card = (fine / "README.md").read_text()
     assert "## Privacy\n\nAudit: **no threshold is broken" in card
+
+
+def test_a_method_that_does_not_say_what_it_keeps_is_not_judged(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    folder, method = tmp_path / "means", "undrift.testing.running_mean:RunningMean"
+    assert run("new", folder, "--method", method) == 0
+    assert run("observe", folder, *month(tmp_path, 1)) == 0
+    for data in ([], ["--data", *month(tmp_path, 1)]):
+        capsys.readouterr()
+        assert run("audit", folder, *data) == 3
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last.startswith(f"{folder}: not judged: total (2 x 3), count (2 x 1) may be sums")
+    assert "Audit: **not judged: total" in (folder / "README.md").read_text()
 
 
 def test_small_classes_are_refused_until_their_user_says_how(

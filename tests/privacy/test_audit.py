@@ -1,17 +1,24 @@
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from undrift import Graph
+from undrift import Graph, Learner
 from undrift.learners.adr import Adr
+from undrift.learners.ds_al import DsAl
 from undrift.learners.joint import Joint
+from undrift.learners.kept import Inventory
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation
-from undrift.privacy.audit import ROWS_PER_COLUMN, audit, lines
+from undrift.learners.registry import make_learner
+from undrift.privacy.attacks import Finding, attack
+from undrift.privacy.attacks.roc import auc_interval
+from undrift.privacy.audit import ROWS_PER_COLUMN, Audit, Behind, audit, lines
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -96,7 +103,8 @@ def test_with_data_attacks_are_tried() -> None:
         e.figure for e in found.findings if e.where == "mix" and e.attack != "all candidates"
     )
     assert len(phrases) == 1
-    assert f"auc {best:.2f}, not under 0.6" in phrases[0]
+    assert f"auc {best:.2f} (" in phrases[0]  # its interval stands behind it
+    assert phrases[0].endswith("not under 0.6")
 
 
 def test_examples_and_weights_are_named() -> None:
@@ -155,3 +163,162 @@ def test_directions_are_the_columns_of_what_is_seen_through_them() -> None:
     assert audit(Propagation(hops=2, fourier=0, gamma=0.1, rank=1).observe(graph)).passed
     whole = audit(Propagation(hops=2, fourier=0, gamma=0.1, rank=0).observe(graph))
     assert (whole.behind[0].columns, whole.passed) == (40, False)
+
+
+# what the audit cannot see -----------------------------------------------------------------
+
+KEEPS_A_GRAM: dict[str, dict[str, Any]] = {
+    "al-gnn": {"hidden": (8, 8), "alpha": 2},
+    "ugcn": {"hidden": (8, 8)},
+    "sgc-ridge": {"sketch": 0},
+    "gacl": {"backbone": Backbone(epochs=2, hidden=(8, 8)), "alpha": 2},
+}
+
+
+@pytest.mark.parametrize("name", KEEPS_A_GRAM)
+def test_a_whole_gram_is_seen_whoever_keeps_it(name: str) -> None:
+    learner = make_learner(name, **KEEPS_A_GRAM[name])
+    task = unlabelled_third()
+    learner.observe(task)
+    found = audit(learner)
+    (sums,) = found.behind
+    assert (sums.rows, sums.products) == (42, True)
+    assert sums.smallest is not None
+    assert f"42 rows in {sums.columns} columns, under 30 each" in found.verdict
+    tried = audit(learner, [task])
+    assert any(each.attack == "leverage" and each.measured for each in tried.findings)
+
+
+def unlabelled_third(nodes: int = 60, features: int = 12) -> Task:
+    """A batch of six classes, of which every third node has no label."""
+    graph = tiny_graph(nodes=nodes, features=features)
+    return Task(graph, torch.arange(nodes) // 6 % 3 != 2, classes=range(6))
+
+
+@dataclass(frozen=True, eq=False)
+class Whatever:
+    classes: tuple[int, ...]
+    num_features: int
+    weights: Tensor
+    bread: Tensor
+    vector: Tensor
+
+
+@dataclass(kw_only=True)
+class Plain(Learner):
+    """Ridge regression on features, as a package from outside may have it."""
+
+    name: ClassVar[str] = "plain"
+    learned_type: ClassVar[type] = Whatever
+
+    def _learn(self, task: Task, progress: Any) -> Whatever:
+        progress("sum", 0, 1)
+        x = task.graph.features.to_dense()[task.train].double()
+        y = torch.nn.functional.one_hot(task.labels[task.train]).double()
+        gram = x.T @ x
+        weights = torch.linalg.solve(gram + torch.eye(x.shape[1]), x.T @ y)
+        return Whatever(task.classes, x.shape[1], weights, self.kept(gram), x.mean(dim=0))
+
+    def kept(self, gram: Tensor) -> Tensor:
+        return gram
+
+    def _scores(self, learned: Whatever, graph: Graph) -> Tensor:
+        return graph.features.to_dense().double() @ learned.weights
+
+
+class Flat(Plain):
+    """Keeps the numbers in one line."""
+
+    def kept(self, gram: Tensor) -> Tensor:
+        return gram[tuple(torch.tril_indices(*gram.shape))]
+
+
+class Saying(Plain):
+    """Says what its weights are, and not the rest."""
+
+    def _inventory(self, learned: Whatever) -> Inventory:
+        return Inventory(rest=("weights",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        (Plain, "weights (12 x 6), bread (12 x 12) may"),
+        (Flat, "weights (12 x 6), bread (78) may"),
+        (Saying, "not judged: bread (12 x 12) may"),
+    ],
+)
+@pytest.mark.parametrize("tried", [False, True])
+def test_what_a_method_does_not_say_is_not_judged(
+    kind: type[Plain], named: str, tried: bool
+) -> None:
+    task = unlabelled_third()
+    found = audit(kind().observe(task), [task] if tried else [])
+    assert not found.passed
+    assert found.verdict.startswith("not judged: ")
+    assert named in found.verdict
+    assert "vector" not in found.verdict
+    assert "_inventory" in found.verdict
+
+
+def test_a_class_mean_of_nobody_knows_how_many_rows_is_not_judged() -> None:
+    streams = DsAl(alpha=1, backbone=Backbone(epochs=2, hidden=(2, 2)))
+    found = audit(streams.observe(unlabelled_third(nodes=360)))
+    assert "main stream: how many rows each class has is not kept" in found.unjudged
+    assert not found.passed
+    counted = audit(replace(streams, cleansing=False).observe(unlabelled_third(nodes=360)))
+    assert counted.unjudged == ()
+
+
+# attacks that could not be tried -----------------------------------------------------------
+
+
+def test_a_batch_without_other_nodes_cannot_be_attacked() -> None:
+    many = Task(tiny_graph(nodes=240), torch.ones(240, dtype=torch.bool))
+    found = audit(narrow(sketch=8, gamma=0.1).observe(many), [many])
+    (untried,) = [each for each in found.findings if each.figure is None]
+    assert untried.where == "mix"
+    assert "240 rows that were summed and 0 that were not" in untried.tried
+    assert "attacks: not tried on mix" in found.verdict
+    assert "attacks: tried" not in found.verdict
+    assert any("not tried" in line for line in lines(found))
+
+
+def test_few_other_nodes_give_no_area() -> None:
+    for others, given in ((2, False), (4, False), (5, True)):
+        learned = torch.arange(240) >= others
+        task = Task(tiny_graph(nodes=240), learned, classes=range(6))
+        found = audit(narrow(sketch=8, gamma=0.1).observe(task), [task])
+        areas = [each for each in found.findings if each.measure == "auc" and each.interval]
+        assert bool(areas) is given
+        assert all(each.interval[0] <= each.figure <= each.interval[1] for each in areas)
+
+
+def test_a_high_area_of_few_nodes_may_be_chance() -> None:
+    def of(area: float, others: int) -> Finding:
+        between = auc_interval(area, 100, others)
+        return Finding("span", "mix", "tried", "auc", area, interval=between)
+
+    chance, sure, low = of(0.66, 8), of(0.66, 100), of(0.55, 100)
+    assert (chance.leaks, chance.open) == (False, True)
+    assert (sure.leaks, sure.open) == (True, False)
+    assert (low.leaks, low.open) == (False, False)
+    open_one = Audit("m", (), (), (chance,), (), unjudged=("mix: may be chance",))
+    assert not open_one.passed
+    behind = (Behind("mix", 100, 1),)
+    assert "is not ruled out" in Audit("m", (), behind, (of(0.55, 20),), ()).verdict
+    assert "(attacks: tried)" in Audit("m", (), behind, (of(0.5, 500),), ()).verdict
+
+
+def test_a_high_area_that_may_be_chance_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(tiny_graph(nodes=240), torch.arange(240) >= 8, classes=range(6))
+    learner = narrow(sketch=8, gamma=0.1).observe(task)
+    chance = torch.arange(240.0)
+    chance[:8] = 84  # of the eight others: lower than two thirds of the members
+    monkeypatch.setattr(attack, "membership_statistics", lambda *_, **__: {"luck": chance})
+    found = audit(learner, [task])
+    (phrase,) = found.unjudged
+    assert phrase.startswith("mix: luck, auc 0.6")
+    assert "8 that were not" in phrase
+    assert f"not judged: {phrase}" in found.verdict
+    assert not any("luck" in other for other in found.broken)

@@ -14,6 +14,7 @@ from torch import Tensor
 from undrift.graphs import Graph
 from undrift.learners.acil import Acil
 from undrift.learners.base import Learner
+from undrift.learners.kept import Inventory
 from undrift.streams.task import Task
 from undrift.testing.check_examples import found_examples, matches, planted, responds, spans
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
@@ -270,6 +271,38 @@ class Careless(Acil):
         return self.learned_
 
 
+class Secretive(Acil):
+    """Names its weights, and not its sums."""
+
+    def _inventory(self, learned: Any) -> Inventory:
+        return replace(super()._inventory(learned), sums=())
+
+
+class Mislabelling(Acil):
+    """Says that its sums are weights."""
+
+    def _inventory(self, learned: Any) -> Inventory:
+        return Inventory(rest=("fixed", "sums", "classifier"))
+
+
+class Inventing(Acil):
+    """Names rows that it did not sum."""
+
+    def _inventory(self, learned: Any) -> Inventory:
+        (kept,) = super()._inventory(learned).sums
+        other = replace(kept, rows=lambda graph, nodes: kept.rows(graph, nodes) + 0.1)
+        return Inventory((other,), rest=("fixed", "classifier"))
+
+
+class Miscounting(Acil):
+    """Says that more rows stand behind a class than do."""
+
+    def _inventory(self, learned: Any) -> Inventory:
+        (kept,) = super()._inventory(learned).sums
+        more = replace(kept, counts=learned.sums.counts + 100)
+        return Inventory((more,), rest=("fixed", "classifier"))
+
+
 def quick(kind: type[Acil]) -> Callable[[], Learner]:
     return lambda: kind.from_params(epochs=2, hidden=(8,), alpha=2)
 
@@ -297,6 +330,10 @@ def quick(kind: type[Acil]) -> Callable[[], Learner]:
         (quick(Approximate), "merging_is_exact"),
         (quick(Eager), "interrupted_verbs"),
         (quick(Careless), "refused_verbs"),
+        (quick(Secretive), "inventory"),
+        (quick(Mislabelling), "inventory"),
+        (quick(Inventing), "inventory"),
+        (quick(Miscounting), "inventory"),
     ],
 )
 def test_each_rule_is_enforced(broken: Callable[[], Learner], check: str) -> None:

@@ -22,7 +22,7 @@ from undrift.cli.learner_verbs import (
 )
 
 BROKEN = 3
-"""The exit code of an audit that is not passed."""
+"""The exit code of an audit that is not passed, be it that something could not be judged."""
 
 _AS_LAST = Columns()
 
@@ -95,7 +95,8 @@ def audit(
     """Show what is kept, how many rows stand behind it, and what it gives away.
 
     With batches that were observed the attacks are tried on them; without any they are foretold
-    from counts. Exit code: 0 where no threshold is broken, 3 where one is.
+    from counts. Exit code: 0 where it is passed. 3 where it is not: a threshold is broken ("not
+    passed"), or something that is kept could not be judged ("not judged").
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from undrift.folder.record import Record
 from undrift.formatting import counted
 from undrift.learners.base import Learner
 from undrift.privacy.attacks import kept_sums
-from undrift.privacy.audit import Audit, audit, columns_of
+from undrift.privacy.audit import Audit, audit
 from undrift.streams.task import Task
 
 
@@ -21,8 +21,7 @@ def audited(record: Record, learner: Learner, tasks: Iterable[Task] = ()) -> Aud
 
 def widest(learner: Learner) -> int:
     """The columns of the widest sum of products; 0 without any."""
-    sums = [each for each in kept_sums(learner) if each.gram is not None]
-    return max(map(columns_of, sums), default=0)
+    return max((each.columns for each in kept_sums(learner) if each.has_products), default=0)
 
 
 def few_rows(rows: int, columns: int) -> list[str]:

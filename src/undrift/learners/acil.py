@@ -11,6 +11,7 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
+from undrift.learners.kept import Inventory, of_class_sums
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.class_balance import weighed
 from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
@@ -112,3 +113,8 @@ class Acil(FrozenLearner):
         classifier = solve(weighed(sums, balanced=self.balanced), self.gamma)
         progress("classify", 1, 1)
         return AcilLearned(classes, fixed, sums, classifier)
+
+    def _inventory(self, learned: AcilLearned) -> Inventory:
+        rows = self._rows_by(learned.encoder)
+        kept = of_class_sums("classifier", learned.sums, rows, learned.classes, ("sums",))
+        return Inventory((kept,), rest=("fixed.encoder", "classifier"))

@@ -141,6 +141,9 @@ class Adr(AdaptingLearner):
         bank = before.bank if before else self._empty_bank()
         return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
 
+    def _weighs(self) -> tuple[bool, bool]:
+        return self.balanced, self.balanced
+
     def _empty_bank(self) -> RidgeBank:
         return RidgeBank.empty(
             self._expansion().outputs,

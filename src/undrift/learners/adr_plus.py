@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -10,9 +10,11 @@ from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.solve import solve
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.learners.kept import KeptSum, RowsOf
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearned, Logits, Start
 from undrift.learners.parts.analytic.class_balance import (
@@ -173,6 +175,18 @@ class AdrPlus(AdaptingLearner):
             bank = mapped(bank, drift_map(old, new, self.compensation_gamma, still=still))
         weights = self._row_weights(before, task, "train") if self.balance != "none" else None
         return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
+
+    def _weighs(self) -> tuple[bool, bool]:
+        return self.balance == "both", self.balance != "none"
+
+    def _bank_rows(self, learned: AdrLearned) -> RowsOf:
+        if self.compensation != "exact":
+            return super()._bank_rows(learned)
+        return lambda graph, nodes: entering_last(learned.merged, graph, nodes).double().to_dense()
+
+    def _layer(self, learned: AdrLearned, k: int, sums: RidgeStatistics) -> KeptSum:
+        kept = super()._layer(learned, k, sums)
+        return kept if self.inputs == "own" or k == 0 else replace(kept, exact=False)
 
     def _empty_bank(self, width: int) -> RidgeBank:
         return RidgeBank.empty(width, self.classifier_gamma, solver=self.solver, device=self.device)

@@ -15,6 +15,7 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs import Field as ReceptiveField
 from undrift.graphs import Graph
+from undrift.learners.kept import Inventory
 from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
@@ -132,6 +133,13 @@ class Learner(Parameters):
     def _temperature(self, learned: Any) -> float | None:
         """What scores are divided by to be the logits of probabilities; None: there are none."""
         return None
+
+    def _inventory(self, learned: Any) -> Inventory:
+        """Which tensors of the state are sums over rows, and which are not; see `Inventory`.
+
+        Without it an audit does not judge what is kept, and is not passed.
+        """
+        return Inventory()
 
     def _kinds(self) -> Mapping[Any, type]:
         """Which class a protocol stands for in `learned_type`, such as a rule chosen by name."""
@@ -345,6 +353,10 @@ class Learner(Parameters):
         if counts is None:
             return None
         return dict(zip(self.classes_, (round(float(n)) for n in counts), strict=True))
+
+    def inventory(self) -> Inventory:
+        """What the state is made of: sums over rows, and the rest. Nothing large is made for it."""
+        return Inventory() if self.learned_ is None else self._inventory(self.learned_)
 
     def nbytes(self) -> int:
         """Bytes of all tensors in `state()`: the size of what is kept."""

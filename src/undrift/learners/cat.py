@@ -213,6 +213,7 @@ class Cat(ModelLearner):
     keeps_examples: ClassVar[bool] = True
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = CatLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "bank")
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "condense_lr": (1e-4, 1e-3, 1e-2),
         "propagations": (1, 2),

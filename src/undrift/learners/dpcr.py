@@ -14,6 +14,7 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.training import Loss, Step
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.learners.kept import Inventory, KeptSum
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.losses import distillation, task_cross_entropy
@@ -21,6 +22,7 @@ from undrift.learners.parts.training.model_learner import (
     ModelLearned,
     ModelLearner,
     TaskTraining,
+    rows_by,
 )
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -139,6 +141,7 @@ class Dpcr(ModelLearner):
     keeps: ClassVar[str] = "mean and second moment per class, one model"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = DpcrLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "classifier")
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1.0, 10.0, 100.0),
         "distill": (1.0, 10.0),
@@ -192,6 +195,22 @@ class Dpcr(ModelLearner):
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         scores: Tensor = learned.model.double().embed(graph) @ learned.classifier
         return scores
+
+    def _inventory(self, learned: DpcrLearned) -> Inventory:
+        moments = learned.moments
+        kept = KeptSum(
+            "class moments",
+            rows_by(learned.model),
+            int(moments.means.shape[1]),
+            int(moments.counts.sum()),
+            learned.classes,
+            ("moments",),
+            make_class_grams=lambda: moments.moments,
+            make_means=lambda: moments.means.T,
+            counts=moments.counts,
+            current=False,
+        )
+        return Inventory((kept,), rest=self.no_sums)
 
     def _temperature(self, learned: Any) -> float | None:
         return None  # scores of ridge regression, not of the head

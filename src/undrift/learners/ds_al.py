@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.base import Learned, Verb
+from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, mean_class_size, weighed
 from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows, targets_of
@@ -187,6 +189,34 @@ class DsAl(FrozenLearner):
             return torch.relu(z), torch.tanh(z)
 
         return self.once(make, "two streams", encoder, task, nodes, self._expansion())
+
+    def _inventory(self, learned: DsAlLearned) -> Inventory:
+        rest = ("fixed.encoder", "main_weights", "compensation_weights")
+        return Inventory(tuple(self._kept(learned)), rest)
+
+    def _kept(self, learned: DsAlLearned) -> Iterator[KeptSum]:
+        plain, sums = self._rows_by(learned.encoder), learned.sums
+
+        def active(graph: Graph, nodes: Tensor) -> Tensor:
+            return torch.relu(plain(graph, nodes))
+
+        def tanh(graph: Graph, nodes: Tensor) -> Tensor:
+            return torch.tanh(plain(graph, nodes))
+
+        def both(graph: Graph, nodes: Tensor) -> Tensor:
+            return torch.cat([active(graph, nodes), tanh(graph, nodes)], dim=1)
+
+        if isinstance(sums, ClassSums):
+            yield of_class_sums("two streams", sums, both, learned.classes, ("sums",))
+            return
+        exact = not self.balanced
+        main, second = sums.main.statistics, sums.second.statistics
+        classes = learned.classes
+        yield of_statistics(
+            "main stream", main, active, ("sums.main",), classes=classes, exact=exact
+        )
+        # the second stream's targets are residuals: its moment is no class mean
+        yield of_statistics("second stream", second, tanh, ("sums.second",), exact=exact)
 
     def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         z = self._expanded(learned.encoder, graph, nodes)

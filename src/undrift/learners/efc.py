@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.learners.kept import Inventory
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
 from undrift.learners.parts.training.backbone import Backbone, columns_of
@@ -18,6 +19,7 @@ from undrift.learners.parts.training.model_learner import (
     ModelLearned,
     ModelLearner,
     TaskTraining,
+    rows_by,
 )
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -96,6 +98,12 @@ class Efc(ModelLearner):
         matrix = empirical_feature_matrix(model.head.weight, model.head(h))
         progress("prototypes", 1, 1)
         return EfcLearned(*training.known(model), prototypes, matrix)
+
+    def _inventory(self, learned: EfcLearned) -> Inventory:
+        """E is a mean over the rows of the last batch, of what the head makes of them."""
+        where = ("prototypes", "matrix")
+        kept = learned.prototypes.kept(rows_by(learned.model), learned.classes, where)
+        return Inventory((kept,), rest=self.no_sums)
 
     def _loss(self, before: EfcLearned, teacher: FeatureTeacher, own: Tensor) -> Loss:
         sampler = before.prototypes.sampler(jitter=self.jitter)

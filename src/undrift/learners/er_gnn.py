@@ -140,6 +140,7 @@ class ErGnn(ModelLearner):
     keeps_examples: ClassVar[bool] = True
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = ErGnnLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "buffer")
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "sampler": ("mf", "cm"),
         "distance": (0.05, 0.5, 5.0),

@@ -45,6 +45,7 @@ class Ewc(ModelLearner):
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
 
     strength: float = 3e4

@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
+from undrift.learners.kept import Inventory, KeptSum
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner, base_encoder
 from undrift.learners.parts.training.backbone import Backbone
@@ -95,6 +96,31 @@ class Gacl(ExpandedLearner):
         inverse = torch.eye(d, dtype=torch.float64, device=task.graph.device) / self.gamma
         none = inverse.new_zeros(d, 0)
         return GaclLearned((), task.graph.num_features, encoder, inverse, none, none.new_zeros(0))
+
+    def _inventory(self, learned: GaclLearned) -> Inventory:
+        kept = KeptSum(
+            "classifier",
+            self._rows_by(learned.encoder),
+            int(learned.inverse.shape[0]),
+            round(float(learned.counts.sum())),
+            learned.classes,
+            ("inverse", "classifier"),
+            make_gram=lambda: gram_of(learned.inverse, self.gamma),
+            make_means=lambda: torch.linalg.solve(learned.inverse, learned.classifier),
+            counts=learned.counts,
+        )
+        return Inventory((kept,), rest=("encoder",))
+
+
+def gram_of(inverse: Tensor, gamma: float) -> Tensor:
+    """R of `(R + gamma I)^-1`: whoever has the inverse has the sum. Cost: d^3.
+
+    >>> gram_of(torch.tensor([[0.25]]), 1.0).tolist()
+    [[3.0]]
+    """
+    whole: Tensor = torch.linalg.inv(inverse)
+    whole.diagonal().sub_(gamma)
+    return (whole + whole.T) / 2
 
 
 def add_rows_(inverse: Tensor, classifier: Tensor, rows: Tensor, targets: Tensor) -> None:

@@ -11,9 +11,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.analytic.border import Border
+from undrift.analytic.class_sums import ClassSums
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
+from undrift.learners.kept import Inventory, KeptSum, facts_of
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
 from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
@@ -254,6 +256,43 @@ class Hybrid(SumLearner):
     def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
         return self.scale * functional.normalize(embedded(encoder, graph, once=self.once), dim=1)
 
+    def _inventory(self, learned: HybridLearned) -> Inventory:
+        inside, fixed = self._propagation(), learned.fixed
+        sums, where = learned.sums.inside, "sums.inside"
+        kept = list(inside.kept_banks(fixed.rows, sums, learned.classes, where))
+        for name, border in learned.sums.encoded.items():
+            features = inside.feature_map(name, fixed.rows)
+            whole: Any = sums.banks[name]  # `sketch` is a number: no bank is thin
+            kept.append(self._bordered(learned, name, features, border, whole))
+        return Inventory(tuple(kept), rest=("fixed.encoder", "solved"))
+
+    def _bordered(
+        self,
+        learned: HybridLearned,
+        name: str,
+        features: FeatureMap,
+        border: Border,
+        inner: ClassSums,
+    ) -> KeptSum:
+        """A bank with the encoder's columns beside its own; what is around it is made on demand."""
+
+        def rows(graph: Graph, nodes: Tensor) -> Tensor:
+            h = self._embedded(learned.fixed.encoder, graph)[nodes]
+            return torch.cat([features.rows_of(graph, nodes), h.double()], dim=1)
+
+        return KeptSum(
+            f"{name} and encoder",
+            rows,
+            inner.width + border.own.width,
+            inner.count,
+            learned.classes,
+            (f"sums.encoded.{name}",),
+            make_gram=lambda: border.around(inner).gram,
+            make_means=lambda: torch.cat([inner.moment, border.own.moment]),
+            counts=inner.counts,
+            column_facts=lambda: _column_facts(border, inner),
+        )
+
     def _field(self, learned: HybridLearned, graph: Graph, nodes: Tensor) -> Field | None:
         bank, fixed = learned.beside or learned.bank, learned.fixed
         features = self._propagation().feature_map(bank, fixed.rows)
@@ -285,6 +324,13 @@ def _scored(features: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Te
     """Scores by both kinds of columns; the encoder's weights stand last."""
     own = weights.shape[0] - h.shape[1]
     return features.scored(plain, weights[:own]) + h @ weights[own:]
+
+
+def _column_facts(border: Border, inner: ClassSums) -> tuple[Tensor, Tensor]:
+    """Those of the Gram of both kinds of columns (`facts_of`), without making it."""
+    (squares, lowest), (more, below) = facts_of(inner.gram), facts_of(border.own.gram)
+    beside = lowest.minimum(border.cross.amin(dim=1)), below.minimum(border.cross.amin(dim=0))
+    return torch.cat([squares, more]), torch.cat(beside)
 
 
 def _border(features: FeatureMap, width: int, sample: Sample, h: Tensor) -> Border:

@@ -64,6 +64,7 @@ class Joint(ModelLearner):
     keeps_examples: ClassVar[bool] = True
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = JointLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "graph", "train", "val")
 
     recipe: Recipe = "plain"
     backbone: Backbone = field(default_factory=Backbone)

@@ -78,6 +78,7 @@ class Mas(ModelLearner):
     keeps: ClassVar[str] = "one encoder and head, an importance per parameter"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = MasLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "importance", "reserved")
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (0.1, 1.0, 5.0, 25.0, 1e2, 1e4)}
 
     strength: float = 5.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.learners.kept import Inventory
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
 from undrift.learners.parts.training.backbone import Backbone, columns_of
@@ -18,6 +19,7 @@ from undrift.learners.parts.training.model_learner import (
     ModelLearned,
     ModelLearner,
     TaskTraining,
+    rows_by,
 )
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -108,6 +110,12 @@ class Polo(ModelLearner):
             prototypes = before.prototypes.moved(by).joined(prototypes, training.own)
         progress("prototypes", 1, 1)
         return PoloLearned(*training.known(model), prototypes)
+
+    def _inventory(self, learned: PoloLearned) -> Inventory:
+        rows, where = rows_by(learned.model), ("prototypes",)
+        kept = learned.prototypes.kept(rows, learned.classes, where)
+        # with gamma, rows of thinly populated parts weigh more
+        return Inventory((replace(kept, exact=self.gamma == 0),), rest=self.no_sums)
 
     def _loss(self, prototypes: Prototypes, teacher: FeatureTeacher) -> Loss:
         sampler = prototypes.sampler(scale=self.noise)

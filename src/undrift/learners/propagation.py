@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, ClassVar, Self
@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.base import Learned, Verb
+from undrift.learners.kept import Inventory, KeptSum, facts_of, of_class_sums
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
 from undrift.learners.parts.propagation.counts import TABLE
@@ -414,6 +415,48 @@ class Propagation(SumLearner):
         if bank == "hops":
             return Propagated("concat", hops=2, homophily=homophily)
         return Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
+
+    def _inventory(self, learned: PropagationLearned) -> Inventory:
+        sums = learned.sums
+        if isinstance(sums, PrivateSums):
+            kept = [self._noisy(learned, sums)]
+        else:
+            kept = list(self.kept_banks(learned.fixed, sums, learned.classes, "sums"))
+        return Inventory(tuple(kept), rest=("solved",))
+
+    def kept_banks(
+        self, fixed: FixedRows, sums: PropagationSums, classes: tuple[int, ...], where: str
+    ) -> Iterator[KeptSum]:
+        """The sum of every bank, which stand at `where` in the state."""
+        for name, bank in sums.banks.items():
+            features = self.feature_map(name, fixed)
+            yield of_class_sums(
+                name,
+                bank,
+                features.rows_of,
+                classes,
+                (f"{where}.banks.{name}", f"{where}.edges"),
+                linear=replace(features, fourier=0).width(fixed.num_features),
+            )
+
+    def _noisy(self, learned: PropagationLearned, sums: PrivateSums) -> KeptSum:
+        """Releases with noise, attacked as if they had none."""
+        features = self.feature_map("mix", learned.fixed)
+        if self.private is not None:
+            features = self.private.of_training(features)
+        return KeptSum(
+            "noisy",
+            features.rows_of,
+            int(sums.gram.shape[0]),
+            int(sums.counts.sum()),
+            learned.classes,
+            ("sums",),
+            make_gram=lambda: sums.gram,
+            make_means=lambda: sums.moment,
+            counts=sums.counts,
+            column_facts=lambda: facts_of(sums.gram),
+            exact=False,
+        )
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))

@@ -115,6 +115,7 @@ class Twp(ModelLearner):
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "loss_strength": (1e2, 1e4, 1e6, 1e7),
         "topology_strength": (1e2, 1e4),

@@ -22,6 +22,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
 from undrift.merging.merger import (
@@ -156,6 +157,11 @@ class Fisher:
         raised = tuple(f.detach().double().clamp_min(self.floor) for f in fisher)
         weighted = tuple(f * w.detach() for f, w in zip(raised, weights, strict=True))
         return replace(self, weighted=plus(self.weighted, weighted), total=plus(self.total, raised))
+
+    @property
+    def grams(self) -> tuple[RidgeStatistics, ...]:
+        """No sum over rows: a Fisher has a number per weight."""
+        return ()
 
     def observe(self, adapted: Adapted) -> Self:
         """The memory after the encoder of a task."""

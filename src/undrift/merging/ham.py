@@ -12,6 +12,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import Adapted, Settings, nothing_added
@@ -73,6 +74,11 @@ class Ham:
         for bank, rows, weight in zip(self.banks, trace, weights, strict=True):
             banks.append(bank.add(*regression(rows, weight, once), row_weights, once))
         return Ham(tuple(banks))
+
+    @property
+    def grams(self) -> tuple[RidgeStatistics, ...]:
+        """The sums over the inputs of each layer."""
+        return tuple(bank.statistics for bank in self.banks)
 
     def observe(self, adapted: Adapted) -> Ham:
         """The bank after the encoder of a task."""

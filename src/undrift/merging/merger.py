@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import Solver
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -64,6 +65,9 @@ class Merger(Protocol):
     Every rule is a dataclass with a `name` and a `display` name for tables. Ours also have
     `add(...)`, which `observe` calls with the evidence that the rule needs, and beside them a pure
     function (`merge_average`, ...) of plain mappings of names to tensors, which they equal.
+
+    A rule also says which sums over rows it keeps, per layer, in a property `grams`: none where it
+    keeps weights alone. Of one that does not, an audit says that it was not judged.
     """
 
     name: ClassVar[str]
@@ -90,6 +94,11 @@ class WeightRule(ABC):
     def empty(cls, encoder: Encoder, settings: Settings) -> Self:
         """The memory before the first task."""
         return cls()
+
+    @property
+    def grams(self) -> tuple[RidgeStatistics, ...]:
+        """No sum over rows."""
+        return ()
 
     @abstractmethod
     def add(self, weights: Sequence[Tensor]) -> Self:

@@ -132,6 +132,11 @@ class RegMean:
         )
         return RegMean(tuple(added), self.off_diagonal)
 
+    @property
+    def grams(self) -> tuple[RidgeStatistics, ...]:
+        """The sums over the inputs of each layer, as they are shrunk."""
+        return self.layers
+
     def observe(self, adapted: Adapted) -> RegMean:
         """The memory after the encoder of a task."""
         return self.add(adapted.trace(), adapted.encoder.weights)

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from undrift.formatting import counted, size
 from undrift.learners.base import Learner
-from undrift.learners.parts.sum_learner import SumLearner
+from undrift.learners.kept import Inventory, KeptSum, unnamed
 from undrift.learners.small_classes import LEAST_ROWS, bounded
 from undrift.noise.gaussian import best_attack
-from undrift.privacy.attacks import Finding, KeptSum, attack_state, kept_sums, predicted
+from undrift.privacy.attacks import Finding, attack_state, predicted
 from undrift.privacy.attacks.finding import LEAST
+from undrift.storage.halves import size_of_half
 from undrift.storage.state import pack
 from undrift.streams.task import Task
 
@@ -37,6 +38,8 @@ on, a row alone told whether it is in the sum with an AUC of 0.51 to 0.62 on fou
 (docs/privacy/guards.md).
 """
 
+
+_SHOWN = 4  # tensors that are named
 
 ROWS_PER_DIRECTION = 150.0
 """The same where R is seen through a few directions, each of which has a number for every column.
@@ -86,7 +89,8 @@ class Behind:
 class Audit:
     """What is kept, what stands behind it, what attacks find, and which thresholds are broken.
 
-    `broken` has a phrase for each; without any the audit is passed.
+    `broken` has a phrase for each, and `unjudged` one for whatever could not be judged; the audit
+    is passed without any of either.
     """
 
     method: str
@@ -96,11 +100,12 @@ class Audit:
     broken: tuple[str, ...]
     examples: bool = False
     bound: str = ""  # what noise proves
+    unjudged: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether no threshold is broken."""
-        return not self.broken
+        """Whether everything was judged, and no threshold is broken."""
+        return not self.broken and not self.unjudged
 
     @property
     def nbytes(self) -> int:
@@ -110,14 +115,28 @@ class Audit:
     @property
     def verdict(self) -> str:
         """One line."""
-        if self.broken:
-            return f"not passed: {'; '.join(self.broken)}"
+        if not self.passed:
+            parts = {"not passed": self.broken, "not judged": self.unjudged}
+            return "; ".join(f"{what}: {'; '.join(why)}" for what, why in parts.items() if why)
         if self.bound:
             return f"{self.bound}; no threshold is broken"
         if not self.behind:
             return "no sum over rows is kept; what weights give away was not looked at"
-        how = "tried" if any(each.measured for each in self.findings) else "foretold"
-        return f"no threshold is broken (attacks: {how}); this is no bound"
+        return f"no threshold is broken (attacks: {self._how}); this is no bound"
+
+    @property
+    def _how(self) -> str:
+        """How attacks were made, and what they leave open."""
+        untried = [each.where for each in self.findings if each.figure is None]
+        compared = [each for each in self.findings if each.interval is not None]
+        if untried:
+            return f"not tried on {', '.join(untried)}" + ", tried on others" * bool(compared)
+        if not any(each.measured for each in self.findings):
+            return "foretold"
+        wide = [each for each in compared if each.attack not in SHOWN_ONLY]
+        if any(each.interval and each.interval[1] >= LEAST[each.measure] for each in wide):
+            return f"tried; an AUC of {LEAST['auc']:g} is not ruled out, with so few nodes"
+        return "tried"
 
 
 def audit(
@@ -132,9 +151,12 @@ def audit(
     Broken is: a class of fewer training nodes than `least_rows`, or fewer effective rows behind a
     column; fewer rows than `ROWS_PER_COLUMN` times the columns, or `ROWS_PER_DIRECTION` times the
     directions; an attack whose figure is one to act on (`attacks.finding.LEAST`); examples that are
-    kept. Without batches, what attacks would find is foretold from counts. Where sums were released
-    with noise, how many rows stand behind them tells nothing, and nothing is foretold: what holds
-    is their epsilon. `names`: of the classes. Cost: d^2, and with batches 9 d^3, for d columns.
+    kept. An AUC counts where a coin would not have it (`Finding.leaks`). Not judged is: a tensor
+    that may be a sum over rows and that the learner does not name (`Learner.inventory`); class
+    means without counts; an AUC that is high and may be chance. Without batches, what attacks would
+    find is foretold from counts. Where sums were released with noise, how many rows stand behind
+    them tells nothing, and nothing is foretold: what holds is their epsilon. `names`: of the
+    classes. Cost: d^2, and with batches 9 d^3, for d columns; no Gram is made without batches.
 
     >>> from undrift.learners.propagation import Propagation
     >>> from undrift.testing.graphs import tiny_stream
@@ -145,8 +167,8 @@ def audit(
     learner.settle()
     batches = list(tasks)
     told = {c: str(c) for c in learner.classes_} | dict(names or {})
-    plain = isinstance(learner, SumLearner)
-    behind = tuple(_behind(each, told, plain_sums=plain) for each in kept_sums(learner))
+    inventory = learner.inventory()
+    behind = tuple(_behind(each, told) for each in inventory.sums)
     tried = attack_state(learner, batches) if batches else []
     done = {(each.attack, each.where) for each in tried}
     bound = _bound(learner)
@@ -164,6 +186,7 @@ def audit(
         tuple(broken),
         learner.keeps_examples,
         bound,
+        (*_unjudged(learner, inventory), *_open(findings)),
     )
 
 
@@ -181,19 +204,45 @@ def _bound(learner: Learner) -> str:
 
 
 def _tensors(learner: Learner) -> tuple[Kept, ...]:
-    found = pack(learner.learned_)[0] if learner.learned_ is not None else {}
+    known = learner.learned_
+    found = pack(known, halved=size_of_half)[0] if known is not None else {}
     return tuple(Kept(name, tuple(t.shape), t.nbytes) for name, t in found.items())
 
 
-def _behind(kept: KeptSum, names: Mapping[int, str], *, plain_sums: bool) -> Behind:
+def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
+    """A phrase for what a learner keeps and does not tell enough of."""
+    found = unnamed(learner.learned_, inventory)
+    if found:
+        few = [f"{name} ({' x '.join(map(str, s))})" for name, s in list(found.items())[:_SHOWN]]
+        more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        yield (
+            f"{', '.join([*few, *more])} may be sums over rows, and {learner.name} does not say "
+            "(Learner._inventory)"
+        )
+    for each in inventory.sums:
+        if each.has_means and each.counts is None:
+            yield f"{each.name}: how many rows each class has is not kept"
+
+
+def _open(findings: Iterable[Finding]) -> Iterator[str]:
+    """A phrase for each sum on which an attack did well, perhaps by chance."""
+    worst: dict[str, Finding] = {}
+    for each in findings:
+        if each.open and each.attack not in SHOWN_ONLY:
+            worst.setdefault(each.where, each)
+    for each in worst.values():
+        yield f"{each.where}: {each.attack}, {each.told}, may be chance ({each.tried})"
+
+
+def _behind(kept: KeptSum, names: Mapping[int, str]) -> Behind:
     smallest = None
     if kept.counts is not None and bool((kept.counts > 0.5).any()):
         sizes = torch.where(kept.counts > 0.5, kept.counts, torch.inf)
         c = int(sizes.argmin())
         smallest = names[kept.classes[c]], round(float(sizes[c]))
-    products, seen = kept.gram is not None, kept.seen is not None
-    told = Behind(kept.name, kept.count, columns_of(kept), smallest, products, seen)
-    rows = _effective_rows(kept) if plain_sums else torch.zeros(0)
+    seen = kept.seen is not None
+    told = Behind(kept.name, kept.count, kept.columns, smallest, kept.has_products, seen)
+    rows = _effective_rows(kept)
     if not rows.numel():
         return told
     return replace(told, thinnest=float(rows.min()), typical=float(rows.median()))
@@ -201,19 +250,14 @@ def _behind(kept: KeptSum, names: Mapping[int, str], *, plain_sums: bool) -> Beh
 
 def _effective_rows(kept: KeptSum) -> Tensor:
     """Of every column that is not zero and nowhere negative, how many rows are not zero there."""
-    gram, moment = kept.gram, kept.means
-    if gram is None or moment is None or kept.seen is not None:
+    if kept.column_facts is None or kept.means is None:
         return torch.zeros(0)
-    squares = gram.diagonal().double()
+    (diagonal, lowest), moment = kept.column_facts(), kept.means
+    squares = diagonal.double()
     least = 1e-12 * squares.max().clamp(min=torch.finfo(torch.float64).tiny)
-    negative = (gram < -least).any(dim=0) | (moment < -least).any(dim=1)
+    negative = (lowest < -least) | (moment < -least).any(dim=1)
     there = (squares > least) & ~negative
     return moment.double().sum(dim=1)[there].square() / squares[there]
-
-
-def columns_of(kept: KeptSum) -> int:
-    """Columns of what is kept of a sum of products: directions, where it is seen through some."""
-    return kept.width if kept.seen is None else min(kept.width, kept.seen.core.shape[0])
 
 
 def _thin(behind: Iterable[Behind], least_rows: int) -> Iterator[str]:
@@ -238,10 +282,9 @@ def _leaks(findings: Iterable[Finding]) -> Iterator[str]:
         alike = each.measure == "cosine" and (each.rows or 0) >= ALIKE_FROM
         if each.leaks and each.measured and not alike and each.attack not in SHOWN_ONLY:
             key = each.where, each.measure
-            worst[key] = max(worst.get(key, each), each, key=lambda found: found.figure)
+            worst[key] = max(worst.get(key, each), each, key=lambda found: found.figure or 0.0)
     for each in worst.values():
-        reached = f"{each.measure} {each.figure:.2f}, not under {LEAST[each.measure]:g}"
-        yield f"{each.where}: {each.attack}, {reached}"
+        yield f"{each.where}: {each.attack}, {each.told}, not under {LEAST[each.measure]:g}"
 
 
 def _named(text: str, names: Mapping[int, str]) -> str:
@@ -272,4 +315,4 @@ def _about(each: Behind) -> str:
 
 def _figure(each: Finding) -> str:
     how = "" if each.measured else ", foretold"
-    return f"{each.attack} ({each.tried}): {each.measure} {each.figure:.2f}{how}"
+    return f"{each.attack} ({each.tried}): {each.told}{how}"

@@ -70,8 +70,8 @@ def audit_tables(found: Audit) -> list[Table]:
         (
             each.where,
             each.attack,
-            f"{each.measure} {each.figure:.2f}",
-            "tried" if each.measured else "foretold",
+            each.told,
+            "-" if each.figure is None else "tried" if each.measured else "foretold",
             each.tried,
         )
         for each in found.findings

@@ -20,6 +20,7 @@ from undrift.storage.state import State
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_examples import found_examples
+from undrift.testing.check_kept import check_inventory
 from undrift.testing.check_living import LIVING_CHECKS
 from undrift.testing.graphs import tiny_stream
 
@@ -270,6 +271,7 @@ LEARNER_CHECKS: dict[str, Callable[[Learner], None]] = {
     "node_order": check_node_order,
     "some_nodes": check_some_nodes,
     "keeps_examples": check_keeps_examples,
+    "inventory": check_inventory,
     "rejected_task": check_rejected_task,
     "input_not_changed": check_input_not_changed,
     "sparse_features": check_sparse_features,

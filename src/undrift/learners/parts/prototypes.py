@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from undrift.learners.kept import KeptSum, RowsOf
+
 
 @dataclass(frozen=True, eq=False)
 class Prototypes:
@@ -67,6 +69,27 @@ class Prototypes:
     def moved(self, by: Tensor) -> Prototypes:
         """Each mean moved by its row; the spreads stay as they are."""
         return Prototypes(self.means + by.to(self.means), self.spreads, self.counts)
+
+    def kept(self, rows: RowsOf, classes: tuple[int, ...], where: tuple[str, ...]) -> KeptSum:
+        """As the sums that they are: a mean and a covariance tell the second moment."""
+        return KeptSum(
+            "prototypes",
+            rows,
+            int(self.means.shape[1]),
+            int(self.counts.sum()),
+            classes,
+            where,
+            make_class_grams=self.second_moments if self.spreads.dim() == 3 else None,
+            make_means=lambda: self.means.double().T,
+            counts=self.counts.double(),
+            current=False,
+        )
+
+    def second_moments(self) -> Tensor:
+        """`[classes, d, d]`: the sum of `h h^T` over the nodes of each class."""
+        means, counts = self.means.double(), self.counts.double().view(-1, 1, 1)
+        scatter = self.spreads.double() * (counts - 1).clamp(min=1)
+        return scatter + counts * means.unsqueeze(2) * means.unsqueeze(1)
 
     def sampler(self, *, jitter: float = 0.0, scale: float = 1.0) -> Sampler:
         """For drawing from every class; `scale` multiplies the deviation from the mean.

@@ -7,9 +7,9 @@ node whose features they know as the learner did, in the graph of its batch. Wha
 which nodes were learned from, or what the features of some were. No attack asks the learner
 anything: all read the file. Nothing here needs more than a laptop.
 
-What is attacked are sums. A learner's state is a list of `KeptSum` (`kept_sums`): a Gram matrix
-`R = sum z z^T`, class means, or both, with the function that makes rows. Each attack is a pure
-function of tensors, so it is the same for every method:
+What is attacked are sums. Every learner says which it keeps, as a list of `KeptSum` (`kept_sums`):
+a Gram matrix `R = sum z z^T`, class means, or both, with the function that makes rows. Each attack
+is a pure function of tensors, so it is the same for every method:
 
 - `small_classes`: the mean of a class with few rows is nearly each of them;
 - `thin_columns`: a column of a Gram matrix that one row has most of is that row;
@@ -24,6 +24,7 @@ function of tensors, so it is the same for every method:
 alone what they would.
 """
 
+from undrift.learners.kept import KeptSum
 from undrift.privacy.attacks.attack import (
     attack_state,
     membership_statistics,
@@ -31,7 +32,7 @@ from undrift.privacy.attacks.attack import (
     two_states,
 )
 from undrift.privacy.attacks.finding import Finding
-from undrift.privacy.attacks.kept import Candidates, KeptSum, kept_sums
+from undrift.privacy.attacks.kept import Candidates, kept_sums
 
 __all__ = [
     "Candidates",

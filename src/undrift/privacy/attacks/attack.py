@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
+from undrift.formatting import counted
 from undrift.learners.base import Learner
+from undrift.learners.kept import KeptSum
 from undrift.privacy.attacks.finding import Finding
 from undrift.privacy.attacks.fitted import fitted
 from undrift.privacy.attacks.gram_difference import sparse_rows
-from undrift.privacy.attacks.kept import Candidates, KeptSum, kept_sums
+from undrift.privacy.attacks.kept import Candidates, kept_sums
 from undrift.privacy.attacks.membership import (
     Metric,
     in_class_gram,
@@ -21,7 +23,7 @@ from undrift.privacy.attacks.membership import (
     own_class,
     span,
 )
-from undrift.privacy.attacks.roc import auc
+from undrift.privacy.attacks.roc import auc, auc_interval
 from undrift.privacy.attacks.seen import Seen
 from undrift.privacy.attacks.small_classes import (
     cosines_beside,
@@ -34,6 +36,12 @@ from undrift.streams.task import Task
 
 READ = 0.99  # the cosine from which a row counts as read out
 _BATCH = 256  # rows of a batch up to which the sparse search is tried
+
+LEAST_COMPARED = 5
+"""Members, and others, under which no AUC is given.
+
+Of four others the interval of an AUC of 0.5 goes from 0.24 to 0.76 at best: it says nothing.
+"""
 
 
 def attack_state(
@@ -48,6 +56,8 @@ def attack_state(
     their nodes that were not learned from are the others that members are told from. `before`: the
     learner as it was before the last of them. `labels`: the class of every node of all batches,
     for the attack that needs it; without them it is left out. A state without sums has no finding.
+    Where members cannot be told from others, as there are too few, a finding without a figure says
+    so (`LEAST_COMPARED`).
     Cost: an eigendecomposition of every Gram matrix, and `fitted`.
     """
     batches = list(tasks)
@@ -72,7 +82,7 @@ def membership_statistics(
     `whole`: the candidates have all members among them, so that they can be fitted to the sum.
     """
     if kept.seen is not None:
-        return _through_directions(kept, kept.seen, candidates, whole=whole)
+        return _through_directions(kept, Seen.of(kept.seen), candidates, whole=whole)
     if kept.gram is None:
         return {}
     rows, metric = candidates.rows, Metric(kept.gram)
@@ -118,7 +128,7 @@ def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding
 
     A node counts where its row, or its own features, is one of the sparsest vectors.
     """
-    if kept.gram is None or (older is not None and older.gram is None):
+    if not kept.has_products or (older is not None and not older.has_products):
         return []
     members = kept.members(task)
     count = int(members.sum())
@@ -158,12 +168,27 @@ def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
 
 
 def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Iterator[Finding]:
-    told = candidates.members
-    if bool(told.all()) or not bool(told.any()):
+    if not kept.has_products:
         return
-    tried = f"{int(told.sum())} rows that were summed against {int((~told).sum())} that were not"
+    told = candidates.members
+    members, others = int(told.sum()), int((~told).sum())
+    if min(members, others) < LEAST_COMPARED:
+        why = _too_few(kept, members, others)
+        yield Finding("membership", kept.name, why, "auc", None, kept.count)
+        return
+    tried = f"{members} rows that were summed against {others} that were not"
     for name, statistic in membership_statistics(kept, candidates, whole=whole).items():
-        yield Finding(name, kept.name, tried, "auc", auc(statistic, told), kept.count)
+        area = auc(statistic, told)
+        between = auc_interval(area, members, others)
+        yield Finding(name, kept.name, tried, "auc", area, kept.count, interval=between)
+
+
+def _too_few(kept: KeptSum, members: int, others: int) -> str:
+    """Why members cannot be told from others."""
+    if kept.nodes == "all":
+        return "every node of a batch is in this sum, so there is no other node to tell it from"
+    have = f"{counted(members, 'row')} that were summed and {others} that were not"
+    return f"{have}: give batches with at least {LEAST_COMPARED} nodes that were not learned from"
 
 
 def predicted(learner: Learner) -> list[Finding]:
@@ -189,12 +214,12 @@ def _predicted_of(kept: KeptSum) -> Iterator[Finding]:
         tried = f"class {kept.classes[c]} is the smallest: {rows} rows"
         cosine = expected_cosine(rows)
         yield Finding("small class", kept.name, tried, "cosine", cosine, rows, measured=False)
-    if kept.gram is None:
+    if not kept.has_products:
         return
     n, d = kept.count, kept.width
     numbers = d * (d + 1) // 2
     if kept.seen is not None:
-        d, numbers = int(kept.seen.core.shape[0]), int(kept.seen.seen.numel())
+        d, numbers = kept.seen.rank, int(kept.seen.seen.numel())
     for name, least in (("span", d), ("all candidates", numbers)):
         figure = 1.0 if n < least else 0.5
         tried = f"{n} rows in {d} columns; fewer than {least} can be told apart"

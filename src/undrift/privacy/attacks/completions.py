@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph
-from undrift.privacy.attacks.kept import KeptSum
+from undrift.learners.kept import KeptSum
 from undrift.privacy.attacks.membership import Metric, normalised_leverage
 from undrift.privacy.attacks.seen import Seen
 from undrift.sparse import Csr, stacked

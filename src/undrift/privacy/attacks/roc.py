@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+_CONFIDENCE = 1.959964  # deviations of a normal distribution: 95 % within
+_HALVINGS = 40
 
 
 def roc(statistic: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
@@ -32,6 +37,36 @@ def auc(statistic: Tensor, members: Tensor) -> float:
     """
     false, true = roc(statistic, members)
     return float(torch.trapezoid(true, false))
+
+
+def auc_interval(area: float, members: int, others: int) -> tuple[float, float]:
+    """Where the AUC lies with 95 % confidence, if it was `area` among so many of each.
+
+    The values t with `|t - area| <= 1.96 sqrt(V(t))`, for Hanley and McNeil's variance of equal
+    groups, `V(t) = t (1 - t) (1 + N (1 - t) / (2 - t) + N t / (1 + t)) / (m n)`,
+    `N = (m + n) / 2 - 1` (Newcombe, Statistics in Medicine 25, 2006, method 5). Unlike `area` plus
+    or minus an error it has a width at 1, too. Nodes count as drawn one by one.
+
+    >>> [round(x, 2) for x in auc_interval(1.0, 50, 5)]
+    [0.79, 1.0]
+    """
+    both = (members + others) / 2 - 1
+
+    def apart(t: float) -> bool:
+        spread = t * (1 - t) * (1 + both * (1 - t) / (2 - t) + both * t / (1 + t))
+        return (t - area) ** 2 > _CONFIDENCE**2 * spread / (members * others)
+
+    return _edge(apart, area, 0.0), _edge(apart, area, 1.0)
+
+
+def _edge(apart: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where values begin to be apart, by bisection from one that is not."""
+    if not apart(outside):
+        return outside
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if apart(middle) else (middle, outside)
+    return outside
 
 
 def found_at(statistic: Tensor, members: Tensor, false_rate: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from undrift.learners.kept import SeenThrough
 from undrift.privacy.attacks.fitted import fitted_products
 from undrift.privacy.attacks.membership import Metric
 
@@ -25,6 +26,11 @@ class Seen:
     seen: Tensor
     directions: Tensor
     diagonal: Tensor
+
+    @classmethod
+    def of(cls, kept: SeenThrough) -> Seen:
+        """What a learner keeps."""
+        return cls(kept.seen.cpu(), kept.directions.cpu(), kept.diagonal.cpu())
 
     @property
     def core(self) -> Tensor:

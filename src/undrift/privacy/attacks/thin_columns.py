@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from undrift.learners.kept import KeptSum
 from undrift.privacy.attacks.finding import Finding
-from undrift.privacy.attacks.kept import Candidates, KeptSum
+from undrift.privacy.attacks.kept import Candidates
 
 LIKE = 0.9  # the cosine from which a row counts as read
 UNLIKE = 0.8  # the cosine that no row of a node that was not summed may reach beside it
@@ -44,7 +45,7 @@ def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
 def thin_columns(kept: KeptSum, candidates: Candidates) -> list[Finding]:
     """How many rows are read from the columns of a sum; none without others to compare with."""
     told = candidates.members
-    if kept.gram is None or not bool(told.any()) or bool(told.all()):
+    if not bool(told.any()) or bool(told.all()) or kept.gram is None:
         return []
     found = read_rows(kept.gram.cpu(), candidates.rows[told], candidates.rows[~told])
     tried = f"columns of R as rows, of {int(told.sum())} that were summed"

@@ -10,8 +10,11 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.adam import Moments
 from undrift.encoders.encoder import Encoder, Head
+from undrift.graphs import Graph
+from undrift.learners.kept import Inventory, KeptSum, RowsOf, of_statistics
 from undrift.learners.parts.analytic.class_balance import (
     Nodes,
     balanced_rows,
@@ -21,6 +24,7 @@ from undrift.learners.parts.analytic.class_balance import (
 from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner
 from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
 from undrift.learners.parts.training.model_learner import base_training
+from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Merger
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
@@ -111,6 +115,56 @@ class AdaptingLearner(ExpandedLearner):
 
     def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
         return bank.solve()
+
+    @abstractmethod
+    def _weighs(self) -> tuple[bool, bool]:
+        """Whether rows have weights in the sums of the merging rule, and of the classifier."""
+
+    def _bank_rows(self, learned: AdrLearned) -> RowsOf:
+        """The rows of the classifier's sums, as the merged encoder makes them now."""
+        return self._rows_by(learned.merged)
+
+    def _inventory(self, learned: AdrLearned) -> Inventory:
+        classifier = of_statistics(
+            "classifier",
+            learned.bank.statistics,
+            self._bank_rows(learned),
+            ("bank",),
+            classes=learned.classes,
+            counts=torch.tensor(learned.counts, dtype=torch.float64),
+            current=False,
+            exact=not self._weighs()[1],
+        )
+        grams: tuple[RidgeStatistics, ...] | None = getattr(learned.memory, "grams", None)
+        rest = ("merged", "start", "head", "moments", "classifier")
+        if grams == ():  # the rule says that it keeps none
+            rest = (*rest, "memory")
+        layers = (self._layer(learned, k, sums) for k, sums in enumerate(grams or ()))
+        return Inventory((*layers, classifier), rest)
+
+    def _layer(self, learned: AdrLearned, k: int, sums: RidgeStatistics) -> KeptSum:
+        """The sums over the inputs of layer k of every adapted encoder.
+
+        The first layer of a GCN reads `A X`, whatever the weights: its rows are known of every
+        batch. Those of later layers are known where the last adapted encoder is kept.
+        """
+        adapted = self.start == "previous" or (self.start == "base" and learned.tasks == 1)
+        encoder = learned.start if adapted and learned.start else learned.merged
+        always = k == 0 and self.backbone.encoder != "gat"  # attention depends on weights
+        plain = isinstance(learned.memory, Ham) and not self._weighs()[0]
+
+        def rows(graph: Graph, nodes: Tensor) -> Tensor:
+            return encoder.trace(graph, nodes)[k].double().to_dense()
+
+        return of_statistics(
+            f"layer {k + 1}",
+            sums,
+            rows,
+            ("memory",),
+            nodes=self.nodes,
+            current=always,
+            exact=plain and (always or adapted),
+        )
 
     def _adapted(
         self, model: Model, task: Task, generator: torch.Generator, weights: Tensor | None

@@ -12,6 +12,7 @@ from torch import Tensor
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph
+from undrift.learners.kept import Inventory, of_class_sums
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.streams.task import Task
 from undrift.typing import Once, Progress, Rows
@@ -97,6 +98,13 @@ class FixedRowsLearner(SumLearner, ABC):
         weights, offset = self.classifier(sums)
         progress("classify", 1, 1)
         return FixedRowsLearned(classes, fixed, sums, weights, offset)
+
+    def _inventory(self, learned: FixedRowsLearned) -> Inventory:
+        def rows(graph: Graph, nodes: Tensor) -> Tensor:
+            return self.rows_of(graph)[nodes].double().to_dense()
+
+        kept = of_class_sums("classifier", learned.sums, rows, learned.classes, ("sums",))
+        return Inventory((kept,), rest=("weights", "offset"))
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         rows = self._shared_rows(graph.to(self.device))

@@ -14,6 +14,7 @@ from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Field, Graph
 from undrift.learners.base import Learner
+from undrift.learners.kept import RowsOf
 from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
@@ -76,6 +77,10 @@ class ExpandedLearner(Learner, ABC):
 
     def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         return self._expansion()(embedded(encoder, graph, nodes, self.once), self.once)
+
+    def _rows_by(self, encoder: Encoder) -> RowsOf:
+        """The rows that this encoder makes, as they are summed."""
+        return lambda graph, nodes: self._expanded(encoder, graph, nodes).double()
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, None)

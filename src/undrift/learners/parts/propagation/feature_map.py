@@ -122,6 +122,10 @@ class FeatureMap:
             return rows
         return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
 
+    def rows_of(self, graph: Graph, nodes: Tensor) -> Tensor:
+        """The rows of these nodes as they are summed, dense."""
+        return self.expanded(self.plain(graph, nodes)).to_dense()
+
     def pieces(self, rows: Rows, budget_mb: float = 128) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""
         fourier = self.fourier_of(rows.shape[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.learners.kept import Inventory, RowsOf
 from undrift.learners.parts.training.backbone import (
     Backbone,
     Model,
@@ -26,7 +27,13 @@ from undrift.typing import Once, Progress
 
 @dataclass(kw_only=True)
 class ModelLearner(Learner, ABC):
-    """A learner whose knowledge has a `model`: its logits are the scores. Methods add `_learn`."""
+    """A learner whose knowledge has a `model`: its logits are the scores. Methods add `_learn`.
+
+    `no_sums`: what is kept that is no sum over rows (`Inventory.rest`); a method that keeps sums
+    beside it says so in `_inventory`.
+    """
+
+    no_sums: ClassVar[tuple[str, ...]] = ("model",)
 
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node."""
@@ -44,6 +51,14 @@ class ModelLearner(Learner, ABC):
 
     def _temperature(self, learned: Any) -> float | None:
         return 1.0
+
+    def _inventory(self, learned: Any) -> Inventory:
+        return Inventory(rest=self.no_sums)
+
+
+def rows_by(model: Model) -> RowsOf:
+    """Embeddings as rows, in float64."""
+    return lambda graph, nodes: model.double().embed(graph)[nodes]
 
 
 @dataclass(frozen=True, eq=False)

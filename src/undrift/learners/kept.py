@@ -1,0 +1,265 @@
+"""What a state is made of, as its learner says it: `Inventory`, with a `KeptSum` per sum over rows.
+
+An audit reads it (`undrift.privacy`). What a learner does not name is not judged, and not passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.statistics import RidgeStatistics
+from undrift.analytic.thin_sums import ThinSums
+from undrift.graphs import Graph
+from undrift.storage.state import pack
+from undrift.streams.task import Task
+
+RowsOf = Callable[[Graph, Tensor], Tensor]
+"""The rows of some nodes (indices) of a graph, dense float64, as they were summed."""
+
+Make = Callable[[], Tensor]
+"""Makes a tensor when it is asked for."""
+
+Nodes = Literal["train", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenThrough:
+    """`seen = R omega` and the diagonal of R, for directions omega `[d, k]` that all can draw."""
+
+    seen: Tensor
+    diagonal: Tensor
+    draw: Make
+
+    @property
+    def rank(self) -> int:
+        """Directions: k."""
+        return int(self.seen.shape[1])
+
+    @cached_property
+    def directions(self) -> Tensor:
+        """Omega."""
+        return self.draw()
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSum:
+    """One sum of a state, and how its rows are made.
+
+    `width`: columns of a row. `count`: all rows. `counts`: those of each of `classes`. `where`: the
+    tensors of the state that hold it, as paths or the beginnings of paths.
+
+    What is large is made when an attack asks for it, by a function without arguments. `make_gram`:
+    `sum z z^T` over the `nodes` of every batch; an inverse or a factor counts as its Gram.
+    `make_means`: `[d, C]`, a column per class that points where the mean of its rows points.
+    `make_class_grams`: `[C, d, d]`, where each class has its own. `seen`: R through a few
+    directions, where no more of it is kept; then `gram` is what can be made of that.
+
+    `column_facts`: the diagonal of R and the lowest number of each column, where they are known
+    without making R and `means` are the sums of the same rows, each counted once.
+
+    `exact` is False where the rows cannot be made as they were summed: they had weights or noise,
+    or their encoder is gone. `current` is False where that holds for batches before the last.
+    `linear`: how many of the leading columns are linear in features; 0 is all.
+    """
+
+    name: str
+    rows: RowsOf = field(repr=False)
+    width: int
+    count: int
+    classes: tuple[int, ...] = ()
+    where: tuple[str, ...] = ()
+    nodes: Nodes = "train"
+    make_gram: Make | None = field(default=None, repr=False)
+    make_means: Make | None = field(default=None, repr=False)
+    make_class_grams: Make | None = field(default=None, repr=False)
+    counts: Tensor | None = field(default=None, repr=False)
+    seen: SeenThrough | None = field(default=None, repr=False)
+    column_facts: Callable[[], tuple[Tensor, Tensor]] | None = field(default=None, repr=False)
+    current: bool = True
+    exact: bool = True
+    linear: int = 0
+
+    @property
+    def has_products(self) -> bool:
+        """Whether products of columns are kept, and not class means alone."""
+        return self.make_gram is not None or self.make_class_grams is not None
+
+    @property
+    def has_means(self) -> bool:
+        """Whether there is a mean of every class."""
+        return self.make_means is not None
+
+    @property
+    def columns(self) -> int:
+        """Columns of what is kept of R: directions, where it is seen through some."""
+        return self.width if self.seen is None else min(self.width, self.seen.rank)
+
+    @cached_property
+    def gram(self) -> Tensor | None:
+        """R, made once."""
+        if self.make_gram is not None:
+            return self.make_gram()
+        return None if self.class_grams is None else self.class_grams.sum(dim=0)
+
+    @cached_property
+    def means(self) -> Tensor | None:
+        """The class means or sums, made once."""
+        return None if self.make_means is None else self.make_means()
+
+    @cached_property
+    def class_grams(self) -> Tensor | None:
+        """The Gram of each class, made once."""
+        return None if self.make_class_grams is None else self.make_class_grams()
+
+    def members(self, task: Task) -> Tensor:
+        """The mask of a batch's nodes whose rows are in the sum."""
+        return torch.ones_like(task.train) if self.nodes == "all" else task.train
+
+    def smallest(self, among: Collection[int] | None = None) -> int | None:
+        """The column of the class with the fewest rows, of those with any."""
+        if self.counts is None:
+            return None
+        sizes = {
+            column: rows
+            for column, rows in enumerate(self.counts.tolist())
+            if rows > 0.5 and (among is None or self.classes[column] in among)
+        }
+        return min(sizes, key=lambda column: sizes[column], default=None)
+
+    def columns_of(self, labels: Tensor) -> Tensor | None:
+        """The place of each label in `classes`; None where one is unknown."""
+        if not self.classes:
+            return None
+        hits = labels.unsqueeze(1) == torch.tensor(self.classes)
+        return hits.to(torch.uint8).argmax(dim=1) if bool(hits.any(dim=1).all()) else None
+
+    def own_rows_of(self, task: Task, mask: Tensor) -> Tensor:
+        """The rows that these nodes would have without any neighbour: their own features."""
+        everyone = torch.arange(task.graph.num_nodes, device=task.graph.device)
+        alone = task.graph.isolated(everyone)
+        return self.rows(alone, mask.nonzero().flatten()).double().cpu()
+
+    def rows_of(self, task: Task, mask: Tensor) -> Tensor:
+        """The rows of these nodes of a batch, in its graph."""
+        return self.rows(task.graph, mask.nonzero().flatten()).double().cpu()
+
+
+@dataclass(frozen=True, eq=False)
+class Inventory:
+    """What a state is made of: sums over rows, and the rest.
+
+    `rest`: tensors that are no sum over rows, as paths or the beginnings of paths: weights,
+    importances, what was solved from the sums. An empty inventory says nothing.
+
+    >>> Inventory(rest=("model",)).names("model.head.weight")
+    True
+    >>> Inventory(rest=("model",)).names("models")
+    False
+    """
+
+    sums: tuple[KeptSum, ...] = ()
+    rest: tuple[str, ...] = ()
+
+    def names(self, path: str) -> bool:
+        """Whether it says what this tensor is."""
+        return any(within(path, kept.where) for kept in self.sums) or within(path, self.rest)
+
+
+def within(path: str, places: Iterable[str]) -> bool:
+    """Whether a tensor stands at one of these places of a state, or in it."""
+    return any(path == place or path.startswith(f"{place}.") for place in places)
+
+
+def unnamed(learned: Any, inventory: Inventory) -> dict[str, tuple[int, ...]]:
+    """The tensors that may be sums over rows and that the inventory does not name, with shapes.
+
+    Such is a matrix, or more numbers in a line than there are features or classes: what grows with
+    columns squared, or with classes times columns. A vector of one number per column or class is
+    none.
+    """
+    if learned is None:
+        return {}
+    most = max(learned.num_features, len(learned.classes))
+    return {
+        path: tuple(tensor.shape)
+        for path, tensor in whole_tensors(learned).items()
+        if tensor.numel()
+        and (tensor.dim() > 1 or tensor.numel() > most)
+        and not inventory.names(path)
+    }
+
+
+def whole_tensors(learned: Any) -> dict[str, Tensor]:
+    """The tensors of a state by path; symmetric ones whole, not the half that a file has."""
+    return pack(learned, halved=lambda matrix: matrix)[0]
+
+
+# sums as the analytic parts keep them ------------------------------------------------------
+
+
+def of_class_sums(
+    name: str,
+    sums: ClassSums | ThinSums,
+    rows: RowsOf,
+    classes: tuple[int, ...],
+    where: tuple[str, ...],
+    *,
+    linear: int = 0,
+) -> KeptSum:
+    """Plain sums over labelled rows."""
+    thin = isinstance(sums, ThinSums)
+    return KeptSum(
+        name,
+        rows,
+        sums.width,
+        sums.count,
+        classes,
+        where,
+        make_gram=lambda: sums.gram,
+        make_means=lambda: sums.moment,
+        counts=sums.counts,
+        seen=SeenThrough(sums.seen, sums.diagonal, sums.directions) if thin else None,
+        column_facts=None if thin else lambda: facts_of(sums.gram),
+        linear=linear,
+    )
+
+
+def of_statistics(
+    name: str,
+    sums: RidgeStatistics,
+    rows: RowsOf,
+    where: tuple[str, ...],
+    *,
+    classes: tuple[int, ...] = (),
+    counts: Tensor | None = None,
+    nodes: Nodes = "train",
+    current: bool = True,
+    exact: bool = True,
+) -> KeptSum:
+    """R and Q; `classes` where the targets of Q are classes."""
+    return KeptSum(
+        name,
+        rows,
+        sums.width,
+        sums.count,
+        classes,
+        where,
+        nodes,
+        make_gram=lambda: sums.gram,
+        make_means=(lambda: sums.moment) if classes else None,
+        counts=counts,
+        current=current,
+        exact=exact,
+    )
+
+
+def facts_of(gram: Tensor) -> tuple[Tensor, Tensor]:
+    """The diagonal of a matrix, and the lowest number of each column."""
+    return gram.diagonal(), gram.amin(dim=0)

@@ -1,0 +1,115 @@
+"""Every method says what its state is made of; nothing large is made to say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from undrift.analytic.border import Border
+from undrift.analytic.thin import Thin
+from undrift.learners import gacl
+from undrift.learners.kept import unnamed
+from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.merging import RULES
+from undrift.merging.average import Average
+from undrift.testing.check_kept import check_inventory
+from undrift.testing.graphs import tiny_stream
+
+QUICK: dict[str, Any] = {"epochs": 2, "hidden": (8, 8), "n_encoders": 5, "alpha": 2}
+SUMS = {  # how many sums after a task; the others keep weights, or examples
+    "polo": 1, "efc": 1, "acil": 1, "ds-al": 2, "dpcr": 1, "adr": 3, "adr-plus": 3,
+    "propagation": 2, "hybrid": 4, "al-gnn": 1, "ugcn": 1, "sgc-ridge": 1, "gacl": 1,
+}  # fmt: skip
+MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "adr updated factor": ("adr", {"solver": "auto", "alpha": 1}),
+    "adr-plus exact": ("adr-plus", {"compensation": "exact", "alpha": 1, "balance": "none"}),
+    "adr-plus map": ("adr-plus", {"compensation": "map", "balance": "none"}),
+    "adr-plus merged inputs": ("adr-plus", {"inputs": "merged", "balance": "both"}),
+    "ds-al balanced": ("ds-al", {"balanced": True}),
+    "mas reserved": ("mas", {"outputs": 9}),
+    "polo plain means": ("polo", {"gamma": 0.0}),
+    "propagation thin": ("propagation", {"rank": 4}),
+    "propagation wide": ("propagation", {"fourier": 16, "sketch": 6, "structure": True}),
+    "propagation with noise": ("propagation", {"epsilon": 5.0, "class_list": (0, 1, 2, 3, 4, 5)}),
+}
+
+
+def quick(name: str, **params: Any) -> Any:
+    known = method_class(name).defaults()
+    return make_learner(name, **{k: v for k, v in (QUICK | params).items() if k in known})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_names_what_it_keeps(name: str) -> None:
+    learner = quick(name)
+    assert learner.inventory().sums == ()
+    learner.observe(tiny_stream().task(0))
+    inventory = learner.settle().inventory()
+    assert unnamed(learner.learned_, inventory) == {}
+    assert inventory.rest
+    assert len(inventory.sums) == SUMS.get(name, 0)
+
+
+@pytest.mark.parametrize("variant", MORE)
+def test_the_rows_of_other_forms_add_up_too(variant: str) -> None:
+    name, params = MORE[variant]
+    check_inventory(quick(name, **params))
+
+
+@pytest.mark.parametrize("rule", RULES.names())
+def test_every_merging_rule_says_which_sums_it_keeps(rule: str) -> None:
+    learner = quick("adr", merge=rule).observe(tiny_stream().task(0))
+    layers = [kept for kept in learner.inventory().sums if kept.name.startswith("layer")]
+    assert len(layers) == (2 if rule in ("ham", "regmean") else 0)
+    assert unnamed(learner.learned_, learner.inventory()) == {}
+
+
+def test_a_rule_that_does_not_say_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Average.__mro__[1], "grams")
+    learner = quick("adr", merge="average").observe(tiny_stream().task(0))
+    left = unnamed(learner.learned_, learner.inventory())
+    assert left
+    assert all(path.startswith("memory.") for path in left)
+
+
+def test_an_inverse_is_its_gram() -> None:
+    learner, task = quick("gacl"), tiny_stream().task(0)
+    (kept,) = learner.observe(task).inventory().sums
+    rows = kept.rows_of(task, task.train)
+    torch.testing.assert_close(kept.gram, rows.T @ rows, rtol=1e-7, atol=1e-9)
+    first = rows[task.labels[task.train] == task.classes[0]].sum(dim=0)
+    torch.testing.assert_close(kept.means[:, 0], first, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["propagation", "hybrid", "gacl"])
+def test_no_gram_is_made_before_it_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    thin = {"rank": 4} if name == "propagation" else {}
+    learner = quick(name, **thin).observe(tiny_stream().task(0)).settle()
+    made: list[str] = []
+
+    def count(owner: Any, what: str) -> None:
+        plain = getattr(owner, what)
+        monkeypatch.setattr(owner, what, lambda *a, **k: made.append(what) or plain(*a, **k))
+
+    count(Thin, "to_dense")
+    count(Border, "around")
+    count(gacl, "gram_of")
+    kept = learner.inventory().sums[-1]
+    assert (made, kept.has_products, kept.columns > 0) == ([], True, True)
+    assert kept.gram is kept.gram
+    assert len(made) == 1
+
+
+def test_a_border_tells_its_columns_without_its_gram() -> None:
+    learner = quick("hybrid", fourier=0).observe(tiny_stream().task(0))
+    for kept in learner.inventory().sums:
+        squares, lowest = kept.column_facts()
+        torch.testing.assert_close(squares, kept.gram.diagonal())
+        torch.testing.assert_close(lowest, kept.gram.amin(dim=0))
+
+
+def test_a_backbone_of_attention_depends_on_weights_from_its_first_layer() -> None:
+    learner = quick("adr", encoder="gat").observe(tiny_stream().task(0))
+    assert not any(kept.current for kept in learner.inventory().sums)
