@@ -102,7 +102,7 @@ END = """```python
 from undrift.privacy.attacks import attack_state, predicted
 
 for finding in attack_state(learner, tasks):   # the batches as they were observed
-    print(finding.attack, finding.where, finding.measure, round(finding.figure, 3))
+    print(finding.where, finding.attack, finding.told)
 for finding in predicted(learner):             # without any data: from counts
     print(finding)
 ```

@@ -214,7 +214,9 @@ def of_class_sums(
     linear: int = 0,
 ) -> KeptSum:
     """Plain sums over labelled rows."""
-    thin = isinstance(sums, ThinSums)
+    seen = None
+    if isinstance(sums, ThinSums):
+        seen = SeenThrough(sums.seen, sums.diagonal, sums.directions)
     return KeptSum(
         name,
         rows,
@@ -225,8 +227,8 @@ def of_class_sums(
         make_gram=lambda: sums.gram,
         make_means=lambda: sums.moment,
         counts=sums.counts,
-        seen=SeenThrough(sums.seen, sums.diagonal, sums.directions) if thin else None,
-        column_facts=None if thin else lambda: facts_of(sums.gram),
+        seen=seen,
+        column_facts=None if seen else lambda: facts_of(sums.gram),
         linear=linear,
     )
 

@@ -40,7 +40,7 @@ _BATCH = 256  # rows of a batch up to which the sparse search is tried
 LEAST_COMPARED = 5
 """Members, and others, under which no AUC is given.
 
-Of four others the interval of an AUC of 0.5 goes from 0.24 to 0.76 at best: it says nothing.
+With four others the interval around 0.5 goes from 0.26 to 0.74, however many members there are.
 """
 
 

@@ -136,9 +136,8 @@ class AdaptingLearner(ExpandedLearner):
             exact=not self._weighs()[1],
         )
         grams: tuple[RidgeStatistics, ...] | None = getattr(learned.memory, "grams", None)
-        rest = ("merged", "start", "head", "moments", "classifier")
-        if grams == ():  # the rule says that it keeps none
-            rest = (*rest, "memory")
+        weights = ("memory",) if grams == () else ()  # the rule says that it keeps no sum
+        rest = (*weights, "merged", "start", "head", "moments", "classifier")
         layers = (self._layer(learned, k, sums) for k, sums in enumerate(grams or ()))
         return Inventory((*layers, classifier), rest)
 
