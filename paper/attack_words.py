@@ -30,7 +30,9 @@ the same graph in the same way, so that what tells them apart is membership and 
 
 **What is attacked.** "3,072 columns" is the default method as it was before it was attacked; "the
 default" is what `propagation` is now. R is the sum of products of a row with itself, Q the sum of
-the rows of each class.
+the rows of each class. Every method says which sums it keeps (`Learner.inventory`), and an
+inverse of R counts as R. Of what a method does not name, an audit says that it was
+[not judged](guards.md#what-the-audit-checks).
 """
 
 CLASS_MEANS = """
