@@ -4,7 +4,8 @@ A `Csr` is immutable and speaks torch's language: `rows[nodes]`, `rows[:9]`, `ro
 `rows @ weights`, `rows.t()`, `rows.double()`, `rows.square().sum(dim=1)`, `rows.to_dense()` mean
 the same for a tensor and for a `Csr`, so nobody else asks which of the two it was given. What
 torch has no word for (`plus`, `beside`, `stacked`) are functions here. This is the only place
-that touches `torch.sparse`: products run on MKL (CPU) or cuSPARSE (CUDA) through torch, and rows,
+that touches `torch.sparse`: products run on MKL through torch (CPU) or in a fixed order (CUDA;
+`fixed_order`, or cuSPARSE where there is no Triton), and rows,
 blocks and transposes are made on the matrix's own device. Sparse times sparse runs on scipy, which
 needs no compiled add-on; so do cutting and adding loops where the matrix is on the CPU, as scipy
 passes over entries several times faster there than torch.
@@ -25,6 +26,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from undrift import fixed_order
 from undrift.errors import InputError
 from undrift.typing import Rows
 
@@ -577,6 +579,8 @@ def _as_torch(csr: Csr) -> Tensor:
 
 def _product(csr: Csr, dense: Tensor) -> Tensor:
     """The bare product. Torch's own fills its result with zeros twice before it is written."""
+    if dense.dim() == 2 and csr.device.type == "cuda" and fixed_order.available():
+        return fixed_order.product(csr.indptr, csr.indices, csr.values, dense)
     if dense.dim() != 2 or csr.device.type != "cpu":
         return csr._torch @ dense
     return csr.times(dense, out=torch.empty(csr.shape[0], dense.shape[1], dtype=dense.dtype))

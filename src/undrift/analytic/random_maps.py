@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from undrift import fixed_order
 from undrift.errors import InputError, unknown_name
 from undrift.typing import Once, Rows, unshared
 
@@ -149,7 +150,8 @@ class Sketch:
         if not isinstance(rows, Tensor):
             return rows.folded(columns, signs, self.size)
         empty = torch.zeros(self.size, rows.shape[0], dtype=rows.dtype, device=rows.device)
-        return empty.index_add_(0, columns.to(rows.device), (rows * signs.to(rows)).T).T
+        with fixed_order.of_torch():
+            return empty.index_add_(0, columns.to(rows.device), (rows * signs.to(rows)).T).T
 
     def lift(self, weights: Tensor) -> Tensor:
         """`S W`: weights for rows that were not sketched; `(z S) W = z (S W)`."""
