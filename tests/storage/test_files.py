@@ -197,7 +197,7 @@ def test_broken_metadata_is_damage(tmp_path: Path, key: str, value: str | None) 
 
 
 def test_a_newer_file_asks_for_an_upgrade(tmp_path: Path) -> None:
-    metadata = {"format": "undrift-state", "version": "3", "method": "a"}
+    metadata = {"format": "undrift-state", "version": "4", "method": "a"}
     (tmp_path / "s").write_bytes(save({}, metadata | {"params": "{}", "values": "{}"}))
     with pytest.raises(InputError, match="upgrade undrift"):
         load_state(tmp_path / "s")

@@ -35,6 +35,7 @@ def new(
     remember_nodes: Flag = False,
     small_classes: SmallClasses | None = None,
     least_rows: int | None = None,
+    scale: str | None = None,
     seed: int = 0,
     device: str = "cpu",
     traceback: Flag = False,
@@ -61,6 +62,9 @@ def new(
         class out as context, pool such classes into one, or allow it.
     least_rows
         How many training nodes are not few: 5 without it.
+    scale
+        Put columns into units of their spread: robust (by the first batch, for good), none, or a
+        .json file of public ranges. Without it tables are scaled, .npz and .pt files are not.
     seed
         Decides the validation nodes and the learner's randomness.
     device
@@ -82,6 +86,7 @@ def new(
         remember_nodes=remember_nodes,
         small_classes=small_classes,
         least_rows=least_rows,
+        scale=scale,
     )
     found = made.show()
     say(f"{folder}: {found.method}, nothing observed yet")

@@ -59,7 +59,8 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
 {_guards(record, learner)}
 
 {older}
-What the first batch fixed for all rows (the feature map) stays when that batch is forgotten.
+What the first batch fixed for all rows (the feature map{_units(record)}) stays when that batch is
+forgotten.
 
 ## Privacy
 
@@ -79,6 +80,11 @@ What the first batch fixed for all rows (the feature map) stays when that batch 
 
 This page is written anew after each step.
 """
+
+
+def _units(record: Record) -> str:
+    """What scaling keeps of the first batch."""
+    return ", and the median and spread of every column" if record.scale == "robust" else ""
 
 
 def _guards(record: Record, learner: Learner) -> str:

@@ -20,6 +20,7 @@ from undrift.folder.hashing import data_hash, node_hashes
 from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import look_alikes, numbered
 from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.scale import fixed_scale, neutral
 from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
 from undrift.folder.spent import check_listed, check_unspent, names_fit, spent_epsilon
 from undrift.folder.store import (
@@ -150,6 +151,10 @@ class Draft:
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
+        if self.learner.learned_ is None:
+            how, self.learner.scaling_, notes = fixed_scale(self.learner, self.record, batch)
+            self.record = self.record.changed(scale=how)
+            self.notes += notes
         rows = self._training_rows(batch)
         instead = self.learned_as(batch, small)
         given, batch = batch, replaced(batch, instead)

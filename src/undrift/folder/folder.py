@@ -19,6 +19,7 @@ from undrift.folder.changes import forget, merge, revise, take_settings
 from undrift.folder.draft import Step, drafting, loaded
 from undrift.folder.predictions import Predictions
 from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.scale import read_scale
 from undrift.folder.small import check_ways, left_small
 from undrift.folder.spent import public_classes
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
@@ -64,6 +65,7 @@ class LearnerFolder:
         remember_nodes: bool = False,
         small_classes: SmallClasses | None = None,
         least_rows: int | None = None,
+        scale: str | Path | Mapping[str, Any] | None = None,
     ) -> LearnerFolder:
         """A folder with a learner that has observed nothing.
 
@@ -73,6 +75,11 @@ class LearnerFolder:
         node is. `small_classes`: what happens to a new class that comes with fewer training nodes
         than `least_rows` (5): "refuse" the batch, leave the class out as "context", "pool" such
         classes into one, or "allow" it. A sibling does as the other.
+
+        `scale`: "robust" puts every column into units of its spread, "none" leaves it, and a
+        mapping (or a JSON file of one) gives some columns a public range, `{"price": {"low": 0,
+        "high": 100000}}`, or `centre` and `spread`. Without it, tables are scaled and graphs
+        without names of columns are not. The first batch fixes it for good (`Scaling.of`).
         """
         if keep < 0:
             raise InputError(f"keep must be 0 or more, not {keep}")
@@ -85,7 +92,9 @@ class LearnerFolder:
             if settings or method not in (DEFAULT, other.learner.name):
                 raise InputError("a sibling has the method and settings of the other; leave yours")
             learner, key = other.learner.sibling(), other.key
-            told = {"columns", "width", "reading", "aliases", "feature_map"}
+            if scale is not None:
+                raise InputError("a sibling scales columns as the other does; leave out scale")
+            told = {"columns", "width", "reading", "aliases", "feature_map", "scale"}
             told |= {"small_classes", "least_rows"}
             record = record.changed(**{name: getattr(other.record, name) for name in told})
         record = record.changed(
@@ -96,6 +105,8 @@ class LearnerFolder:
             assumes_disjoint=has_noise(learner) and not remember_nodes,
         )
         check_ways(record.small_classes, record.least_rows)
+        if like is None:
+            record = record.changed(scale=read_scale(scale, learner))
         create(Path(path), learner.state(), record, key, card(record, learner))
         return cls(path)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
 
-FORMAT = 4  # since 3 the record knows its key, since 4 a private one counts nothing
+FORMAT = 4  # since 4: how columns are scaled; a private folder counts nothing
+
+Scale = Literal["robust", "none"] | dict[str, dict[str, float]]
+"""How columns are scaled: by the first batch, not at all, or each as given (`scaling_given`)."""
 
 
 class _Frozen(BaseModel):
@@ -96,6 +99,7 @@ class Record(_Frozen):
     reading: Reading = Reading()
     columns: tuple[str, ...] | None = None  # None: known by position
     width: int | None = None  # of a node's features; None before the first batch
+    scale: Scale | None = None  # None: not decided yet, or not scaled in folders of before it was
     classes: dict[str, int] = {}  # the id of every class that has nodes
     past_ids: tuple[int, ...] = ()  # of classes that were forgotten: never used again
     aliases: dict[str, str] = {}

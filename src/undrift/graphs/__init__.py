@@ -4,6 +4,7 @@ from undrift.graphs.batches import Hop, narrowed, receptive_field
 from undrift.graphs.field import Field
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
+from undrift.graphs.scaling import Scaling
 
 __all__ = [
     "NORMALISATIONS",
@@ -11,6 +12,7 @@ __all__ = [
     "Graph",
     "Hop",
     "Normalisation",
+    "Scaling",
     "disjoint_union",
     "narrowed",
     "normalise",

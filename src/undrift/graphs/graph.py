@@ -15,6 +15,7 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, as_tensor
 from undrift.graphs.normalise import Operators
+from undrift.graphs.scaling import Scaling
 from undrift.sparse import Csr, row_index, stacked
 
 UNLABELLED = -1
@@ -259,6 +260,20 @@ class Graph:
         labels = None if self.labels is None else self.labels[index]
         part = Graph(self.features[index], adjacency, labels)
         return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
+
+    def scaled(self, scaling: Scaling | None = None) -> Graph:
+        """The same graph with every column of features in units of its spread (`Scaling`).
+
+        Without a scaling it is that of this graph. Give all batches of a learner one and the same.
+
+        >>> g = Graph.from_arrays([[0.1, 900.0], [0.3, 100.0], [0.5, 300.0]], [])
+        >>> bool(g.scaled().features.abs().max() <= 4)
+        True
+        """
+        known = Scaling.of(self.features) if scaling is None else scaling
+        same = copy(self)
+        object.__setattr__(same, "features", known.apply(self.features))
+        return same
 
     def isolated(self, nodes: Tensor) -> Graph:
         """The same nodes without the edges of these (indices), so that nobody sees them.

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Field as ReceptiveField
-from undrift.graphs import Graph
+from undrift.graphs import Graph, Scaling
 from undrift.learners.kept import Inventory
 from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
-from undrift.storage.state import State, pack, packed_bytes, unpack
+from undrift.storage.state import SCALING, State, pack, packed_bytes, unpack
 from undrift.streams.task import Task, as_task, isolating
 from undrift.typing import Once, Progress, silent, unshared
 
@@ -71,7 +71,8 @@ class Learner(Parameters):
 
     `seed` is the only source of randomness. `device` is where tensors are computed. `once` is how
     work is done that several learners have in common: `unshared`, or in the cache that a search
-    hands to all of its learners (`evaluate_together`).
+    hands to all of its learners (`evaluate_together`). `scaling_`: the units that columns are put
+    into before the method sees them, such as a folder fixes for tables; None: as they are given.
     """
 
     name: ClassVar[str]
@@ -90,6 +91,7 @@ class Learner(Parameters):
     seed: int = 0
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
+    scaling_: Scaling | None = field(default=None, init=False, repr=False, compare=False)
     once: Once = field(default_factory=lambda: unshared, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -243,8 +245,14 @@ class Learner(Parameters):
                 "must be of one method"
             )
         self._check_same_params(other.params(), "the other learner has")
+        if other.scaling_ != self.scaling_ and self.learned_ is not None:
+            raise InputError(
+                "the two learners scale their columns differently, so their rows mean different "
+                "things; make one the sibling() of the other before it observes anything"
+            )
         if other.learned_ is not None:
             self.learned_ = other.learned_ if self.learned_ is None else self._merged(other)
+            self.scaling_ = other.scaling_
         return self
 
     def sibling(self) -> Self:
@@ -255,7 +263,7 @@ class Learner(Parameters):
                 "what rows depend on is fixed by the first batch; observe one, then make a sibling"
             )
         made = self.clone()
-        made.learned_ = self._emptied()
+        made.learned_, made.scaling_ = self._emptied(), self.scaling_
         return made
 
     def settle(self, *, progress: Progress = silent) -> Self:
@@ -276,7 +284,15 @@ class Learner(Parameters):
         return bool(getattr(self, verb)) and self._hindrance(verb) is None
 
     def _moved(self, task: Task) -> Task:
+        task = self.scaled(task)
         return self.once(lambda: task.to(self.device), "task", task, self.device)
+
+    def scaled(self, task: Task) -> Task:
+        """The task as the method sees it: its columns in the units of `scaling_`."""
+        if self.scaling_ is None:
+            return task
+        graph = task.graph.scaled(self.scaling_)
+        return Task(graph, task.train, task.val, task.test, task.classes)
 
     def _must(self, verb: Verb, what: str) -> None:
         why = self._hindrance(verb)
@@ -328,6 +344,8 @@ class Learner(Parameters):
         self.settle()
         tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
+        if self.scaling_ is not None:
+            values[SCALING] = [list(self.scaling_.centre), list(self.scaling_.spread)]
         return State(recorded_name(type(self)), self.params(), on_cpu, values)
 
     def save(self, path: str | Path, *, least_rows: int = LEAST_ROWS) -> None:
@@ -372,8 +390,9 @@ class Learner(Parameters):
                 f"into a {state.method!r} learner"
             )
         self._check_same_params(state.params, "the state was learned with")
-        learned = None
-        if state.tensors or state.values:
+        learned, values = None, dict(state.values)
+        scaling = _scaling(values.pop(SCALING, None))
+        if state.tensors or values:
             try:
                 tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
             except Exception as error:  # torch has many words for a device that is not there
@@ -381,8 +400,8 @@ class Learner(Parameters):
                     f"the state is to be loaded on the device {self.device!r}, which is not "
                     "usable here; give another, as in device='cpu'"
                 ) from error
-            learned = unpack(self.learned_type, tensors, state.values, kinds=self._kinds())
-        self.learned_ = learned
+            learned = unpack(self.learned_type, tensors, values, kinds=self._kinds())
+        self.learned_, self.scaling_ = learned, scaling
         if self.classes_:
             self._check_fit()
         return self
@@ -432,6 +451,8 @@ class Learner(Parameters):
         """The nodes asked for (None: all), and the graph they are looked at in."""
         self._check_graph(graph)
         self.settle()
+        if self.scaling_ is not None:
+            graph = graph.scaled(self.scaling_)
         if nodes is None:
             return graph, None
         index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
@@ -451,6 +472,14 @@ class Learner(Parameters):
                 f"{self.learned_.num_features} were learned; give the same columns in the same "
                 "order"
             )
+
+
+def _scaling(told: Any) -> Scaling | None:
+    """What a state says of the units of columns."""
+    try:
+        return None if told is None else Scaling(*(tuple(map(float, each)) for each in told))
+    except (TypeError, ValueError, InputError) as error:
+        raise _unfit() from error
 
 
 def _unfit() -> InputError:

@@ -11,7 +11,7 @@ from undrift.formatting import size
 from undrift.reporting.terminal import plain_table
 
 if TYPE_CHECKING:
-    from undrift.folder.record import Line
+    from undrift.folder.record import Line, Record
     from undrift.folder.store import Version
     from undrift.privacy.audit import Audit
 
@@ -28,6 +28,7 @@ def fact_table(found: Version, title: str) -> Table:
         ("step", f"{entry.step} ({entry.verb}, {entry.time})"),
         ("state", f"{size(found.path.stat().st_size)}, {found.sha[:12]}..."),
         ("columns", f"{record.width or 0}: {columns}"),
+        ("scaled", _scaled(record)),
         ("batches", f"{len(record.batches):,}"),
         ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
         ("old states", f"{record.keep} kept"),
@@ -39,6 +40,14 @@ def fact_table(found: Version, title: str) -> Table:
         facts.append(("epsilon spent", f"{entry.spent_epsilon:.3g}"))
         facts.append(("nobody is in two batches", once))
     return plain_table(title, {"": "word", " ": "text"}, facts)
+
+
+def _scaled(record: Record) -> str:
+    if isinstance(record.scale, dict):
+        return f"as given: {_few(tuple(record.scale), ', ')}"
+    if record.scale is None:
+        return "not decided yet" if record.width is None else "no"
+    return "by the first batch" if record.scale == "robust" else "no"
 
 
 def class_table(found: Version) -> Table:

@@ -45,7 +45,7 @@ def measure(plan: Plan, name: str) -> None:
     graph = plan.folder
     lengths, counts = np.empty((2, graph.manifest.nodes))
     for i, where in _chunks(graph):
-        rows = torch.from_numpy(graph.rows(i))
+        rows = plan.features(i)
         square = rows.square().sum(dim=1)
         lengths[where] = torch.where(square > 0, square, 1.0).rsqrt().numpy()
         counts[where] = effective_feature_count(rows).numpy()
@@ -60,7 +60,7 @@ def measure(plan: Plan, name: str) -> None:
 def prepare(plan: Plan, name: str, group: int, chunk: int) -> None:
     """Write the sketched columns of some rows, `[blocks, rows, width]`, as features are stored."""
     spec, width = plan.groups[group], plan.folder.manifest.width
-    rows = row_normalised(torch.from_numpy(plan.folder.rows(chunk)))
+    rows = row_normalised(plan.features(chunk))
     assert spec.sketch is not None  # noqa: S101  # such groups have no such task
     sketched = np.asarray(spec.sketch(rows))
     blocks = plan.blocks(spec)
@@ -195,7 +195,7 @@ def _columns(plan: Plan, group: int, block: int) -> Tensor:
         if plan.groups[group].sketch is not None:
             held[where] = torch.from_numpy(plan.load(_prepared(group, i))[block])
         else:
-            held[where] = torch.from_numpy(graph.columns(i, block)).double()
+            held[where] = plan.block(i, block)
             held[where] *= lengths[where].unsqueeze(1)
     return held
 

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
+from undrift.graphs.scaling import sample
 from undrift.sparse import Csr
 from undrift.storage.files import checksum, write_pieces
 from undrift.typing import Progress, silent
@@ -189,6 +190,17 @@ class GraphFolder:
         blocks = self._load(feature_file(chunk))
         flat = blocks.transpose(1, 0, 2).reshape(blocks.shape[1], -1)
         return flat[:, : self.manifest.features].astype(np.float64)
+
+    def sampled(self) -> Tensor:
+        """The features of the rows that `Scaling.of` looks at."""
+        wanted, size = sample(self.num_nodes), self.manifest.rows
+        chunks = wanted // size
+        return torch.cat(
+            [
+                torch.from_numpy(self.rows(c))[wanted[chunks == c] - c * size]
+                for c in chunks.unique().tolist()
+            ]
+        )
 
     def columns(self, chunk: int, block: int) -> Array:
         """One block of columns of some rows, `[rows, width]` in float32."""

@@ -63,7 +63,7 @@ def observe(
     else:
         fixed = known.fixed
     maps = {bank: propagation.feature_map(bank, fixed) for bank in fixed.banks}
-    plan = Plan.of(graph, maps, columns)
+    plan = Plan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
         tell(Estimate.of(plan, engine.workers))
     for phase, calls in (
@@ -103,7 +103,7 @@ def predict(
     maps = {learned.selected: propagation.feature_map(learned.selected, learned.fixed)}
     weights = answer.weights.cpu().numpy()
     told = repr((sha256(weights.tobytes()).hexdigest(), answer.temperature, list(names)))
-    plan = Plan.of(graph, maps, None, told)
+    plan = Plan.of(graph, maps, None, told, propagation.scaling_)
     if tell is not None:
         tell(Estimate.of(plan, engine.workers))
     complete(plan, first_calls(plan), engine, "measure", progress)

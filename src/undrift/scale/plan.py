@@ -20,9 +20,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
+from undrift.graphs import Scaling
 from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.scale.graph_folder import WORK, Array, GraphFolder, put
 from undrift.storage.files import checksum
@@ -61,6 +63,7 @@ class Plan:
     maps: dict[str, FeatureMap]
     columns: tuple[int, ...] | None
     told: str = ""
+    scaling: Scaling | None = None
     version: str = field(default_factory=installed)
 
     @classmethod
@@ -70,6 +73,7 @@ class Plan:
         maps: dict[str, FeatureMap],
         columns: Sequence[int] | None,
         told: str = "",
+        scaling: Scaling | None = None,
     ) -> Plan:
         """A plan for this graph."""
         if any(each.structure for each in maps.values()):
@@ -82,13 +86,14 @@ class Plan:
         m = graph.manifest
         sizes = f"{m.content} {m.width} {m.rows} {m.memory}"
         places = None if columns is None else tuple(columns)
-        return cls(str(graph.path.resolve()), sizes, maps, places, told)
+        return cls(str(graph.path.resolve()), sizes, maps, places, told, scaling)
 
     @cached_property
     def work(self) -> Path:
         """Where the files of its tasks are."""
         told = repr(
             (self.content, sorted(self.maps.items()), self.columns, self.told, self.version)
+            + ((self.scaling,) if self.scaling else ())
         )
         return Path(self.graph) / WORK / sha256(told.encode()).hexdigest()[:16]
 
@@ -108,6 +113,19 @@ class Plan:
         """The column of every label, -1 where it has none."""
         found: Array = np.array([*(self.columns or ()), -1])[labels]
         return found
+
+    def features(self, chunk: int) -> Tensor:
+        """All features of some rows in the learner's units, `[rows, features]` in float64."""
+        rows = torch.from_numpy(self.folder.rows(chunk))
+        return rows if self.scaling is None else _rounded(self.scaling, rows)
+
+    def block(self, chunk: int, block: int) -> Tensor:
+        """One block of their columns, `[rows, width]` in float64."""
+        rows = torch.from_numpy(self.folder.columns(chunk, block)).double()
+        if self.scaling is None:
+            return rows
+        start = block * rows.shape[1]
+        return _rounded(self.scaling.columns(start, start + rows.shape[1]), rows)
 
     @property
     def rows(self) -> int:
@@ -181,6 +199,11 @@ class Plan:
     @property
     def _done(self) -> Path:
         return self.work.with_name(f"{self.work.name}{_DONE}")
+
+
+def _rounded(scaling: Scaling, rows: Tensor) -> Tensor:
+    """Scaled rows with the rounding that they have in memory: float32."""
+    return torch.as_tensor(scaling.apply(rows)).float().double()
 
 
 def clear_done(graph: GraphFolder) -> None:

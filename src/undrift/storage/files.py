@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from undrift.storage.state import State
 
 FORMAT = "undrift-state"
-VERSION = 2  # since 2 a file has a checksum of all that it says
+VERSION = 3  # since 2 a file has a checksum of all that it says; in 3 columns are scaled
+_UNSCALED = 2
 _ODD = (TypeError, AttributeError, RecursionError)  # of JSON that says something else
 _WAY_OUT = "free some space or choose another folder"
 
@@ -153,11 +154,13 @@ def state_bytes(state: State, more: Mapping[str, str] | None = None) -> bytes:
     """The bytes of a state file; `more` goes into its metadata, beside what is the state's own."""
     from safetensors.torch import save
 
+    from undrift.storage.state import SCALING
+
     tensors = _own_memory(state.tensors)
     metadata = {
         **(more or {}),
         "format": FORMAT,
-        "version": str(VERSION),
+        "version": str(VERSION if SCALING in state.values else _UNSCALED),
         "method": state.method,
         "params": json.dumps(state.params),
         "values": json.dumps(state.values),

@@ -31,6 +31,9 @@ _PLAIN: dict[Any, tuple[type, ...]] = {
 # Names beside the parts of a thing: no field is called so, and `_join` escapes them in dict keys.
 _COUNT = "#"  # the length of a tuple, or the keys of a dict
 _CLASS = "@"  # the class of a dataclass: tells the members of a union apart
+SCALING = "@scaling"
+"""The value of a state that has the centres and spreads of columns, where they are scaled."""
+
 _HOW = "use tensors, plain values, tuples, dicts with str keys, dataclasses and unions of these"
 
 

@@ -267,6 +267,8 @@ class SumLearner(Learner, ABC):
         tensors, values = pack(self.learned_.fixed)
         params = {key: value for key, value in self.params().items() if key != "device"}
         digest = sha256(repr((self.name, sorted(params.items()), sorted(values.items()))).encode())
+        if self.scaling_ is not None:
+            digest.update(repr(self.scaling_).encode())
         for name in sorted(tensors):
             digest.update(name.encode())
             digest.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from undrift.graphs import Graph, Scaling
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
 from undrift.streams.task import Task
@@ -22,7 +23,18 @@ def kept_sums(learner: Learner) -> list[KeptSum]:
     >>> [(each.name, each.count) for each in kept_sums(Propagation().observe(first))][0]
     ('mix', 12)
     """
-    return list(learner.inventory().sums)
+    return [_in_units(each, learner.scaling_) for each in learner.inventory().sums]
+
+
+def _in_units(kept: KeptSum, scaling: Scaling | None) -> KeptSum:
+    """The same sum, with rows made of graphs as users give them."""
+    if scaling is None:
+        return kept
+
+    def rows(graph: Graph, nodes: Tensor) -> Tensor:
+        return kept.rows(graph.scaled(scaling), nodes)
+
+    return replace(kept, rows=rows)
 
 
 @dataclass(frozen=True, eq=False)

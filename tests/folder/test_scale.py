@@ -1,0 +1,295 @@
+"""Columns in natural units: what a folder makes of them, and what it keeps."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import undrift
+from undrift import Graph, InputError, LearnerFolder
+from undrift.folder.large import observe_large, predict_large
+from undrift.graphs import Scaling
+from undrift.privacy.attacks import kept_sums
+from undrift.scale.engine import Local
+from undrift.scale.importing import import_graph
+
+Files = tuple[Path, Path]
+Column = Callable[[np.random.Generator, int, int], Any]
+CLASSES = 6
+EXTRA: dict[str, Column] = {
+    "price_in_cents": lambda rng, n, month: np.round(rng.lognormal(8, 1, n)),
+    "unix_time": lambda rng, n, month: 1.7e9 + rng.uniform(0, 3.2e7, n),
+    "time_that_goes_on": lambda rng, n, month: 1.7e9 + 2.6e6 * month + rng.uniform(0, 2.6e6, n),
+}
+QUICK: dict[str, dict[str, Any]] = {"propagation": {}, "adr": {"epochs": 30}}
+
+
+def shop(place: Path, month: int, extra: str = "", nodes: int = 150, only: Any = None) -> Files:
+    """Customers with six informative numbers, an indicator, and a column that tells nothing."""
+    centres = np.random.default_rng(99).normal(size=(CLASSES, 6))
+    rng = np.random.default_rng([month, 5])
+    kind = rng.integers(0, CLASSES, nodes) if only is None else rng.choice(only, nodes)
+    columns = {f"x{j}": centres[kind, j] + rng.normal(size=nodes) for j in range(6)}
+    columns["member"] = rng.integers(0, 2, nodes)
+    if extra:
+        columns[extra] = EXTRA[extra](np.random.default_rng([month, 6]), nodes, month)
+    alike = [rng.choice(np.flatnonzero(kind == kind[i]), 2) for i in range(nodes)]
+    alike = [two if rng.random() < 0.7 else rng.integers(0, nodes, 2) for two in alike]
+    place.mkdir(parents=True, exist_ok=True)
+    files = place / f"{month}-nodes.csv", place / f"{month}-edges.csv"
+    lines = [",".join(["id", "label", *columns])]
+    cells = zip(*(column.tolist() for column in columns.values()), strict=True)
+    for i, row in enumerate(cells):
+        lines.append(",".join([f"c{month}-{i}", f"k{kind[i]}", *map(repr, row)]))
+    files[0].write_text("\n".join(lines), encoding="utf-8")
+    pairs = [f"c{month}-{i},c{month}-{j}" for i, two in enumerate(alike) for j in two.tolist()]
+    files[1].write_text("\n".join(["source,target", *pairs]), encoding="utf-8")
+    return files
+
+
+def accuracy(folder: LearnerFolder, files: Files) -> float:
+    found = folder.predict(files).classes
+    return float(np.mean(np.array(found) == np.array(folder.read(files).labels)))
+
+
+def trial(place: Path, method: str, extra: str, **how: Any) -> float:
+    """The accuracy on a month that was not learned; adr gets new classes in its second month."""
+    folder = LearnerFolder.new(place / "learner", method, settings=QUICK[method], **how)
+    months: list[Any] = [None, None] if method == "propagation" else [[0, 1], [2, 3], [4, 5]]
+    for month, only in enumerate(months):
+        folder.observe(shop(place, month, extra, only=only))
+    return accuracy(folder, shop(place, 8, extra, nodes=400))
+
+
+@pytest.mark.parametrize(
+    ("method", "extra"),
+    [
+        *((method, extra) for method in QUICK for extra in ("price_in_cents", "unix_time")),
+        ("propagation", "time_that_goes_on"),
+    ],
+)
+def test_a_column_that_tells_nothing_costs_nothing(method: str, extra: str, tmp_path: Path) -> None:
+    without = trial(tmp_path / "without", method, "")
+    scaled = trial(tmp_path / "with", method, extra)
+    before = trial(tmp_path / "as it was", method, extra, scale="none")
+    assert without > 0.7
+    assert scaled > without - 0.02
+    assert before < without - 0.05
+
+
+# the scaling is fixed, so sums stay sums -------------------------------------------------
+
+
+def sums(folder: LearnerFolder) -> dict[str, torch.Tensor]:
+    """The sums of a state, its classes in the order of their names."""
+    learner, ids = folder.learner(), folder.show().record.classes
+    order = [learner.classes_.index(ids[name]) for name in sorted(ids)]
+    bank = learner.learned_.sums.select(order).banks["mix"]
+    return {name: getattr(bank, name) for name in ("gram", "moment", "counts")}
+
+
+def parts(files: Files, place: Path) -> list[Files]:
+    """The rows of a batch in two files; no edge between them was there, or is kept."""
+    head, *rows = files[0].read_text(encoding="utf-8").splitlines()
+    made = []
+    for k, some in enumerate((rows[::2], rows[1::2])):
+        nodes = place / f"part{k}-{files[0].name}"
+        nodes.write_text("\n".join([head, *some]), encoding="utf-8")
+        made.append((nodes, place / f"none{k}.csv"))
+        made[-1][1].write_text("source,target\n", encoding="utf-8")
+    return made
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_comes_after_the_first_batch_equals_one_training(
+    seed: int, tmp_path: Path
+) -> None:
+    """Any order, batches in parts, a correction, and the first batch forgotten."""
+    rng = random.Random(seed)
+    months = [shop(tmp_path, m, "price_in_cents", nodes=60) for m in range(5)]
+    for nodes, edges in months[3:]:  # without edges: a batch is then the sum of its parts
+        edges.write_text("source,target\n", encoding="utf-8")
+        assert nodes.exists()
+    settings = {"gamma": 0.1, "hops": 2, "rank": 0, "homophily": 0.7}
+    folder = LearnerFolder.new(tmp_path / "one", settings=settings)
+    folder.observe(months[0])
+    scaling = folder.learner().scaling_
+    later = [months[1], *parts(months[3], tmp_path), *parts(months[4], tmp_path)]
+    rng.shuffle(later)
+    for files in later:
+        folder.observe(files)
+    folder.revise(months[1], months[2])
+    folder.forget(months[0])
+    assert folder.learner().scaling_ == scaling  # what the first batch fixed stays
+    assert "median and spread" in (folder.path / "README.md").read_text(encoding="utf-8")
+
+    assert scaling is not None
+    names = folder.show().record.columns
+    assert names is not None
+    given = {
+        name: {"centre": c, "spread": s}
+        for name, c, s in zip(names, scaling.centre, scaling.spread, strict=True)
+    }
+    pooled = LearnerFolder.new(tmp_path / "pooled", settings=settings, scale=given)
+    for files in (months[2], months[3], months[4]):
+        pooled.observe(files)
+    for name, tensor in sums(pooled).items():
+        mine = sums(folder)[name]
+        assert torch.allclose(mine, tensor, rtol=1e-9, atol=1e-9 * float(tensor.abs().max())), name
+
+
+def test_siblings_share_it_and_merge(tmp_path: Path) -> None:
+    first = LearnerFolder.new(tmp_path / "first")
+    first.observe(shop(tmp_path, 0, "unix_time"))
+    second = LearnerFolder.new(tmp_path / "second", like=first)
+    assert second.learner().scaling_ == first.learner().scaling_ is not None
+    second.observe(shop(tmp_path, 1, "unix_time"))
+    first.merge(second)
+    together = LearnerFolder.new(tmp_path / "together", like=second)
+    together.observe(shop(tmp_path, 0, "unix_time"))
+    together.observe(shop(tmp_path, 1, "unix_time"))
+    asked = shop(tmp_path, 2, "unix_time")
+    assert first.predict(asked).classes == together.predict(asked).classes
+    with pytest.raises(InputError, match="leave out scale"):
+        LearnerFolder.new(tmp_path / "third", like=first, scale="none")
+
+
+def test_learners_of_different_units_do_not_merge() -> None:
+    graph = Graph.from_arrays(np.eye(8), [], [0, 1] * 4)
+    one, other = undrift.make_learner("propagation"), undrift.make_learner("propagation")
+    other.scaling_ = Scaling((0.0,) * 8, (2.0,) * 8)
+    one.observe(graph)
+    other.observe(graph)
+    with pytest.raises(InputError, match=r"scale their columns differently.*sibling"):
+        one.merge(other)
+    assert one.map_digest() != other.map_digest()
+
+
+def test_the_learner_alone_answers_as_its_folder(tmp_path: Path) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk")
+    folder.observe(shop(tmp_path, 0, "unix_time"))
+    asked = folder.read(shop(tmp_path, 1, "unix_time"))
+    folder.export(tmp_path / "learner.safetensors")
+    expected = folder.predict(asked).classes
+    names = {c: name for name, c in folder.show().record.classes.items()}
+    for place in (folder.path, tmp_path / "learner.safetensors"):
+        learner = undrift.load(place)
+        assert [names[c] for c in learner.predict(asked.graph).tolist()] == expected
+        assert learner.clone().scaling_ is None
+
+
+def test_an_audit_makes_rows_as_they_were_summed(tmp_path: Path) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk", settings={"rank": 0, "sketch": 0, "fourier": 0})
+    batch = folder.read(shop(tmp_path, 0, "price_in_cents"))
+    folder.observe(batch)
+    (kept, *_) = kept_sums(folder.learner())
+    rows = kept.rows(batch.graph, torch.arange(batch.graph.num_nodes))
+    assert kept.gram is not None
+    assert torch.allclose(rows.T @ rows, kept.gram, atol=1e-9)
+
+
+# what is scaled, and by whose word -------------------------------------------------------
+
+
+def test_graphs_without_names_are_left_and_noted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    features = np.column_stack([rng.normal(size=(40, 4)), rng.lognormal(8, 1, 40)])
+    graph = Graph.from_arrays(features, [], np.arange(40) % 2)
+    folder = LearnerFolder.new(tmp_path / "plain")
+    step = folder.observe(graph)
+    assert folder.learner().scaling_ is None
+    (note,) = [note for note in step.notes if "spread" in note]
+    assert "column 4 (" in note
+    assert "--scale robust" in note
+    asked = LearnerFolder.new(tmp_path / "asked", scale="robust")
+    assert not [note for note in asked.observe(graph).notes if "--scale" in note]
+    assert asked.learner().scaling_ == Scaling.of(graph.features)
+    plain = Graph.from_arrays(features[:, :4], [], np.arange(40) % 2)
+    quiet = LearnerFolder.new(tmp_path / "quiet").observe(plain)
+    assert not [note for note in quiet.notes if "--scale" in note]
+
+
+def test_a_file_of_public_ranges(tmp_path: Path) -> None:
+    told = {"price_in_cents": {"low": 0, "high": 20_000}, "x0": {"centre": 1, "spread": 2}}
+    (tmp_path / "ranges.json").write_text(json.dumps(told), encoding="utf-8")
+    folder = LearnerFolder.new(tmp_path / "desk", scale=tmp_path / "ranges.json")
+    folder.observe(shop(tmp_path, 0, "price_in_cents"))
+    scaling = folder.learner().scaling_
+    assert scaling is not None
+    assert (scaling.centre[0], scaling.spread[0]) == (1, 2)
+    assert (scaling.centre[-1], scaling.spread[-1]) == (10_000, 10_000)
+    assert (scaling.centre[1], scaling.spread[1]) == (0, 1)  # one that is not named stays
+    strange = LearnerFolder.new(tmp_path / "other", scale={"prize": {"low": 0, "high": 1}})
+    with pytest.raises(InputError, match=r"'prize'.*price_in_cents"):
+        strange.observe(shop(tmp_path, 0, "price_in_cents"))
+    assert strange.show().record.entry.step == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [("{", "not valid JSON"), ("[1]", "must name columns"), ('{"x0": 3}', "'x0'.*low")],
+)
+def test_a_file_that_is_none_is_refused(text: str, match: str, tmp_path: Path) -> None:
+    (tmp_path / "ranges.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=match):
+        LearnerFolder.new(tmp_path / "desk", scale=str(tmp_path / "ranges.json"))
+    with pytest.raises(InputError, match=r"rbust.*robust, none, or a JSON file|robust, none"):
+        LearnerFolder.new(tmp_path / "desk", scale="rbust")
+    assert not (tmp_path / "desk").exists()
+
+
+def test_with_epsilon_nothing_of_a_batch_decides_it(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "epsilon": 8.0,
+        "class_list": tuple(range(CLASSES)),
+        "testing": True,
+    }
+    with pytest.raises(InputError, match=r"epsilon.*--scale FILE.*--scale none"):
+        LearnerFolder.new(tmp_path / "robust", settings=settings, scale="robust")
+    folder = LearnerFolder.new(tmp_path / "plain", settings=settings)
+    step = folder.observe(shop(tmp_path, 0, "price_in_cents"))
+    assert folder.learner().scaling_ is None
+    assert [note for note in step.notes if "epsilon" in note and "--scale" in note]
+    ranges = {"price_in_cents": {"low": 0, "high": 20_000}}
+    given = LearnerFolder.new(tmp_path / "given", settings=settings, scale=ranges)
+    step = given.observe(shop(tmp_path, 0, "price_in_cents"))
+    assert not [note for note in step.notes if "--scale" in note]
+    scaling = given.learner().scaling_
+    assert scaling is not None
+    assert scaling.spread[-1] == 10_000
+
+
+def test_a_folder_from_before_goes_on_unscaled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk")
+    with monkeypatch.context() as before:  # then no batch decided anything of a scale
+        before.setattr("undrift.folder.draft.fixed_scale", lambda *_: (None, None, []))
+        folder.observe(shop(tmp_path, 0, "unix_time"))
+    assert folder.show().record.scale is None
+    folder.observe(shop(tmp_path, 1, "unix_time"))
+    assert folder.show().record.scale is None
+    assert folder.learner().scaling_ is None
+
+
+def test_a_graph_folder_is_scaled_as_its_tables_are(tmp_path: Path) -> None:
+    files = shop(tmp_path, 0, "price_in_cents")
+    graph = import_graph(*files, tmp_path / "graph", memory=2e-5)
+    assert graph.manifest.blocks > 1
+    large, small = (LearnerFolder.new(tmp_path / name) for name in ("large", "small"))
+    observe_large(large.path, tmp_path / "graph", Local())
+    small.observe(files)
+    assert large.learner().scaling_ == small.learner().scaling_ is not None
+    for name, tensor in sums(small).items():
+        scale = float(tensor.abs().max())
+        assert torch.allclose(sums(large)[name], tensor, rtol=1e-9, atol=1e-9 * scale), name
+    predict_large(large.path, tmp_path / "graph", tmp_path / "out.csv", Local())
+    rows = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [row.split(",")[1] for row in rows] == small.predict(files).classes

@@ -1,0 +1,139 @@
+"""Columns in units of their spread."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.errors import InputError
+from undrift.graphs import Graph, Scaling
+from undrift.graphs.scaling import FARTHEST, check_given, odd_columns, sample, scaling_given
+from undrift.sparse import Csr
+
+
+def one(column: list[float]) -> tuple[float, float]:
+    found = Scaling.of(torch.tensor(column, dtype=torch.float32).unsqueeze(1))
+    return found.centre[0], found.spread[0]
+
+
+def test_a_normal_column_gets_its_mean_and_deviation() -> None:
+    column = np.random.default_rng(0).normal(40, 12, 20_000)
+    centre, spread = one(column.tolist())
+    assert centre == pytest.approx(40, abs=0.5)
+    assert spread == pytest.approx(12, rel=0.03)
+
+
+def test_a_few_huge_cells_do_not_move_it() -> None:
+    assert one([1, 2, 3, 4, 5, 6, 1e9]) == pytest.approx((4, 3 / 1.349))
+
+
+@pytest.mark.parametrize(
+    ("column", "centre", "spread"),
+    [
+        ([0, 1, 1, 1], 0, 1),  # an indicator stays, though most rows have it
+        ([0, 0, 0, 0], 0, 1),
+        ([0, 0, 0, 250, 750], 0, 500),  # mostly zero: divided, not moved
+        ([0, 0, 3, 1], 0, 2),  # half zero counts as mostly
+        ([7, 7, 7, 9, 4], 7, 2.5),
+        ([5, 5, 5], 5, 5),  # a constant: what differs later is a share of its size
+        ([0.2, 0.2], pytest.approx(0.2), 1),
+    ],
+)
+def test_columns_that_are_mostly_one_number(
+    column: list[float], centre: float, spread: float
+) -> None:
+    assert one(column) == (centre, spread)
+
+
+def test_sparse_features_stay_sparse() -> None:
+    words = Csr.from_scipy(sp.csr_matrix(np.array([[0, 3.0], [2, 0], [4, 0], [6, 1]])))
+    scaling = Scaling.of(words)
+    assert scaling == Scaling((0.0, 0.0), (4.0, 2.0))
+    scaled = scaling.apply(words)
+    assert isinstance(scaled, Csr)
+    assert scaled.to_dense().tolist() == [[0, 1.5], [0.5, 0], [1, 0], [1.5, 0.5]]
+    with pytest.raises(InputError, match="centre 0"):
+        Scaling((1.0, 0.0), (1.0, 1.0)).apply(words)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30),
+    st.sampled_from([0.01, 100.0, 86_400.0]),
+)
+def test_the_unit_of_a_column_does_not_matter(column: list[float], unit: float) -> None:
+    """Unless the rule looks at the numbers themselves: an indicator, or one number alone."""
+    numbers = torch.tensor(column, dtype=torch.float64).unsqueeze(1)
+    if {0.0, 1.0} >= set(column) or {0.0, 1.0} >= {unit * c for c in column}:
+        return
+    if len(set(column)) == 1:
+        return
+    first = Scaling.of(numbers).apply(numbers)
+    second = Scaling.of(unit * numbers).apply(unit * numbers)
+    assert torch.allclose(first, second, atol=1e-6)
+    assert float(first.abs().max()) <= FARTHEST
+
+
+def test_a_graph_keeps_everything_else() -> None:
+    graph = Graph.from_arrays(
+        np.random.default_rng(0).normal(size=(6, 2)) * [1, 1e6],
+        [[0, 1], [1, 2]],
+        [0, 1, 0, 1, 0, 1],
+    ).with_masks(train=[True] * 6)
+    scaled = graph.scaled()
+    assert scaled.adjacency is graph.adjacency
+    assert scaled.labels is graph.labels
+    assert list(scaled.masks) == ["train"]
+    assert float(scaled.features[:, 1].abs().max()) <= FARTHEST
+    assert float(graph.features[:, 1].abs().max()) > FARTHEST  # the graph itself is as it was
+
+
+def test_many_rows_are_sampled_evenly() -> None:
+    assert sample(5).tolist() == [0, 1, 2, 3, 4]
+    drawn = sample(1_000_000)
+    assert (int(drawn[0]), int(drawn[-1])) == (0, 999_999)
+    assert drawn.numel() == drawn.unique().numel() == 20_000
+
+
+def test_ranges_and_centres_by_name() -> None:
+    told = {"age": {"low": 0, "high": 80}, "price": {"centre": 900, "spread": 300}}
+    assert scaling_given(told, ["x", "price", "age"]) == Scaling((0, 900, 40), (1, 300, 40))
+    with pytest.raises(InputError, match="'prize'.*price"):
+        scaling_given({"prize": {"low": 0, "high": 1}}, ["price"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        3,
+        [0, 1],
+        {"low": 0},
+        {"low": 5, "high": 5},
+        {"centre": 1, "spread": 0},
+        {"low": 0, "high": "9"},
+    ],
+)
+def test_what_is_no_range_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"'price'.*low.*spread"):
+        check_given({"price": wrong})
+
+
+def test_a_column_of_another_size_is_found() -> None:
+    rng = np.random.default_rng(0)
+    plain = rng.normal(size=(200, 6))
+    for column in (np.round(rng.lognormal(8, 1, 200)), 1.7e9 + rng.uniform(0, 2.6e6, 200)):
+        features = torch.from_numpy(np.column_stack([plain, column])).float()
+        assert list(odd_columns(features)) == [6]
+    assert odd_columns(torch.from_numpy(plain).float()) == {}
+    assert odd_columns(torch.from_numpy(plain[:, :1]).float()) == {}
+
+
+def test_columns_of_another_number_are_refused() -> None:
+    with pytest.raises(InputError, match="3 columns and the scaling 1"):
+        Scaling((0.0,), (1.0,)).apply(torch.ones(2, 3))
+    with pytest.raises(InputError, match="spread above 0"):
+        Scaling((0.0,), (0.0,))
