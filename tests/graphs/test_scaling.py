@@ -101,9 +101,9 @@ def test_many_rows_are_sampled_evenly() -> None:
 
 def test_ranges_and_centres_by_name() -> None:
     told = {"age": {"low": 0, "high": 80}, "price": {"centre": 900, "spread": 300}}
-    assert scaling_given(told, ["x", "price", "age"]) == Scaling((0, 900, 40), (1, 300, 40))
-    with pytest.raises(InputError, match="'prize'.*price"):
-        scaling_given({"prize": {"low": 0, "high": 1}}, ["price"])
+    assert scaling_given(told, ["x", "price", "age"], 3) == Scaling((0, 900, 40), (1, 300, 40))
+    with pytest.raises(InputError, match=r"'prize'.*price"):
+        scaling_given({"prize": {"low": 0, "high": 1}}, ["price"], 1)
 
 
 @pytest.mark.parametrize(

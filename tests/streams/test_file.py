@@ -78,8 +78,9 @@ def test_tables_become_the_stream_that_from_graph_makes(folder: Path) -> None:
     path = toml(folder, TABLES + TASKS)
     stream = load_stream_file(path, seed=3)
     check_stream(stream, lambda seed: load_stream_file(path, seed))
-    wanted = TaskStream.from_graph(tiny_graph(), base=2, increment=2, seed=3)
+    wanted = TaskStream.from_graph(tiny_graph(), base=2, increment=2, seed=3, scale="robust")
     assert same_graph(stream.graph, wanted.graph)
+    assert stream.provenance["scale_sha256"] == wanted.provenance["scale_sha256"]
     assert stream.classes == wanted.classes
     assert torch.equal(stream.train, wanted.train)
     assert (stream.name, stream.seed, stream.stand_in) == ("papers", 3, False)

@@ -162,7 +162,7 @@ def _show(console: Console, result: Result, path: Path | None = None) -> None:
     console.print(matrix, "")
     console.print(metrics_table(result), "")
     console.print(cost_table(result), "")
-    for what in ("repairs", "periods"):
+    for what in ("repairs", "periods", "scale"):
         if what in result.provenance:
             console.print(f"{what}: {result.provenance[what]}", markup=False, soft_wrap=True)
     where = path or result.model_dump_json(by_alias=True)

@@ -51,7 +51,7 @@ class TableGraph:
 
     `node_ids[i]` is the id of node i (whole numbers where all ids are, else text),
     `class_names[c]` the label of class c, `time` a float64 per node where a time column was
-    named: days since 1970-01-01 where that holds `dates`.
+    named: days since 1970-01-01 where that holds `dates`. `columns` are the features' names.
     """
 
     graph: Graph
@@ -60,6 +60,7 @@ class TableGraph:
     time: Tensor | None = None
     repairs: Repairs = field(default_factory=Repairs)
     dates: bool = False
+    columns: tuple[str, ...] = ()
 
 
 def read_tables(
@@ -110,6 +111,7 @@ def read_tables(
         time=None if time is None else torch.from_numpy(as_times(moments, _column(nodes, time))),
         repairs=_repairs(pairs, len(ids), unknown.count),
         dates=bool(moments) and are_dates(moments),
+        columns=tuple(wanted),
     )
 
 

@@ -320,12 +320,11 @@ class Draft:
     def _forget_names(self) -> None:
         if has_noise(self.learner):  # its names are public, whether or not a class came
             return
-        counts = self.record.counts
-        gone = [c for name, c in self.record.classes.items() if not counts[name]]
-        self.record = self.record.changed(
-            classes={n: c for n, c in self.record.classes.items() if counts[n]},
-            past_ids=(*self.record.past_ids, *gone),
-        )
+        counts, known, learned = self.record.counts, self.record.classes, self.learner.classes_
+        # a class may have nodes, but none that was learned: masks keep them for the exam
+        kept = {n: c for n, c in known.items() if counts[n] and c in learned}
+        gone = [c for name, c in known.items() if name not in kept]
+        self.record = self.record.changed(classes=kept, past_ids=(*self.record.past_ids, *gone))
 
 
 def loaded(folder: Path) -> Draft:

@@ -30,12 +30,9 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
             "robust scaling takes the medians of the first batch, which epsilon does not cover; "
             f"give public ranges in a file ({_FILE}) as --scale FILE.json, or --scale none"
         )
-    if scale is None or scale == "robust" or scale == "none":
+    if scale is None or scale in ("robust", "none"):
         return scale
-    if isinstance(scale, Mapping):
-        given = scale
-    else:
-        given = _read(Path(scale))
+    given = scale if isinstance(scale, Mapping) else _read(Path(scale))
     check_given(given)
     return {name: {key: float(n) for key, n in each.items()} for name, each in given.items()}
 
@@ -70,14 +67,7 @@ def fixed_scale(
         return how, None, notes
     if how == "robust":
         return how, Scaling.of(_features(batch)), notes
-    width = batch.graph.num_features
-    names = [str(j) for j in range(width)] if batch.columns is None else batch.columns
-    if len(names) != width:
-        raise InputError(
-            f"{batch.where} has lists of numbers in a column, which a file of scales cannot name; "
-            "write each number as a column, or make the learner with --scale robust or none"
-        )
-    return how, scaling_given(how, names), notes
+    return how, scaling_given(how, batch.columns, batch.graph.num_features), notes
 
 
 def neutral(learner: Learner, columns: Sequence[str] | None) -> dict[str, float]:

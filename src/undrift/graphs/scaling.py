@@ -121,17 +121,25 @@ def sample(rows: int) -> Tensor:
     return torch.linspace(0, rows - 1, _SAMPLE, dtype=torch.float64).long()
 
 
-def scaling_given(given: Mapping[str, Any], columns: Sequence[str]) -> Scaling:
+def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width: int) -> Scaling:
     """The scaling in which some columns have a range or a centre and a spread; others stay.
 
-    >>> scaling_given({"age": {"low": 0, "high": 100}}, ["age", "x"])
+    Without names, columns go by their number.
+
+    >>> scaling_given({"age": {"low": 0, "high": 100}}, ["age", "x"], 2)
     Scaling(centre=(50.0, 0.0), spread=(50.0, 1.0))
     """
     check_given(given)
+    names = [str(j) for j in range(width)] if columns is None else list(columns)
+    if len(names) != width:
+        raise InputError(
+            "a column with a list of numbers in each row cannot be given a scale by its name; "
+            "write each number as a column of its own, or scale by robust or none"
+        )
     for name in given:
-        if name not in columns:
-            raise unknown_name("column", name, list(columns))
-    pairs = [_pair(given[name]) if name in given else (0.0, 1.0) for name in columns]
+        if name not in names:
+            raise unknown_name("column", name, names)
+    pairs = [_pair(given[name]) if name in given else (0.0, 1.0) for name in names]
     return Scaling(tuple(c for c, _ in pairs), tuple(s for _, s in pairs))
 
 

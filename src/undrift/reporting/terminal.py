@@ -228,9 +228,11 @@ def stream_header(
         f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges{made}, "
         f"{graph.num_features:,} features",
         f"{stream.num_classes} classes in {_sizes(stream)}, "
-        f"{percent(stream.base_share)} of their nodes in the {first}; split by seed "
-        f"{stream.seed}",
+        f"{percent(stream.base_share)} of their nodes in the {first}; split "
+        f"{'as given' if stream.fractions is None else f'by seed {stream.seed}'}",
     ]
+    if "scale" in stream.provenance:
+        lines.append(f"scale: {stream.provenance['scale']}")
     if unlabelled:
         lines.append(f"{unlabelled:,} nodes have no label and are in no task")
     if unused:

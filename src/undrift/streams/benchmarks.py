@@ -216,6 +216,8 @@ def load_stream(
         name=info.name,
         seed=seed,
         provenance=provenance,
+        masks=False,  # published figures are of this split
+        scale="none",  # and of these features
     )
     if not info.thin:
         return stream

@@ -93,7 +93,7 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     provenance = {"name": file.settings.name, "content_sha256": _content(digests)}
     for what, place in {"toml": file.path, **file.files}.items():
         provenance |= {what: place.name, f"{what}_sha256": digests[what]}
-    columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges"})
+    columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges", "scale"})
     tables = None
     if "npz" in file.files:
         from undrift.datasets.npz import read_npz
@@ -107,9 +107,20 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     if tables is not None and str(tables.repairs):
         provenance["repairs"] = str(tables.repairs)
     try:
-        return _stream(file, graph, tables, seed, provenance)
+        return _in_units(_stream(file, graph, tables, seed, provenance), file, tables)
     except InputError as error:
         raise InputError(f"the stream of {file.path} cannot be made: {error}") from error
+
+
+def _in_units(stream: TaskStream, file: StreamFile, tables: TableGraph | None) -> TaskStream:
+    """Tables are scaled where nothing else is said; other graphs get a note if they need it."""
+    from undrift.streams.scale import in_units, scale_note
+
+    scale = file.settings.graph.scale
+    if scale is None and tables is None:
+        note = scale_note(stream)
+        return replace(stream, provenance={**stream.provenance, "scale": note}) if note else stream
+    return in_units(stream, scale or "robust", None if tables is None else tables.columns)
 
 
 def _content(digests: Mapping[str, str]) -> str:
@@ -135,7 +146,7 @@ def _stream(
         return _with_times(TaskStream.with_split(graph, split_file, **about), tables)
     names = tables.class_names if tables is not None else {}
     _check_classes(graph, names)
-    about["fractions"] = (split.train, split.val, split.test)
+    about |= {"fractions": (split.train, split.val, split.test), "scale": "none"}  # `_in_units`
     if tasks.by == "time":
         if tables is None or tables.time is None:
             raise InputError('by = "time" needs tables with a time column; name it in [graph]')

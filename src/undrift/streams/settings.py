@@ -47,10 +47,11 @@ class GraphSection(_Section):
     features: list[str] | None = None
     time: str | None = None
     undirected: bool = True
+    scale: Literal["robust", "none"] | dict[str, dict[str, float]] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> GraphSection:
-        tables = self.model_fields_set - {"npz"}
+        tables = self.model_fields_set - {"npz", "scale"}
         if self.npz is None and (self.nodes is None or self.edges is None):
             raise ValueError('give npz = "...", or both nodes = "..." and edges = "..."')
         if self.npz is not None and tables:

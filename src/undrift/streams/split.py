@@ -11,6 +11,10 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.graphs import Graph
+
+SHARES = (0.6, 0.2, 0.2)
+"""Of train, val and test, where nothing else is said."""
 
 SMALLEST_CLASS = 5
 """Fewer nodes cannot be split 6:2:2 into whole numbers."""
@@ -78,6 +82,62 @@ def split_nodes(
         for mask, part in zip(masks, np.split(shuffled, [train, train + val]), strict=True):
             mask[part] = True
     return Split(*(torch.from_numpy(mask).to(labels.device) for mask in masks))
+
+
+def split_of(
+    graph: Graph,
+    labels: Tensor,
+    seed: int,
+    fractions: Sequence[float] | None,
+    masks: bool | None,
+) -> tuple[Split, tuple[float, ...] | None]:
+    """The graph's own masks, with no fractions, or a split that is drawn, with its fractions.
+
+    `masks`: whether those of the graph count; None: where it has any.
+    """
+    if masks is None:
+        masks = bool(graph.masks)
+    if not masks:
+        drawn = SHARES if fractions is None else tuple(fractions)
+        return split_nodes(labels, seed=seed, fractions=drawn), drawn
+    if fractions is not None:
+        raise InputError(
+            "fractions draw a new split, but the graph has masks; leave out fractions to use the "
+            "masks, or say masks=False"
+        )
+    return _masks_of(graph, labels), None
+
+
+def _masks_of(graph: Graph, labels: Tensor) -> Split:
+    """The train, val and test masks of a graph, without nodes that have no label."""
+    way_out = "or draw a new split with masks=False"
+    missing = [name for name in ("train", "test") if name not in graph.masks]
+    if missing:
+        raise InputError(
+            f"the graph has no {' and no '.join(missing)} mask; give it to Graph.with_masks, "
+            f"{way_out}"
+        )
+    nowhere = torch.zeros_like(labels, dtype=torch.bool)
+    found = Split(*(graph.masks.get(name, nowhere) for name in Split._fields))
+    for name, mask in zip(Split._fields, found, strict=True):
+        if mask.dim() != 1:
+            raise InputError(
+                f"the {name} mask has {mask.shape[1]} columns, a split each; choose one, as in "
+                f"graph.with_masks({name}=graph.masks[{name!r}][:, 0]), {way_out}"
+            )
+    if bool((torch.stack(found).sum(dim=0) > 1).any()):
+        raise InputError(
+            f"the graph's train, val and test masks overlap; put every node into one, {way_out}"
+        )
+    known = labels >= 0
+    for name in ("train", "test"):
+        lacking = set(labels[known].tolist()) - set(labels[getattr(found, name)].tolist())
+        if lacking:
+            raise InputError(
+                f"class {min(lacking)} has no node in the graph's {name} mask; label its nodes -1 "
+                f"to leave it out, {way_out}"
+            )
+    return Split(*(mask & known for mask in found))
 
 
 def _check(seed: int, fractions: Sequence[float]) -> None:

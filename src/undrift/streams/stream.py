@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
+from warnings import warn
 
 import torch
 from torch import Tensor
@@ -15,7 +16,8 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.order import Order, check_sizes, ordered_classes
 from undrift.streams.periods import Times, classes_by_period
-from undrift.streams.split import split_nodes
+from undrift.streams.scale import Scale, in_units, scale_note
+from undrift.streams.split import split_of
 from undrift.streams.summary import TaskSummary, summarise
 from undrift.streams.task import Task, check_mask, joined
 
@@ -91,15 +93,22 @@ class TaskStream:
         name: str = "custom",
         order: Order = "label",
         seed: int = 0,
-        fractions: Sequence[float] = (0.6, 0.2, 0.2),
+        fractions: Sequence[float] | None = None,
         provenance: Mapping[str, str] | None = None,
+        masks: bool | None = None,
+        scale: Scale | None = None,
     ) -> Self:
         """The first `base` classes, then `increment` at a time; the last task may be smaller.
 
         `order` is `label` (ascending ids), `random` (a permutation drawn from the seed) or the
-        class ids in the order wanted. Every class is split into train, val and test by `seed`
-        (see `split_nodes`), whatever the order. Nodes labelled -1 belong to no task. Cost: one
-        pass over the labels; task graphs are made when asked for.
+        class ids in the order wanted. A graph with masks is split as they say; `masks=False`
+        draws a new split. Without masks every class is split into train, val and test by `seed`
+        (see `split_nodes`), whatever the order, 6:2:2 without `fractions`. Nodes labelled -1
+        belong to no task. Cost: one pass over the labels; task graphs are made when asked for.
+
+        `scale`: "robust" puts every column into units of its spread in the first task, a mapping
+        gives ranges by column (`in_units`), and "none" leaves all as they are. So does None, with
+        a warning where a column is far larger than the others.
 
         >>> g = Graph.from_arrays(torch.eye(30), [[0], [1]], labels=[0] * 10 + [1] * 10 + [2] * 10)
         >>> stream = TaskStream.from_graph(g, base=2, increment=1)
@@ -107,13 +116,16 @@ class TaskStream:
         (((0, 1), (2,)), 2)
         """
         labels = _labels(graph)
-        masks = split_nodes(labels, seed=seed, fractions=fractions)
+        split, drawn = split_of(graph, labels, seed, fractions, masks)
         classes = ordered_classes(torch.unique(labels[labels >= 0]).tolist(), order, seed)
         check_sizes(base, increment, len(classes))
         starts = [0, *range(base, len(classes), increment), len(classes)]
         tasks = tuple(tuple(classes[a:b]) for a, b in pairwise(starts))
         about = dict(provenance or {})
-        return cls(graph, tasks, *masks, name, seed, tuple(fractions), about)
+        made = cls(graph, tasks, *split, name, seed, drawn, about)
+        if scale is None and (note := scale_note(made)):
+            warn(note, stacklevel=2)
+        return in_units(made, scale or "none")
 
     # what it is --------------------------------------------------------------------------
 
@@ -245,9 +257,11 @@ class TaskStream:
         *,
         name: str = "custom",
         seed: int = 0,
-        fractions: Sequence[float] = (0.6, 0.2, 0.2),
+        fractions: Sequence[float] | None = None,
         provenance: Mapping[str, str] | None = None,
         dates: bool = False,
+        masks: bool | None = None,
+        scale: Scale | None = None,
     ) -> Self:
         """Tasks are periods: a class arrives in the period in which its first node appears.
 
@@ -255,8 +269,8 @@ class TaskStream:
         periods of equal length reach from the first to the last time, or the times at which new
         ones start. All nodes of a class belong to its task, however late they appear;
         `arrange(stream, "time")` gives every node to its own period instead. A period without a
-        new class makes no task, and `provenance["periods"]` says so. Every class is split as in
-        `from_graph`.
+        new class makes no task, and `provenance["periods"]` says so. `fractions`, `masks` and
+        `scale` are those of `from_graph`.
 
         >>> g = Graph.from_arrays(torch.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
@@ -264,11 +278,13 @@ class TaskStream:
         """
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods, dates=dates)
-        masks = split_nodes(labels, seed=seed, fractions=fractions)
+        split, drawn = split_of(graph, labels, seed, fractions, masks)
         about = dict(provenance or {}) | {"periods": str(found)}
         times = Times.of(time, found.starts)
-        drawn = tuple(fractions)
-        return cls(graph, found.tasks, *masks, name, seed, drawn, about, times=times)
+        made = cls(graph, found.tasks, *split, name, seed, drawn, about, times=times)
+        if scale is None and (note := scale_note(made)):
+            warn(note, stacklevel=2)
+        return in_units(made, scale or "none")
 
     @classmethod
     def with_split(
