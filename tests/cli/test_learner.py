@@ -39,7 +39,7 @@ def desk(tmp_path: Path, capsys: Captured) -> Path:
     assert run("observe", folder, *month(tmp_path, 1)) == 0
     shown = capsys.readouterr()
     assert f"{folder}: step 1, observe: 16 labelled of 16 nodes, +1 -0 batches" in shown.out
-    assert "note: 1 edge to unknown nodes left out" in shown.err
+    assert "note: 1 of 15 edges (7 %) to unknown nodes left out; neighbours help" in shown.err
     return folder
 
 
@@ -73,7 +73,7 @@ def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -
     assert run("predict", desk, *month(tmp_path, 2), "--nodes", "2-3", "2-0", "--out", out) == 0
     shown = capsys.readouterr()
     assert f"2 predictions: {out}" in shown.out
-    assert "note: 1 edge to unknown nodes left out" in shown.err
+    assert "note: 1 of 15 edges (7 %) to unknown nodes left out; neighbours help" in shown.err
     lines = out.read_text().splitlines()
     assert lines[0] == "id,class,probability,runner_up"
     assert [line.split(",")[:2] for line in lines[1:]] == [["2-3", "mule"], ["2-0", "fine"]]

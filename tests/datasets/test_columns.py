@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from undrift.datasets import columns
+from undrift.datasets.cells import Trouble, unusable
 from undrift.datasets.columns import column_names, floats, read_pieces, texts
 from undrift.errors import InputError
 
@@ -21,7 +22,11 @@ def gather(path: Path, name: str) -> list[str]:
 
 
 def numbers(path: Path, name: str) -> Any:
-    return np.concatenate([floats(piece, name) for piece in read_pieces(path, [name])])
+    found = [floats(piece, name) for piece in read_pieces(path, [name])]
+    troubles = [each for each in found if isinstance(each, Trouble)]
+    if troubles:
+        raise InputError(unusable(path, troubles[:1]))
+    return np.concatenate([each for each in found if not isinstance(each, Trouble)])
 
 
 def test_quotes_blanks_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:

@@ -186,7 +186,37 @@ def test_edges_to_unknown_nodes_are_dropped_and_counted_where_asked(tmp_path: Pa
     edges = EDGES + "cid,zoe,1\nyan,ann,1\n"
     found = tables(tmp_path, edges=edges, unknown_edges="drop")
     assert found.repairs == Repairs(0, 0, unknown_edges=2)
-    assert str(found.repairs) == "2 edges to unknown nodes left out"
+    assert str(found.repairs) == "2 of 4 edges (50 %) to unknown nodes left out"
     assert edges_of(found) == edges_of(tables(tmp_path))
     with pytest.raises(InputError, match=r"2 of the 4 edges .* first 'zoe' in row 3; add .* drop"):
         tables(tmp_path, edges=edges)
+
+
+def test_every_column_that_cannot_be_used_is_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from undrift.datasets import columns
+
+    monkeypatch.setattr(columns, "CELLS", 12)  # two rows a piece: the last trouble is in the second
+    nodes = (
+        "id,x,price,day,kind of,late\na,1,,2021-03-31,red,1\nb,2,3,2021-04-01,blue,2\nc,3,4,5,6,?\n"
+    )
+    with pytest.raises(InputError) as caught:
+        tables(tmp_path, nodes, "source,target\na,b\n", label=None)
+    told = str(caught.value)
+    for part in (
+        "'price' of", "row 1 has nothing", "'day': row 1 has the date '2021-03-31'",
+        "'kind of': row 1 has 'red'", "'late': row 3 has '?'",
+        "--ignore price --ignore day --ignore 'kind of' --ignore late",
+    ):  # fmt: skip
+        assert part in told
+    assert dense(
+        tables(tmp_path, nodes, "source,target\na,b\n", label=None, features=["x"])
+    ).tolist()
+
+
+def test_many_columns_are_counted(tmp_path: Path) -> None:
+    head = ",".join(f"c{i}" for i in range(60))
+    with pytest.raises(InputError, match=r"53 more columns.*--ignore c39 and 20 more") as caught:
+        tables(tmp_path, f"id,{head}\na{',' * 60}\n", "source,target\n", label=None)
+    assert "'c7'" not in str(caught.value)

@@ -85,7 +85,7 @@ def test_forget_is_as_if_never_observed(first: LearnerFolder, desk: Any) -> None
     without.observe(desk.month(1))
     step = first.observe(desk.month(2, ["takeover", "skimming"]))
     assert step.line.dropped_edges == 5
-    assert "5 edges to unknown nodes left out" in " ".join(step.notes)
+    assert "5 of 28 edges (18 %) to unknown nodes left out" in " ".join(step.notes)
     first.forget(desk.month(2, ["takeover", "skimming"], rows=[9, *range(9), *range(10, 24)]))
     assert_same(first, without, desk.month(1))
     record = first.show().record

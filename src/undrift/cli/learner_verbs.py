@@ -198,7 +198,7 @@ def predict(
             found = folders()(folder).predict(one_batch(files), nodes or None, **columns.given())
         found.write(out)
         if str(found.repairs):
-            say(f"note: {found.repairs}", progress=True)
+            say(f"note: {found.repairs}{found.repairs.advice}", progress=True)
         count = len(found.classes)
     say(f"{count:,} prediction{'s' * (count != 1)}: {out}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import Any
+from shlex import quote
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 LARGEST = 2**53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = 86_400
+_SHOWN, _TYPED = 6, 40  # columns that a sentence tells of, and that it has to be typed
 
 
 def as_text(value: Any) -> str:
@@ -30,6 +32,56 @@ def as_text(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return "" if math.isnan(value) else str(int(value) if value.is_integer() else value)
     return str(value)
+
+
+class Trouble(NamedTuple):
+    """A cell that cannot be a feature: its column, its row from 1, and what it holds."""
+
+    column: str
+    row: int
+    value: Any
+
+    @property
+    def shown(self) -> str:
+        """What it holds, in words.
+
+        >>> Trouble("x", 1, None).shown, Trouble("x", 1, "2021-03-31").shown
+        ('nothing', "the date '2021-03-31'")
+        """
+        if isinstance(self.value, list):
+            return f"a list of {len(self.value)}"
+        text = as_text(self.value)
+        return f"{'the date ' * _is_date(self.value)}{text[:40]!r}" if text else "nothing"
+
+
+def unusable(path: object, troubles: Sequence[Trouble]) -> str:
+    """One sentence about all columns that cannot be features, with what to type.
+
+    >>> told = unusable("nodes.csv", [Trouble("price", 3, ""), Trouble("day", 1, "2021-03-31")])
+    >>> print(told.split("; ")[0])
+    column 'price' of nodes.csv must hold numbers, but row 3 has nothing (also column 'day': row 1 \
+    has the date '2021-03-31')
+    """
+    first, *more = troubles
+    others = [f"column {each.column!r}: row {each.row} has {each.shown}" for each in more[:_SHOWN]]
+    others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
+    also = f" (also {', '.join(others)})" if more else ""
+    return (
+        f"column {first.column!r} of {path} must hold numbers, but row {first.row} has "
+        f"{first.shown}{also}; correct the cells, or leave columns out with "
+        f"{ignoring([each.column for each in troubles])} (in Python and in a stream.toml, name the "
+        "others as features)"
+    )
+
+
+def ignoring(columns: Sequence[str]) -> str:
+    """What to type to go on without these columns.
+
+    >>> ignoring(["day", "first name"])
+    "--ignore day --ignore 'first name'"
+    """
+    more = f" and {len(columns) - _TYPED:,} more" if len(columns) > _TYPED else ""
+    return " ".join(f"--ignore {quote(name)}" for name in columns[:_TYPED]) + more
 
 
 def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
@@ -103,6 +155,13 @@ def days(moment: date | str) -> float:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH).total_seconds() / _SECONDS
+
+
+def _is_date(value: Any) -> bool:
+    try:
+        return isinstance(value, date) or (isinstance(value, str) and days(value) is not None)
+    except ValueError:
+        return False
 
 
 def _is_number(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from undrift.datasets.cells import as_text
+from undrift.datasets.cells import Trouble, as_text
 from undrift.errors import InputError
 from undrift.memory import need
 
@@ -74,29 +74,29 @@ def texts(piece: Piece, name: str) -> list[str]:
     return [as_text(value) for value in cells]
 
 
-def floats(piece: Piece, name: str) -> Array:
-    """A column of finite numbers as float32; a list in each row makes a matrix `[rows, width]`."""
+def floats(piece: Piece, name: str) -> Array | Trouble:
+    """A column of finite numbers as float32; a list in each row makes a matrix `[rows, width]`.
+
+    A column that is none is told by its first such cell.
+    """
     try:
         with np.errstate(over="ignore"):  # too large for float32: reported as not finite
             array: Array = np.array(piece.columns[name], np.float64).astype(np.float32)
     except (TypeError, ValueError):
-        raise _not_numbers(piece, name) from None
+        return _not_numbers(piece, name)
     if array.ndim > 2 or not np.isfinite(array).all():
-        raise _not_numbers(piece, name)
+        return _not_numbers(piece, name)
     return array
 
 
-def _not_numbers(piece: Piece, name: str) -> InputError:
-    """The error for the first cell of a column that is not a finite number."""
+def _not_numbers(piece: Piece, name: str) -> Trouble:
+    """The first cell of a column that is not a finite number."""
     cells = piece.columns[name]
     width = len(cells[0]) if isinstance(cells[0], list) else None
     for row, value in enumerate(cells, start=piece.first):
         parts = value if isinstance(value, list) else [value]
         if not all(map(_is_finite, parts)) or (width is not None and len(parts) != width):
-            return InputError(
-                f"column {name!r} of {piece.path} must hold numbers, but row {row} has "
-                f"{_show(value)}; correct the cell, or leave the column out of the features"
-            )
+            return Trouble(name, row, value)
     raise AssertionError("a column was refused, but every cell of it is a number")
 
 
@@ -106,13 +106,6 @@ def _is_finite(value: Any) -> bool:
             return bool(np.isfinite(np.float32(float(value))))
     except (TypeError, ValueError):
         return False
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    text = as_text(value)
-    return repr(text[:40]) if text else "nothing"
 
 
 # CSV -------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.cells import are_dates, as_class_ids, as_times
+from undrift.datasets.cells import Trouble, are_dates, as_class_ids, as_times, unusable
 from undrift.datasets.columns import column_names, floats, read_pieces, texts
 from undrift.errors import InputError
+from undrift.formatting import counted, percent
 from undrift.graphs import Graph
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -23,26 +24,38 @@ Array = np.ndarray[Any, np.dtype[Any]]
 @dataclass(frozen=True)
 class Repairs:
     """What was left out of the edges: rows that repeat an earlier one, self-loops, and, where that
-    was asked for, edges to a node that is not in the table of nodes.
+    was asked for, edges to a node that is not in the table of nodes. `edges`: all rows there were.
     """
 
     duplicate_edges: int = 0
     self_loops: int = 0
     unknown_edges: int = 0
+    edges: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         """A phrase for a report; empty where nothing was left out.
 
-        >>> print(Repairs(self_loops=1, unknown_edges=3))
-        1 self-loop and 3 edges to unknown nodes left out
+        >>> print(Repairs(self_loops=1, unknown_edges=3, edges=60))
+        1 self-loop and 3 of 60 edges (5 %) to unknown nodes left out
         """
-        counts = {
-            ("duplicate edge", ""): self.duplicate_edges,
-            ("self-loop", ""): self.self_loops,
-            ("edge", " to unknown nodes"): self.unknown_edges,
-        }
-        parts = [f"{n:,} {what}{'s' * (n > 1)}{to}" for (what, to), n in counts.items() if n]
+        counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
+        parts = [counted(n, what) for what, n in counts.items() if n]
+        if self.unknown_edges:
+            of = counted(self.edges or self.unknown_edges, "edge")
+            share = percent(self.unknown_edges / (self.edges or self.unknown_edges), 0)
+            told = f"{self.unknown_edges:,} of {of} ({share})" if self.edges else of
+            parts.append(f"{told} to unknown nodes")
         return f"{' and '.join(parts)} left out" if parts else ""
+
+    @property
+    def advice(self) -> str:
+        """The end of a sentence: how to keep edges to nodes of other months; empty without any."""
+        if not self.unknown_edges:
+            return ""
+        return (
+            "; neighbours help, so give the nodes at the other ends too, as rows with an empty "
+            "label: they are context"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,17 +136,26 @@ def _read_nodes(
     labels: list[str] = []
     moments: list[Any] = []
     blocks: list[Array] = []
+    troubles: dict[str, Trouble] = {}
     special = [name for name in (id, label, time) if name is not None]
     for piece in read_pieces(path, list(dict.fromkeys([*special, *features]))):
         ids += texts(piece, id)
         labels += texts(piece, label) if label is not None else []
         moments += piece.columns[time] if time is not None else []
-        blocks.append(np.column_stack([floats(piece, name) for name in features]))
+        found = [floats(piece, name) for name in features]
+        for each in found:
+            if isinstance(each, Trouble):
+                troubles.setdefault(each.column, each)
+        if troubles:  # the other pieces may have more of them
+            continue
+        blocks.append(np.column_stack([a for a in found if not isinstance(a, Trouble)]))
         if blocks[-1].shape[1] != blocks[0].shape[1]:
             raise InputError(
                 f"the lists in {path} change their length after row {piece.first - 1}; give every "
                 "node a list of the same length"
             )
+    if troubles:
+        raise InputError(unusable(path, list(troubles.values())))
     if not ids:
         raise InputError(f"{path} names its columns but has no rows; a graph needs nodes")
     return ids, labels, moments, np.concatenate(blocks)
@@ -187,7 +209,8 @@ def _read_edges(
 def _repairs(pairs: Array, nodes: int, unknown: int) -> Repairs:
     loops = pairs[0] == pairs[1]
     keys = (pairs[0] * nodes + pairs[1])[~loops]
-    return Repairs(int(keys.size - np.unique(keys).size), int(loops.sum()), unknown)
+    repeated = int(keys.size - np.unique(keys).size)
+    return Repairs(repeated, int(loops.sum()), unknown, pairs.shape[1] + unknown)
 
 
 def _plain_ids(ids: list[str]) -> Array:

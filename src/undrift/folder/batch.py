@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from undrift.datasets.pyg import SUFFIXES as PYG
 from undrift.datasets.pyg import read_pyg
 from undrift.datasets.tables import Repairs, TableGraph, read_tables
 from undrift.errors import InputError
-from undrift.folder.names import class_name, matched_columns
+from undrift.folder.names import CHANGED, class_name, matched_columns
 from undrift.folder.record import Reading
 from undrift.graphs import Graph
 
@@ -104,13 +105,15 @@ def read_batch(
     columns: Sequence[str] | None = None,
     aliases: Mapping[str, str] | None = None,
     *,
+    neutral: Mapping[str, float] | None = None,
     labelled: bool = True,
     unknown_edges: UnknownEdges = "drop",
 ) -> Batch:
     """What is meant by `source`, with class names as the learner has them.
 
-    `columns` are those that were learned, which tables must have, in any order. `labelled=False`
-    reads no labels, so that the column may be missing.
+    `columns` are those that were learned, which tables must have, in any order; `neutral` is what
+    to write into one that is missing. `labelled=False` reads no labels, so that the column may be
+    missing.
     """
     if isinstance(source, Batch | Graph | TableGraph):
         batch = _in_memory(source)
@@ -121,7 +124,7 @@ def read_batch(
             batch = Batch.of(read_pyg(files[0]) if pyg else read_npz(files[0]))
         elif len(files) == 2:
             how: Any = {"labelled": labelled, "unknown_edges": unknown_edges}
-            batch = _tables(files[0], files[1], reading, columns, **how)
+            batch = _tables(files[0], files[1], reading, columns, neutral, **how)
         else:
             raise InputError(
                 f"a batch is a table of nodes and a table of edges, or one file that ends in "
@@ -145,14 +148,23 @@ def _tables(
     edges: Path,
     reading: Reading,
     columns: Sequence[str] | None,
+    neutral: Mapping[str, float] | None,
     *,
     labelled: bool,
     unknown_edges: UnknownEdges,
 ) -> Batch:
     there = column_names(nodes)
     special: Collection[str] = {reading.id, reading.label, *reading.ignore}
+    learned = [name for name in columns or () if name in reading.ignore]
+    if learned:
+        raise InputError(
+            f"column {learned[0]!r} was learned and cannot be ignored now; leave out --ignore "
+            f"{quote(learned[0])}, or make a new learner that ignores it from its first batch on "
+            f"({CHANGED})"
+        )
     if reading.id in there:  # else `read_tables` has a sentence for it
-        features = matched_columns([n for n in there if n not in special], columns, str(nodes))
+        wanted = [n for n in there if n not in special]
+        features = matched_columns(wanted, columns, str(nodes), neutral)
     else:
         features = tuple(columns or ())
     found = read_tables(

@@ -83,6 +83,7 @@ class Draft:
             known.reading,
             known.columns,
             known.aliases,
+            neutral=neutral(self.learner, known.columns),
             labelled=labelled,
             unknown_edges=unknown_edges,
         )
@@ -182,7 +183,9 @@ class Draft:
             check_unspent(self.learner, hashes, self._spent_on(data), batch.where)
             self.nodes[data] = hashes
         if str(batch.repairs):
-            self.notes.append(str(batch.repairs))
+            # with noise a node must not be in a second batch, not even as context
+            advice = "" if bounded(self.learner) else batch.repairs.advice
+            self.notes.append(f"{batch.repairs}{advice}")
         if batch.repairs.unknown_edges and not batch.graph.num_edges:
             self.notes.append(
                 "no edge is left: if that is not meant, write ids in the edges as in the nodes, or "

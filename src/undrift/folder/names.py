@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from shlex import quote
 
+from undrift.datasets.cells import ignoring
 from undrift.errors import InputError
+
+CHANGED = "docs/first-year.md, When columns change"
+"""Where it is written what to do about columns that come and go."""
 
 _SHOWN = 4
 _NOTHING = frozenset({"nan", "na", "n/a", "null", "none", "nil", "?", "-", "unknown", "unlabelled"})
 
 
 def matched_columns(
-    there: Sequence[str], known: Sequence[str] | None, where: str
+    there: Sequence[str],
+    known: Sequence[str] | None,
+    where: str,
+    neutral: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
     """The columns to read, in the order that was learned; others than those are an error.
+
+    `neutral`: of every column learned, a number that tells nothing; 0 where it is not there.
 
     >>> matched_columns(["b", "a"], ["a", "b"], "nodes.csv")
     ('a', 'b')
@@ -32,9 +42,28 @@ def matched_columns(
         if strange:
             plural = "s" * (len(strange) > 1)
             parts.append(f"has {len(strange)} column{plural} not learned: {_few(strange)}")
-        fix = "rename or add the columns" if lacking else f"leave out with --ignore {strange[0]!r}"
-        raise InputError(f"{where} {' and '.join(parts)}; {fix} (columns are matched by name)")
+        fixes = [_lacking(lacking, strange, neutral or {})] if lacking else []
+        if strange:
+            fixes.append(f"to go on without what is new, add {ignoring(strange)}")
+        raise InputError(
+            f"{where} {' and '.join(parts)}; {'; '.join(fixes)}; to learn from other columns, make "
+            f"a new learner ({CHANGED})"
+        )
     return tuple(known)
+
+
+def _lacking(lacking: Sequence[str], strange: Sequence[str], neutral: Mapping[str, float]) -> str:
+    """What to do to a file that lacks columns: rename one that looks like it, or add it."""
+    folded = {_folded(name): name for name in strange}
+    for name in lacking:
+        near = get_close_matches(_folded(name), folded, n=1, cutoff=0.75)
+        if near:
+            return f"rename {folded[near[0]]!r} to {name!r}, if they are one"
+    cells = [f"{name!r} with {neutral.get(name, 0.0):.9g}" for name in lacking[:_SHOWN]]
+    more = f" and {len(lacking) - _SHOWN} more with their centre" * (len(lacking) > _SHOWN)
+    return (
+        f"if nobody knows the numbers, add {', '.join(cells)}{more} in every row: it tells nothing"
+    )
 
 
 def class_name(text: str) -> str:

@@ -61,7 +61,7 @@ class Manifest(BaseModel):
     classes: dict[str, int]  # labelled nodes by class, in the order of `labels.npy`
     directed: bool
     sources: tuple[str, ...]
-    left_out: tuple[int, int, int]  # repeated edges, self-loops, edges to unknown nodes
+    left_out: tuple[int, ...]  # repeated edges, self-loops, edges to unknown nodes; of how many
     isolated: int
     largest_degree: int
     memory: float  # GB that a task may use: it decided the sizes below

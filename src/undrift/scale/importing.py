@@ -192,7 +192,7 @@ def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> M
         classes=classes,
         directed=not asked.undirected,
         sources=(str(asked.nodes.path), str(asked.edges.path)),
-        left_out=(repeated, loops, unknown),
+        left_out=(repeated, loops, unknown, stage.count("pairs")),
         isolated=int((degrees.sum(axis=0) == 0).sum()),
         largest_degree=int(degrees[0].max()),
         memory=asked.memory,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undrift.datasets.cells import LARGEST
+from undrift.datasets.cells import LARGEST, Trouble, unusable
 from undrift.scale.graph_folder import (
     AGAIN,
     FORMAT,
@@ -30,6 +29,7 @@ from undrift.scale.tables import (
     copied,
     kinds_of,
     number,
+    quoted,
     text,
     whole,
     widths,
@@ -183,14 +183,12 @@ class Staging:
                 first[name] = min(row, first.get(name, row))
         if not first:
             return
-        (name, row), *more = first.items()
-        others = ", ".join(f"column {n!r} in row {r + 1}" for n, r in more[:5])
-        others += " and more" * (len(more) > 5)
-        raise TableError(
-            f"column {name!r} of {self.asked.nodes.path} must hold numbers, but row {row + 1} has "
-            f"another thing, or nothing{f' (also {others})' if more else ''}; correct the cells, "
-            f"or leave columns out with {' '.join(f'--ignore {shlex.quote(n)}' for n in first)}"
-        )
+        troubles = [Trouble(name, row + 1, self._cell(name, row)) for name, row in first.items()]
+        raise TableError(unusable(self.asked.nodes.path, troubles))
+
+    def _cell(self, name: str, row: int) -> Any:
+        """A cell of the table of nodes as it stands there."""
+        return self._one(f"SELECT {quoted(name)} FROM {self.asked.nodes.sql} OFFSET {row} LIMIT 1")
 
     # edges -------------------------------------------------------------------------------
 

@@ -1,0 +1,178 @@
+"""Columns that go, come, or cannot be used: every way out that a sentence names is typed here."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from undrift import InputError, LearnerFolder
+from undrift.cli.app import start
+
+Files = tuple[Path, Path]
+
+
+def with_column(files: Files, name: str, value: str, at: int | None = None) -> Files:
+    """The same tables with one column more, beside the others or in the place of one."""
+    rows = [line.split(",") for line in files[0].read_text(encoding="utf-8").splitlines()]
+    for i, row in enumerate(rows):
+        row.insert(len(row) if at is None else at, name if i == 0 else value)
+    nodes = files[0].with_name(f"{name}-{files[0].name}")
+    nodes.write_text("\n".join(map(",".join, rows)), encoding="utf-8")
+    return nodes, files[1]
+
+
+def without_column(files: Files, name: str) -> Files:
+    rows = [line.split(",") for line in files[0].read_text(encoding="utf-8").splitlines()]
+    place = rows[0].index(name)
+    nodes = files[0].with_name(f"no-{name}-{files[0].name}")
+    lines = [",".join(row[:place] + row[place + 1 :]) for row in rows]
+    nodes.write_text("\n".join(lines), encoding="utf-8")
+    return nodes, files[1]
+
+
+@pytest.fixture
+def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
+    made = LearnerFolder.new(tmp_path / "desk", settings={"hops": 2})
+    made.observe(desk.month(1))
+    return made
+
+
+def refused(folder: LearnerFolder, files: Files) -> str:
+    with pytest.raises(InputError) as caught:
+        folder.observe(files)
+    assert folder.show().record.entry.step == 1
+    return str(caught.value)
+
+
+def test_a_column_that_is_gone_can_be_written_so_that_it_tells_nothing(
+    folder: LearnerFolder, desk: Any
+) -> None:
+    files = without_column(desk.month(2), "x3")
+    told = re.search(r"add 'x3' with (\S+) in every row", refused(folder, files))
+    assert told is not None
+    whole = with_column(files, "x3", told[1])
+    folder.observe(whole)
+    learner, batch = folder.learner(), folder.read(whole)
+    assert learner.scaling_ is not None
+    scaled = batch.graph.scaled(learner.scaling_).features
+    assert isinstance(scaled, torch.Tensor)
+    assert float(scaled[:, 3].abs().max()) < 1e-6  # the centre of the first batch: no word of x3
+    assert len(folder.predict(whole).classes) == 24
+
+
+def test_a_column_by_another_name_is_recognised(folder: LearnerFolder, desk: Any) -> None:
+    renamed = with_column(without_column(desk.month(2), "x3"), "X 3", "1")
+    assert "rename 'X 3' to 'x3'" in refused(folder, renamed)
+
+
+def test_a_new_learner_without_the_column(
+    folder: LearnerFolder, desk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "make a new learner" in refused(folder, without_column(desk.month(2), "x3"))
+    assert start(["learner", "new", str(tmp_path / "anew")]) == 0
+    first, second = desk.month(1), without_column(desk.month(2), "x3")
+    words = ["learner", "observe", str(tmp_path / "anew")]
+    assert start([*words, *map(str, first), "--ignore", "x3"]) == 0
+    assert start([*words, *map(str, second)]) == 0  # remembered
+    capsys.readouterr()
+    assert LearnerFolder(tmp_path / "anew").show().record.columns == ("x0", "x1", "x2", "x4")
+
+
+def test_a_column_that_was_learned_cannot_be_ignored(folder: LearnerFolder, desk: Any) -> None:
+    with pytest.raises(InputError, match=r"'x3' was learned.*leave out --ignore x3.*new learner"):
+        folder.observe(desk.month(2), ignore=["x3"])
+    folder.observe(desk.month(2))
+
+
+def test_new_columns_are_left_out_as_the_sentence_says(
+    folder: LearnerFolder, desk: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = with_column(with_column(desk.month(2), "colour of card", "red"), "day", "2021-03-31")
+    told = refused(folder, files)
+    typed = re.search(r"add (--ignore .*?);", told)
+    assert typed is not None
+    assert "docs/first-year.md" in told
+    words = ["learner", "observe", str(folder.path), *map(str, files), *shlex.split(typed[1])]
+    assert start(words) == 0
+    capsys.readouterr()
+    assert folder.show().record.entry.step == 2
+
+
+def test_cells_that_cannot_be_used_are_left_out_as_the_sentence_says(
+    desk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = with_column(with_column(desk.month(1), "opened", "2021-03-31"), "home town", "")
+    words = ["learner", "observe", str(tmp_path / "new"), *map(str, files)]
+    assert start(["learner", "new", str(tmp_path / "new")]) == 0
+    assert start(words) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "the date '2021-03-31'" in told
+    assert "'home town': row 1 has nothing" in told
+    typed = re.search(r"leave columns out with (--ignore .*?) \(", told)
+    assert typed is not None
+    assert start([*words, *shlex.split(typed[1])]) == 0
+
+
+# edges to nodes of other months ----------------------------------------------------------
+
+
+def market(place: Path, *, context: bool) -> tuple[list[Files], Files]:
+    """Five months of customers whose friends were mostly customers of months before.
+
+    `context`: those at the other ends stand in the tables too, without a label.
+    """
+    place.mkdir(parents=True)
+    rng = np.random.default_rng(4)
+    kind = rng.integers(0, 3, 400)
+    centres = rng.normal(size=(3, 8))
+    x = centres[kind] + 3.5 * rng.normal(size=(400, 8))
+    months = []
+    for m in range(5):
+        own = np.arange(80 * m, 80 * m + 80)
+        alike = [rng.choice(np.flatnonzero(kind == kind[i]), 6) for i in own]
+        pairs = [(i, j) for i, friends in zip(own, alike, strict=True) for j in friends]
+        ends = {j for _, j in pairs} - set(own.tolist()) if context else set()
+        files = place / f"{m}-nodes.csv", place / f"{m}-edges.csv"
+        lines = ["id,label," + ",".join(f"x{j}" for j in range(8))]
+        for i in [*own.tolist(), *sorted(ends)]:
+            label = f"k{kind[i]}" if i in own else ""
+            lines.append(",".join([f"c{i}", label, *map(repr, x[i].tolist())]))
+        files[0].write_text("\n".join(lines), encoding="utf-8")
+        edges = [f"c{i},c{j}" for i, j in pairs]
+        files[1].write_text("\n".join(["source,target", *edges]), encoding="utf-8")
+        months.append(files)
+    return months[:-1], months[-1]
+
+
+def test_the_other_ends_as_rows_without_a_label_raise_accuracy(tmp_path: Path) -> None:
+    right, notes = {}, ()
+    for context in (False, True):
+        months, last = market(tmp_path / str(context), context=context)
+        folder = LearnerFolder.new(tmp_path / f"learner {context}")
+        for files in months:
+            step = folder.observe(files)
+            notes = notes or step.notes
+            assert bool(step.line.dropped_edges) != context
+        batch = folder.read(last)
+        own = [i for i, label in zip(batch.ids.tolist(), batch.labels, strict=True) if label]
+        found = folder.predict(last, nodes=own).classes
+        truth = [label for label in batch.labels if label]
+        right[context] = np.mean(np.array(found) == np.array(truth))
+    assert right[True] > right[False] + 0.03
+    (note,) = [note for note in notes if "unknown nodes" in note]
+    assert re.search(r"\d+ of 480 edges \(\d\d %\)", note)
+    assert "empty label" in note
+
+
+def test_with_noise_nobody_is_told_to_give_a_node_twice(tmp_path: Path) -> None:
+    months, _ = market(tmp_path / "market", context=False)
+    settings = {"epsilon": 8.0, "class_list": (0, 1, 2), "testing": True}
+    folder = LearnerFolder.new(tmp_path / "noisy", settings=settings)
+    (note,) = [note for note in folder.observe(months[0]).notes if "unknown nodes" in note]
+    assert "label" not in note
