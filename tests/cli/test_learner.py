@@ -232,3 +232,25 @@ def test_small_classes_are_refused_until_their_user_says_how(
     assert run("observe", desk, nodes, edges, "--small-classes", "context") == 0
     assert "note: class 'rare' with 1 node: fewer than 5 training" in capsys.readouterr().err
     assert run("new", tmp_path / "x", "--small-classes", "sometimes") == 2
+
+
+def test_a_scale_is_given_on_the_command_line(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "ranges.json").write_text('{"x": {"low": 0, "high": 10}}', encoding="utf-8")
+    shown = {}
+    for name, scale in {
+        "robust": "robust",
+        "none": "none",
+        "file": tmp_path / "ranges.json",
+    }.items():
+        assert run("new", tmp_path / name, "--scale", scale) == 0
+        assert run("observe", tmp_path / name, *month(tmp_path, 1)) == 0
+        capsys.readouterr()
+        assert run("show", tmp_path / name) == 0
+        (shown[name],) = [t for t in capsys.readouterr().out.splitlines() if t.startswith("scaled")]
+    assert ["by the first batch" in shown["robust"], "no" in shown["none"]] == [True, True]
+    assert shown["file"].split()[1:] == ["as", "given:", "x"]
+    assert run("new", tmp_path / "other", "--scale", "much") == 2
+    assert "robust, none, or a JSON file" in " ".join(capsys.readouterr().err.split())
+    private = ["--set", "epsilon=4", "--set", "class_list=0,1"]
+    assert run("new", tmp_path / "private", "--scale", "robust", *private) == 2
+    assert "--scale none" in " ".join(capsys.readouterr().err.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from undrift.errors import InputError
 from undrift.folder.batch import Batch
@@ -17,6 +17,7 @@ from undrift.learners.base import Learner
 from undrift.learners.small_classes import bounded
 
 _SHOWN = 4
+_WORDS: tuple[Literal["robust"], Literal["none"]] = ("robust", "none")
 _FILE = '{"price": {"low": 0, "high": 100000}}'
 
 
@@ -30,8 +31,11 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
             "robust scaling takes the medians of the first batch, which epsilon does not cover; "
             f"give public ranges in a file ({_FILE}) as --scale FILE.json, or --scale none"
         )
-    if scale is None or scale in ("robust", "none"):
-        return scale
+    if scale is None:
+        return None
+    for word in _WORDS:
+        if scale == word:
+            return word
     given = scale if isinstance(scale, Mapping) else _read(Path(scale))
     check_given(given)
     return {name: {key: float(n) for key, n in each.items()} for name, each in given.items()}
