@@ -172,7 +172,7 @@ def test_the_other_ends_as_rows_without_a_label_raise_accuracy(tmp_path: Path) -
 
 def test_with_noise_nobody_is_told_to_give_a_node_twice(tmp_path: Path) -> None:
     months, _ = market(tmp_path / "market", context=False)
-    settings = {"epsilon": 8.0, "class_list": (0, 1, 2), "testing": True}
+    settings = {"epsilon": 8.0, "class_list": tuple(f"k{k}" for k in range(9)), "testing": True}
     folder = LearnerFolder.new(tmp_path / "noisy", settings=settings)
     (note,) = [note for note in folder.observe(months[0]).notes if "unknown nodes" in note]
     assert "label" not in note

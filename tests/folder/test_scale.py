@@ -248,7 +248,7 @@ def test_a_file_that_is_none_is_refused(text: str, match: str, tmp_path: Path) -
 def test_with_epsilon_nothing_of_a_batch_decides_it(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "epsilon": 8.0,
-        "class_list": tuple(range(CLASSES)),
+        "class_list": tuple(f"k{k}" for k in range(CLASSES)),
         "testing": True,
     }
     with pytest.raises(InputError, match=r"epsilon.*--scale FILE.*--scale none"):

@@ -184,7 +184,7 @@ class Draft:
             self.nodes[data] = hashes
         if str(batch.repairs):
             # with noise a node must not be in a second batch, not even as context
-            advice = "" if bounded(self.learner) else batch.repairs.advice
+            advice = "" if has_noise(self.learner) else batch.repairs.advice
             self.notes.append(f"{batch.repairs}{advice}")
         if batch.repairs.unknown_edges and not batch.graph.num_edges:
             self.notes.append(

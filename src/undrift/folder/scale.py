@@ -14,7 +14,7 @@ from undrift.folder.record import Record, Scale
 from undrift.graphs import Scaling
 from undrift.graphs.scaling import check_given, odd_columns, scaling_given
 from undrift.learners.base import Learner
-from undrift.learners.small_classes import bounded
+from undrift.learners.small_classes import has_noise
 
 _SHOWN = 4
 _WORDS: tuple[Literal["robust"], Literal["none"]] = ("robust", "none")
@@ -26,7 +26,7 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
 
     With noise a scale from data is refused: medians of a batch are outside of epsilon.
     """
-    if scale == "robust" and bounded(learner):
+    if scale == "robust" and has_noise(learner):
         raise InputError(
             "robust scaling takes the medians of the first batch, which epsilon does not cover; "
             f"give public ranges in a file ({_FILE}) as --scale FILE.json, or --scale none"
@@ -65,7 +65,7 @@ def fixed_scale(
     """
     how, notes = record.scale, list[str]()
     if how is None:
-        how = "none" if batch.columns is None or bounded(learner) else "robust"
+        how = "none" if batch.columns is None or has_noise(learner) else "robust"
         notes = _notes(learner, batch) if how == "none" else []
     if how == "none":
         return how, None, notes
