@@ -13,7 +13,7 @@ import pytest
 
 import undrift
 from undrift import InputError, LearnerFolder
-from undrift.folder import history, store
+from undrift.folder import store
 from undrift.folder.record import FORMAT
 from undrift.storage import files
 from undrift.storage.lock import exclusive
@@ -160,7 +160,7 @@ def test_no_space_for_the_history_once_the_step_is_taken(
 
         def then_full(*arguments: Any) -> Any:
             made = real(*arguments)
-            patch.setattr(history.os, "fsync", no_space)
+            patch.setattr(files.os, "fsync", no_space)
             return made
 
         patch.setattr("undrift.folder.draft.write_version", then_full)

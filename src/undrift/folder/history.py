@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -12,6 +11,8 @@ from pydantic import ValidationError
 
 from undrift.errors import InputError
 from undrift.folder.record import Entry, Line
+from undrift.storage.files import write_atomically
+from undrift.storage.own import read_own
 
 FILE = "history.jsonl"
 
@@ -21,7 +22,10 @@ def read_history(folder: Path) -> list[Line]:
 
     A last line that was not finished is left out.
     """
-    texts = _whole_lines(folder)
+    return _chain(folder, _texts(folder)[0])
+
+
+def _chain(folder: Path, texts: Sequence[bytes]) -> list[Line]:
     lines: list[Line] = []
     for i, text in enumerate(texts):
         try:
@@ -49,7 +53,7 @@ def line_hash(text: bytes) -> str:
 
 def last_hash(folder: Path) -> str | None:
     """The hash of the last whole line."""
-    texts = _whole_lines(folder)
+    texts, _ = _texts(folder)
     return line_hash(texts[-1]) if texts else None
 
 
@@ -59,7 +63,8 @@ def complete(folder: Path, entry: Entry, result: str, *, dry: bool = False) -> s
     A line that a killed process did not finish is cut off, and the current step's is added where
     it is missing. A history that cannot have led here is an error, and is left as it is.
     """
-    lines = read_history(folder)
+    texts, torn = _texts(folder)
+    lines = _chain(folder, texts)
     there = lines[-1] if lines else None
     line = Line(**entry.model_dump(), result=result)
     done = there is not None and (there.step, there.result) == (entry.step, result)
@@ -70,19 +75,13 @@ def complete(folder: Path, entry: Entry, result: str, *, dry: bool = False) -> s
     if not (done or start or next_one):
         ends = f"ends with step {there.step}" if there is not None else "is empty"
         raise _broken(folder, f"it {ends} and the current state is that of step {entry.step}")
-    path = folder / FILE
-    whole = sum(len(text) + 1 for text in _whole_lines(folder))
-    torn = path.exists() and path.stat().st_size > whole
     said = f"{FILE}: the line of step {entry.step}"
     if dry or (done and not torn):
         return said if torn or not done else None
-    with path.open("r+b" if path.exists() else "xb") as file:
-        file.truncate(whole)
-        file.seek(whole)
-        if not done:
-            file.write(line.model_dump_json().encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    if not done:
+        texts.append(line.model_dump_json().encode())
+    # anew and not in place: the file may be a hard link, and then another one would change too
+    write_atomically(folder / FILE, b"".join(text + b"\n" for text in texts))
     return said
 
 
@@ -91,11 +90,10 @@ def forgotten(lines: Sequence[Line], data: str) -> Line | None:
     return next((line for line in reversed(lines) if data in line.removed), None)
 
 
-def _whole_lines(folder: Path) -> list[bytes]:
-    path = folder / FILE
-    if not path.is_file():
-        return []
-    return path.read_bytes().split(b"\n")[:-1]  # what follows the last line break is torn
+def _texts(folder: Path) -> tuple[list[bytes], bytes]:
+    """The whole lines, and what follows the last line break: it was torn off."""
+    *whole, torn = (read_own(folder / FILE) or b"").split(b"\n")
+    return whole, torn
 
 
 def _broken(folder: Path, how: str) -> InputError:

@@ -3,7 +3,7 @@
     HEAD                        the name of the current state: a file of one line
     state-<sha256>.safetensors  the learner, named by the hash of its bytes, never overwritten;
                                 its metadata has the `Record`: names, batches, the step's line
-    history.jsonl               a line per step, appended
+    history.jsonl               a line per step
     learner.json, README.md     the same for programs and for people
     key                         32 random bytes, for the hashes of data; its siblings' too
 
@@ -14,6 +14,9 @@ of the history, the names, the counts. So they are written after it, and whoever
 completes what a killed process left undone (`settle`), then deletes old states and scraps.
 Readers need no lock: they read HEAD and the file that it names, and look again if that was
 deleted in between.
+
+A folder may come from elsewhere. So every file of it is opened by `storage.own`, and none is
+written in place.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +38,7 @@ from undrift.errors import InputError
 from undrift.folder import history
 from undrift.folder.record import FORMAT, Record
 from undrift.storage.files import (
+    checksum,
     load_with_metadata,
     make_folder,
     read_metadata,
@@ -43,6 +47,7 @@ from undrift.storage.files import (
     write_atomically,
 )
 from undrift.storage.leftovers import claimed_folder
+from undrift.storage.own import check_own, read_own
 
 if TYPE_CHECKING:
     from undrift.storage.state import State
@@ -78,7 +83,7 @@ def state_name(sha: str) -> str:
 
 def current(folder: Path) -> Version:
     """The version that HEAD names; its tensors are not looked at."""
-    return _named(folder, lambda path: _version(path, read_metadata(path)))
+    return _named(folder, lambda path: _version(path, read_metadata(path, own=True)))
 
 
 def current_with_state(folder: Path) -> tuple[Version, State]:
@@ -86,7 +91,7 @@ def current_with_state(folder: Path) -> tuple[Version, State]:
 
     def read(path: Path) -> tuple[Version, State]:
         check_bytes(path)
-        state, metadata = load_with_metadata(path)
+        state, metadata = load_with_metadata(path, own=True)
         return _version(path, metadata), state
 
     return _named(folder, read)
@@ -94,9 +99,7 @@ def current_with_state(folder: Path) -> tuple[Version, State]:
 
 def check_bytes(path: Path) -> None:
     """Compare a state with the hash in its name."""
-    with path.open("rb") as file:
-        sha = file_digest(file, "sha256").hexdigest()
-    if path.name != state_name(sha):
+    if path.name != state_name(checksum(path)):
         raise InputError(
             f"{path} is damaged: its bytes do not have the hash in its name; restore the file from "
             "a copy"
@@ -106,17 +109,18 @@ def check_bytes(path: Path) -> None:
 def states(folder: Path) -> list[Path]:
     """Every state file, the newest first."""
     there = [path for path in folder.iterdir() if _STATE.fullmatch(path.name)]
-    return sorted(there, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    return sorted(there, key=lambda path: path.lstat().st_mtime_ns, reverse=True)
 
 
 def read_key(folder: Path, record: Record) -> bytes:
     """The key of the folder's hashes; another than the record knows is an error."""
+    data = read_own(folder / KEY) or b""
     try:
-        key = bytes.fromhex((folder / KEY).read_text(encoding="ascii"))
-        if record.key_sha256 not in (None, sha256(key).hexdigest()):
+        key = bytes.fromhex(data.decode("ascii"))
+        if not key or record.key_sha256 not in (None, sha256(key).hexdigest()):
             raise ValueError("another key")
         return key
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise InputError(
             f"{folder / KEY} is missing or damaged, and without it no batch can be recognised; "
             "restore it from a copy"
@@ -166,7 +170,7 @@ def settle(folder: Path, version: Version, card: str, *, dry: bool = False) -> l
     repairs = [] if done is None else [done]
     for name, text in ((LEARNER, version.description()), (CARD, card)):
         path = folder / name
-        if not path.is_file() or path.read_bytes() != text.encode():
+        if read_own(path) != text.encode():
             repairs.append(f"{name}: written again")
             if not dry:
                 write_atomically(path, text.encode())
@@ -175,10 +179,14 @@ def settle(folder: Path, version: Version, card: str, *, dry: bool = False) -> l
     kept = {state_name(sha) for sha in (*older, version.sha)}
     for path in folder.iterdir():
         scrap = path.name.startswith(".") and path.name.endswith(".part")
-        if scrap or (_STATE.fullmatch(path.name) and path.name not in kept):
+        if not (scrap or _STATE.fullmatch(path.name)):
+            continue
+        with suppress(FileNotFoundError):  # a writer was faster
+            check_own(path)  # one that is kept too: a later step deletes it
+        if path.name not in kept:
             repairs.append(f"{path.name}: deleted")
             if not dry:
-                path.unlink()
+                path.unlink(missing_ok=True)
     return repairs
 
 
@@ -191,8 +199,7 @@ def _named(folder: Path, read: Callable[[Path], T]) -> T:
     name = _head(folder)
     while True:
         try:
-            if not (folder / name).is_file():
-                raise FileNotFoundError
+            check_own(folder / name)
             return read(folder / name)
         except (FileNotFoundError, InputError) as error:
             again = _head(folder)
@@ -205,14 +212,15 @@ def _named(folder: Path, read: Callable[[Path], T]) -> T:
 
 
 def _check_folder(folder: Path) -> None:
-    if not any((folder / name).is_file() for name in (HEAD, LEARNER)):
+    head, learner = (read_own(folder / name) for name in (HEAD, LEARNER))
+    if head is None and learner is None:
         raise InputError(
             f"there is no learner in {folder}; check the path, or make one with: undrift learner "
             f"new {folder}"
         )
     told = None
-    with suppress(OSError, ValueError, AttributeError, RecursionError):  # HEAD is what counts
-        told = json.loads((folder / LEARNER).read_bytes()).get("format")
+    with suppress(ValueError, AttributeError, RecursionError):  # HEAD is what counts
+        told = json.loads(learner or b"{}").get("format")
     _check_format(folder, told)
 
 
@@ -226,8 +234,8 @@ def _check_format(folder: Path, found: Any) -> None:
 
 def _head(folder: Path) -> str:
     try:
-        name = (folder / HEAD).read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+        name = (read_own(folder / HEAD) or b"").decode("ascii").strip()
+    except ValueError:
         name = ""
     if not _STATE.fullmatch(name):
         raise _missing(folder, name)
@@ -235,7 +243,7 @@ def _head(folder: Path) -> str:
 
 
 def _missing(folder: Path, name: str) -> InputError:
-    there = [path.name for path in states(folder)]
+    there = [path.name for path in states(folder) if path.is_file() and not path.is_symlink()]
     what = f"names {name}, which is not there" if name else "is missing or damaged"
     fix = f", or write {there[0]} into it, which is there" if there else ""
     return InputError(f"{folder / HEAD} {what}; restore the folder from a copy{fix}")

@@ -7,13 +7,14 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from undrift.errors import InputError
 from undrift.storage.leftovers import claim, sweep
+from undrift.storage.own import name_own, open_own
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,8 +95,8 @@ def hashed_name(path: Path, sha: str) -> Path:
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
+    """The SHA-256 of a file of a folder; a link, or what is no file, is an error (`open_own`)."""
+    with open_own(path) as file:
         return file_digest(file, "sha256").hexdigest()
 
 
@@ -178,13 +179,16 @@ def load_state(path: str | Path) -> State:
     return load_with_metadata(path)[0]
 
 
-def load_with_metadata(path: str | Path) -> tuple[State, dict[str, str]]:
-    """A state and all metadata of its file, checked as `load_state` does."""
+def load_with_metadata(path: str | Path, *, own: bool = False) -> tuple[State, dict[str, str]]:
+    """A state and all metadata of its file, checked as `load_state` does.
+
+    `own`: it is a file of a folder, and no link is followed (`open_own`).
+    """
     from safetensors import safe_open
 
     from undrift.storage.state import State
 
-    with _reading(path), safe_open(path, framework="pt") as file:
+    with _reading(path, own) as name, safe_open(name, framework="pt") as file:
         metadata = _check_format(path, file.metadata() or {})
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         told = {name: text for name, text in metadata.items() if name != "sha256"}
@@ -199,23 +203,24 @@ def load_with_metadata(path: str | Path) -> tuple[State, dict[str, str]]:
     return state, metadata
 
 
-def read_metadata(path: str | Path) -> dict[str, str]:
+def read_metadata(path: str | Path, *, own: bool = False) -> dict[str, str]:
     """The metadata of a state file alone, without its tensors, their checksum or torch."""
     from safetensors import safe_open
 
-    with _reading(path), safe_open(path, framework="numpy") as file:
+    with _reading(path, own) as name, safe_open(name, framework="numpy") as file:
         return _check_format(path, file.metadata() or {})
 
 
 @contextmanager
-def _reading(path: str | Path) -> Iterator[None]:
-    """Whatever goes wrong in the block is the file's fault, in one sentence."""
+def _reading(path: str | Path, own: bool) -> Iterator[str]:
+    """The name to open; whatever goes wrong in the block is the file's fault, in one sentence."""
     from safetensors import SafetensorError
 
-    if not Path(path).is_file():
+    if not (own or Path(path).is_file()):
         raise InputError(f"there is no state file {path}; save one with save_state first")
     try:
-        yield
+        with name_own(Path(path)) if own else nullcontext(str(path)) as name:
+            yield name
     except InputError:
         raise
     except (SafetensorError, OSError, KeyError, ValueError, *_ODD) as error:

@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from undrift.errors import InputError
+from undrift.storage.own import open_own
+
 if sys.platform != "win32":
     import fcntl
 
@@ -41,7 +44,7 @@ def claimed_folder(part: Path) -> Iterator[None]:
     """
     name = part.name.rpartition(".")[0].rpartition(".")[0]  # without the random digits
     for left in part.parent.glob(f"{glob.escape(name)}.*.part"):
-        if _PART.fullmatch(left.name) and left.is_dir():
+        if _PART.fullmatch(left.name) and left.is_dir() and not left.is_symlink():
             with suppress(OSError), _folder_lock(left) as ours:
                 if ours or time.time() - left.stat().st_mtime > _DAY:
                     shutil.rmtree(left, ignore_errors=True)
@@ -81,13 +84,13 @@ def sweep(folders: Iterable[Path]) -> list[Path]:
     for folder in folders:
         with suppress(OSError):
             parts = [path for path in folder.iterdir() if _PART.fullmatch(path.name)]
-            gone += [path for path in parts if path.is_file() and _taken(path)]
+            gone += [path for path in parts if _taken(path)]
     return gone
 
 
 def _taken(part: Path) -> bool:
-    """Delete a part unless it is being written; whether it is gone."""
-    with suppress(OSError), part.open("r+b") as file:
+    """Delete a part unless it is being written, or is no file; whether it is gone."""
+    with suppress(OSError, InputError), open_own(part, "r+b") as file:
         try:
             _lock(file)
         except BlockingIOError:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from undrift.errors import InputError
+from undrift.storage.own import check_own
 
 
 class BusyError(InputError):
@@ -18,7 +19,7 @@ def exclusive(path: Path, what: str, *, patience: float = 0.0) -> Iterator[None]
     """Hold the lock file at `path`; where another process holds it for so many seconds, an error.
 
     The lock is the system's, not the file: a file left behind by a process that was killed locks
-    nothing.
+    nothing. A link, or what is no file, is not opened: an error.
     """
     from filelock import FileLock, Timeout
 
@@ -27,6 +28,8 @@ def exclusive(path: Path, what: str, *, patience: float = 0.0) -> Iterator[None]
     try:
         if not path.parent.is_dir():
             raise FileNotFoundError(2, "there is no such folder")
+        with suppress(FileNotFoundError):
+            check_own(path, alone=True)
         lock.acquire(timeout=patience)
     except Timeout:
         raise BusyError(f"another process is {what} right now; wait until it is done") from None
