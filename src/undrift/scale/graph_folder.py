@@ -11,6 +11,7 @@
     work/                          blocks of a step that is not finished; may be deleted
 
 A block of columns of one chunk of rows lies in one piece, so that a task reads only its columns.
+A folder may come from elsewhere: no link in it is followed, and nothing but files is opened.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from torch import Tensor
 
 from undrift.datasets.tables import Repairs
@@ -31,6 +32,7 @@ from undrift.errors import InputError
 from undrift.graphs.scaling import sample
 from undrift.sparse import Csr
 from undrift.storage.files import checksum, write_pieces
+from undrift.storage.own import check_own, check_own_folder, name_own, read_own
 from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -72,6 +74,13 @@ class Manifest(BaseModel):
     content: str  # a SHA-256 of the graph, whatever the sizes of its pieces
     seal: str = ""  # a SHA-256 of everything else here
 
+    @field_validator("files")
+    @classmethod
+    def _within(cls, files: dict[str, str]) -> dict[str, str]:
+        if any(Path(name).name != name or name in ("", "..") for name in files):
+            raise ValueError("a file that is not in the folder")
+        return files
+
     def sealed(self) -> Manifest:
         """Itself with the seal that fits."""
         text = self.model_dump_json(exclude={"seal"})
@@ -99,13 +108,14 @@ class GraphFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         file = self.path / MANIFEST
-        if not file.is_file():
+        data = read_own(file)
+        if data is None:
             raise InputError(
                 f"there is no graph in {self.path}; make one with: undrift graph import NODES "
                 f"EDGES --out {self.path} (which also finishes one that was interrupted)"
             )
         try:
-            self.manifest = Manifest.model_validate_json(file.read_bytes())
+            self.manifest = Manifest.model_validate_json(data)
             if self.manifest != self.manifest.sealed():
                 raise ValueError("other words than were written")
         except (ValidationError, ValueError) as error:
@@ -119,12 +129,14 @@ class GraphFolder:
         for done, (name, told) in enumerate(files.items()):
             progress("check", done, len(files))
             path = self.path / name
-            if not path.is_file():
+            try:
+                found = checksum(path)
+            except OSError as error:
                 raise InputError(
                     f"{path} is missing; restore it from a copy, or import the tables again into "
                     "another folder"
-                )
-            if checksum(path) != told:
+                ) from error
+            if found != told:
                 raise InputError(
                     f"{path} is damaged or of another import; restore it from a copy, or import "
                     "the tables again into another folder"
@@ -151,12 +163,12 @@ class GraphFolder:
     @property
     def work(self) -> Path:
         """Where unfinished steps keep their files."""
-        return self.path / WORK
+        return check_own_folder(self.path / WORK)
 
     def nbytes(self) -> int:
         """Bytes of all its files, without those of unfinished steps."""
         return sum(
-            (self.path / name).stat().st_size
+            (self.path / name).lstat().st_size
             for name in self.manifest.files
             if (self.path / name).is_file()
         )
@@ -164,16 +176,22 @@ class GraphFolder:
     def left_over(self) -> int:
         """Bytes of unfinished steps."""
         there = self.work.rglob("*") if self.work.is_dir() else ()
-        return sum(path.stat().st_size for path in there if path.is_file())
+        return sum(path.lstat().st_size for path in there if path.is_file())
 
     def ids(self) -> Array:
         """The id of every node: the only thing here that is read as a whole."""
         import duckdb
 
-        path = str(self.path / "ids.parquet")
-        with duckdb.connect() as connection:
-            found = connection.execute("SELECT id FROM read_parquet(?)", [path]).fetchnumpy()
+        with name_own(self.ids_file) as name, duckdb.connect() as connection:
+            found = connection.execute("SELECT id FROM read_parquet(?)", [name]).fetchnumpy()
         return np.asarray(found["id"])
+
+    @property
+    def ids_file(self) -> Path:
+        """Where the ids are."""
+        path = self.path / "ids.parquet"
+        check_own(path)
+        return path
 
     @cached_property
     def labels(self) -> Array:
@@ -241,7 +259,10 @@ class GraphFolder:
     def _load(self, name: str) -> Array:
         # copy on write: torch warns of arrays that it must not write to, and nobody does
         try:
-            found: Array = np.load(self.path / name, mmap_mode="c")
+            with name_own(self.path / name) as opened:
+                found: Array = np.load(opened, mmap_mode="c")
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{self.path / name} is missing or damaged; restore it from a copy, or import the "

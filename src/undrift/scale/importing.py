@@ -29,6 +29,7 @@ from undrift.scale.staging import Asked, Staging, sizes
 from undrift.scale.tables import Table, TableError, literal, widths
 from undrift.storage.files import checksum, make_folder
 from undrift.storage.lock import exclusive
+from undrift.storage.own import check_own, check_own_folder, read_own
 from undrift.typing import Progress, silent
 
 _STAGE, _SPILL, _ASKED, _LOCK = "stage.duckdb", "spill", "import.json", ".lock"
@@ -108,7 +109,11 @@ def _begin(out: Path, asked: Asked) -> None:
         return
     if _ASKED not in there:
         raise InputError(f"{out} holds other files; choose a folder that is empty or not there")
-    if (out / _ASKED).read_text(encoding="utf-8") != told:
+    for name in there:
+        if name != _SPILL:
+            check_own(out / name, alone=True)
+    check_own_folder(out / _SPILL)
+    if read_own(out / _ASKED) != told.encode():
         raise InputError(
             f"{out} holds an unfinished import of other tables, or of these before they changed; "
             "delete it or choose another folder"

@@ -29,6 +29,7 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.scale.graph_folder import WORK, Array, GraphFolder, put
 from undrift.storage.files import checksum
 from undrift.storage.leftovers import sweep
+from undrift.storage.own import check_own, check_own_folder
 from undrift.typing import Progress
 
 _DONE = ".done"
@@ -95,7 +96,9 @@ class Plan:
             (self.content, sorted(self.maps.items()), self.columns, self.told, self.version)
             + ((self.scaling,) if self.scaling else ())
         )
-        return Path(self.graph) / WORK / sha256(told.encode()).hexdigest()[:16]
+        work = check_own_folder(Path(self.graph) / WORK) / sha256(told.encode()).hexdigest()[:16]
+        check_own_folder(_done(work))
+        return check_own_folder(work)
 
     @cached_property
     def folder(self) -> GraphFolder:
@@ -165,6 +168,7 @@ class Plan:
         """The file of a task that is done; `check`: one whose content changed is deleted."""
         stem, _, suffix = name.rpartition(".")
         for path in self.work.glob(f"{stem}-{'[0-9a-f]' * 16}.{suffix}"):
+            check_own(path)
             if not check or path.stem.endswith(checksum(path)[:16]):
                 return path
             path.unlink()
@@ -183,22 +187,22 @@ class Plan:
     def take_up(self) -> None:
         """Go on with the files of a step that was killed after all but the last of it."""
         with suppress(OSError):  # there are none, or a task has begun anew
-            self._done.rename(self.work)
+            _done(self.work).rename(self.work)
 
     def set_aside(self) -> None:
         """Mark its files as of no more use, just before the step is taken (`clear_done`)."""
         with suppress(OSError):  # a step without tasks has none
-            self.work.rename(self._done)
+            self.work.rename(_done(self.work))
 
     def clear(self) -> None:
         """Delete the files of all its tasks, once the step is taken."""
-        for folder in (self.work, self._done):
+        for folder in (self.work, _done(self.work)):
             rmtree(folder, ignore_errors=True)
         _clear_if_empty(self.work.parent)
 
-    @property
-    def _done(self) -> Path:
-        return self.work.with_name(f"{self.work.name}{_DONE}")
+
+def _done(work: Path) -> Path:
+    return work.with_name(f"{work.name}{_DONE}")
 
 
 def _rounded(scaling: Scaling, rows: Tensor) -> Tensor:

@@ -55,7 +55,7 @@ def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -
         "p": np.full(stop - start, np.nan) if temperature is None else best.values[:, 0].numpy(),
     }
     classes = {"place": np.arange(len(names)), "name": np.array(names, dtype=object)}
-    ids = f"read_parquet({literal(str(plan.folder.path / 'ids.parquet'))}, file_row_number = true)"
+    ids = f"read_parquet({literal(str(plan.folder.ids_file))}, file_row_number = true)"
     path = plan.work / name
 
     def named() -> Path:
