@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -65,6 +68,7 @@ class Door:
                 entry.value, f"{self.what} {name!r} of the package {_distribution(entry)}"
             )
         if ":" in name:
+            _check_importable(name)
             return _imported(name, f"{self.what} {name!r}")
         raise unknown_name(self.what, name, self.names())
 
@@ -79,6 +83,28 @@ class Door:
             return {fact: told[fact] for fact in wanted if fact in told}
         found = self.load(name)
         return {fact: getattr(found, fact) for fact in wanted if hasattr(found, fact)}
+
+
+_READ: ContextVar[object] = ContextVar("_READ", default=None)  # the file that is being read
+
+
+@contextmanager
+def importing_nothing(path: object) -> Iterator[None]:
+    """While what a file says is made good: a `module:attribute` must be imported already."""
+    token = _READ.set(path)
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
+def _check_importable(name: str) -> None:
+    module, path = name.partition(":")[0], _READ.get()
+    if path is not None and module not in sys.modules:
+        raise InputError(
+            f"{path} names {name!r}, and a file imports nothing; import {module} first, if you "
+            "trust it"
+        )
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from undrift.devices import check_device
 from undrift.experiments.jobs import Job, chosen_by, is_done, jobs_of
 from undrift.experiments.leftovers import clean
 from undrift.experiments.manifest import update_manifest
@@ -95,6 +96,8 @@ def bench(
     job is locked while it runs, and the system lets go of the lock of a killed process. The
     longest jobs by `seconds` start first, so that no long one is left for the end.
     """
+    for plan in plans:
+        check_device(plan.device)
     out = writable_folder(out)
     clean(out)
     progress = Progress()

@@ -116,7 +116,7 @@ class UnsavedError(InputError):
 
 def prepare(spec: RunSpec) -> PreparedRun:
     """Make the learner and load the stream; the seed decides both."""
-    _check_device(spec.device)  # first: a wrong parameter should not wait for the data
+    # first: a wrong parameter should not wait for the data
     learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
     check_returns(learner, returning=spec.arrive != BY_CLASS)
     if is_stream_file(spec.stream):
@@ -205,15 +205,6 @@ def _picture(stream: TaskStream, evaluation: Evaluation) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, first=before, last=after, labels=labels[::step].numpy())
     return file.getvalue()
-
-
-def _check_device(device: str) -> None:
-    try:
-        kind = torch.device(device).type
-    except RuntimeError as error:
-        raise InputError(f"unknown device {device!r}; choose cpu or cuda") from error
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device {device!r} was asked for but no CUDA GPU is usable; choose cpu")
 
 
 def _has_validation(stream: TaskStream) -> bool:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from undrift.devices import check_device
 from undrift.errors import InputError
 from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, as_tensor
 from undrift.graphs.normalise import Operators
@@ -299,6 +300,7 @@ class Graph:
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device; itself when it is there already."""
+        check_device(device)
         features = self.features.to(device)
         if features is self.features:  # torch knows that cuda is cuda:0
             return self

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from undrift.devices import check_device
 from undrift.errors import InputError
 from undrift.graphs import Field as ReceptiveField
 from undrift.graphs import Graph, Scaling
@@ -69,10 +70,11 @@ class Learner(Parameters):
     the learner, and `_scores(learned, graph)` reads from it. This class does the rest: checks,
     the single assignment that makes `observe` all or nothing, prediction, state, clone.
 
-    `seed` is the only source of randomness. `device` is where tensors are computed. `once` is how
-    work is done that several learners have in common: `unshared`, or in the cache that a search
-    hands to all of its learners (`evaluate_together`). `scaling_`: the units that columns are put
-    into before the method sees them, such as a folder fixes for tables; None: as they are given.
+    `seed` is the only source of randomness. `device` is where tensors are computed: `cpu`, or a
+    GPU that is usable here. `once` is how work is done that several learners have in common:
+    `unshared`, or in the cache that a search hands to all of its learners (`evaluate_together`).
+    `scaling_`: the units that columns are put into before the method sees them, such as a folder
+    fixes for tables; None: as they are given.
     """
 
     name: ClassVar[str]
@@ -98,6 +100,11 @@ class Learner(Parameters):
         super().__init_subclass__(**more)
         if "name" in vars(cls) and "display" not in vars(cls):
             cls.display = cls.name
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "device" and isinstance(value, str):  # `Parameters` says what else is wrong
+            check_device(value)
+        super().__setattr__(name, value)
 
     # what a method implements ------------------------------------------------------------
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from undrift.doors import Door
+from undrift.devices import check_device
+from undrift.doors import Door, importing_nothing
 from undrift.errors import InputError
 
 if TYPE_CHECKING:
@@ -168,15 +168,21 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
 
 def learner_of(state: State, path: str | Path, *, device: str | None = None) -> Learner:
     """The learner of a state that was read from `path`; see `load`."""
-    for name in (state.method, *(v for v in state.params.values() if isinstance(v, str))):
-        module, spelled_out, _ = name.partition(":")
-        if spelled_out and module not in sys.modules:
-            raise InputError(
-                f"{path} names {name!r}, and a file imports nothing; import {module} first, if you "
-                "trust it"
-            )
     params = state.params if device is None else {**state.params, "device": device}
-    return make_learner(state.method, **params).load(state)
+    if device is None:
+        _check_saved_device(params.get("device"), path)
+    with importing_nothing(path):
+        return make_learner(state.method, **params).load(state)
+
+
+def _check_saved_device(device: object, path: str | Path) -> None:
+    try:
+        check_device(device if isinstance(device, str) else "cpu")  # its type is checked later
+    except InputError as error:
+        raise InputError(
+            f"{path} was saved on the device {device!r}, which is not usable here; give another, "
+            "as in undrift.load(path, device='cpu')"
+        ) from error
 
 
 def make_learner(name: str, /, **params: Any) -> Learner:

@@ -1,0 +1,118 @@
+"""A device is checked where it is given, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from undrift import InputError, LearnerFolder, make_learner
+from undrift.cli.app import start
+from undrift.devices import check_device
+from undrift.experiments.bench import bench
+from undrift.experiments.plan import Plan, PlanRow
+from undrift.learners.bare import Bare
+from undrift.learners.registry import default_learner
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """As many GPUs as a test says, by what torch tells of them."""
+
+    def are_there(count: int) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+    return are_there
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", torch.device("cpu")])
+def test_the_cpu_is_always_there(device: str, gpus: Callable[[int], None]) -> None:
+    gpus(0)
+    check_device(device)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:1"])
+def test_a_gpu_where_there_are_two(device: str, gpus: Callable[[int], None]) -> None:
+    gpus(2)
+    check_device(device)
+    assert Bare(device=device).device == device
+
+
+def test_a_gpu_of_a_number_that_is_not_there(gpus: Callable[[int], None]) -> None:
+    gpus(2)
+    with pytest.raises(InputError, match=r"'cuda:2'; choose one of: cpu, cuda, cuda:0, cuda:1$"):
+        check_device("cuda:2")
+
+
+ODD = ["gpu", "", "CUDA", "cuda:", "cuda:x", "cpu:", "meta", "mps", "os:system"]
+
+
+@pytest.mark.parametrize("device", ODD)
+def test_an_unknown_device_is_told_what_there_is(device: str, gpus: Callable[[int], None]) -> None:
+    gpus(2)
+    with pytest.raises(InputError, match=f"unknown device {device!r}; choose cpu, or cuda"):
+        check_device(device)
+
+
+def _set(device: str) -> None:
+    Bare().set_params(device=device)
+
+
+def _assigned(device: str) -> None:
+    learner = Bare()
+    try:
+        learner.device = device
+    finally:
+        assert learner.device == "cpu"
+
+
+def _benched(device: str) -> None:
+    plan = Plan("p", "P", (PlanRow("bare", "bare"),), ("synthetic",), device=device)
+    bench([plan], "nowhere")
+
+
+GIVEN: dict[str, Callable[[str], Any]] = {
+    "a constructor": lambda device: Bare(device=device),
+    "by name": lambda device: make_learner("propagation", device=device),
+    "by default": lambda device: default_learner(device=device),
+    "set": _set,
+    "assigned": _assigned,
+    "a graph": lambda device: tiny_graph().to(device),
+    "a task": lambda device: tiny_stream().task(0).to(device),
+    "a stream": lambda device: tiny_stream().to(device),
+    "a plan": _benched,
+}
+
+
+@pytest.mark.parametrize("where", GIVEN)
+def test_it_is_checked_where_it_is_given(
+    where: str, gpus: Callable[[int], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gpus(0)
+    with pytest.raises(InputError, match="unknown device 'gpu'"):
+        GIVEN[where]("gpu")
+    with pytest.raises(InputError, match="no CUDA GPU is usable; choose cpu"):
+        GIVEN[where]("cuda")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("device", "told"), [("gpu", "unknown device"), ("cuda", "choose cpu")])
+def test_no_folder_is_made_for_a_device_that_is_not_there(
+    device: str,
+    told: str,
+    gpus: Callable[[int], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gpus(0)
+    assert start(["learner", "new", str(tmp_path / "desk"), "--device", device]) == 2
+    assert told in capsys.readouterr().err
+    with pytest.raises(InputError, match=told):
+        LearnerFolder.new(tmp_path / "desk", settings={"device": device})
+    assert not (tmp_path / "desk").exists()
