@@ -80,7 +80,7 @@ def test_a_library_gets_a_name_of_the_file_that_was_looked_at(
         monkeypatch.setattr(os.path, "exists", lambda path: False)
     with name_own(outside) as name:
         assert Path(name).read_bytes() == b"secret"
-        assert (name == str(outside)) is not (numbered and Path("/dev/fd").exists())
+        assert (name == str(outside)) is not (numbered and Path("/proc/self/fd").exists())
 
 
 def test_a_folder_within_is_no_link(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from undrift.errors import InputError
 
@@ -26,7 +27,7 @@ _KINDS = {
 }
 
 
-def open_own(path: Path, mode: Literal["rb", "r+b"] = "rb") -> IO[bytes]:
+def open_own(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BufferedReader | BufferedRandom:
     """Open a file of a folder; anything but a regular file is an `InputError`, none a missing one.
 
     With `r+b`, a file that has a second name (a hard link) is refused as well: what is written to
@@ -34,7 +35,8 @@ def open_own(path: Path, mode: Literal["rb", "r+b"] = "rb") -> IO[bytes]:
     """
     alone = mode == "r+b"
     seen = check_own(path, alone=alone)  # before it is opened: that alone may move a device
-    file = open(path, mode, opener=lambda name, flags: os.open(name, flags | _NEVER))  # noqa: SIM115
+    file: BufferedReader | BufferedRandom
+    file = open(path, "rb", opener=_opened) if not alone else open(path, "r+b", opener=_opened)  # noqa: SIM115
     try:
         found = os.fstat(file.fileno())
         _check(path, found, alone=alone)
@@ -63,10 +65,11 @@ def read_own(path: Path) -> bytes | None:
 def name_own(path: Path) -> Iterator[str]:
     """A name of a file of a folder, for a library that opens files itself.
 
-    Where the system has names for open files, it is that of the very file that was looked at.
+    Where the system has names for open files, as Linux has, it is that of the very file that was
+    looked at. Names in `/dev/fd` elsewhere share the place that was read up to: no use here.
     """
     with open_own(path) as file:
-        by_number = f"/dev/fd/{file.fileno()}"
+        by_number = f"/proc/self/fd/{file.fileno()}"
         yield by_number if os.path.exists(by_number) else str(path)
 
 
@@ -89,6 +92,10 @@ def check_own_folder(path: Path) -> Path:
     if not stat.S_ISDIR(mode):
         raise InputError(f"{path} is {_kind(mode)}, not a folder; delete it")
     return path
+
+
+def _opened(name: str, flags: int) -> int:
+    return os.open(name, flags | _NEVER)
 
 
 def _check(path: Path, found: os.stat_result, *, alone: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,23 @@ def damage_file(random: Random, path: Path) -> str:
     data, done = damage_bytes(random, path.read_bytes())
     path.write_bytes(data)
     return f"{path.name}: {done}"
+
+
+def no_file(random: Random, path: Path) -> str:
+    """Put something else in the place of a file: a link, a pipe, a folder; what it is."""
+    path.unlink()
+    kind = random.choice(
+        ("a link out", "a link to itself", "a link to a device", "a pipe", "a folder")
+    )
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        # nothing is there: a verb that writes through the link makes it, which a case notices
+        out = path.parents[2] / "written outside"
+        path.symlink_to({"a link out": out, "a link to itself": path}.get(kind, os.devnull))
+    return f"{path.name}: {kind}"
 
 
 def _flip(random: Random, data: bytearray) -> None:

@@ -28,7 +28,7 @@ from undrift.storage.files import load_state, save_state
 from undrift.storage.splits import load_split, save_split
 from undrift.storage.state import State
 from undrift.testing.fuzz.archives import change_npy, change_safetensors, change_zip
-from undrift.testing.fuzz.damage import damage_file
+from undrift.testing.fuzz.damage import damage_file, no_file
 from undrift.testing.fuzz.guard import Forged, Target
 from undrift.testing.fuzz.table_targets import make_stream, write_csv
 from undrift.testing.fuzz.values import change_json, odd_value
@@ -138,6 +138,8 @@ def _change_folder(random: Random, folder: Path) -> str:
     if kind < 0.05:
         path.unlink()
         return f"{path.name} gone"
+    if kind < 0.15:
+        return no_file(random, path)
     if kind < 0.5:
         return damage_file(random, path)
     if path.name == "history.jsonl":
@@ -150,9 +152,8 @@ def _change_folder(random: Random, folder: Path) -> str:
         data, done = change_json(random, path.read_bytes())
         path.write_bytes(data)
         return f"{path.name}: {done}"
-    if path.suffix == ".safetensors":
-        return change_safetensors(random, path)
-    return damage_file(random, path)
+    sealed = path.suffix == ".safetensors"
+    return change_safetensors(random, path) if sealed else damage_file(random, path)
 
 
 def _read_folder(folder: Path) -> Any:
@@ -182,6 +183,8 @@ def _make_graph(folder: Path) -> None:
 def _change_graph(random: Random, folder: Path) -> str:
     there = sorted(path for path in (folder / "graph").iterdir() if path.is_file())
     path = random.choice([*there, *[folder / "graph" / "graph.json"] * len(there)])
+    if random.random() < 0.1:
+        return no_file(random, path)
     if path.name == "graph.json" and random.random() < 0.7:
         data, done = change_json(random, path.read_bytes())
         path.write_bytes(data)
