@@ -1,12 +1,17 @@
+import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from undrift import doors
+from undrift.cli.app import start
 from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.evaluation.metrics import METRICS, Metric
+from undrift.evaluation.metrics import METRICS, Metric, metric_of, metrics_of
+from undrift.reporting.names import row_label
+from undrift.streams.benchmarks import stream_info
 
 DOOR = Door("thing", "undrift.things", {"ours": "math:pi"})
 TWICE = Metric("twice", "2A", "twice the final accuracy", "up", "2 A_f", lambda m: 2 * m.a_t[-1])
@@ -19,6 +24,7 @@ def outside(monkeypatch):
     def bring(group, **values):
         entries = {name: EntryPoint(name, value, group) for name, value in values.items()}
         found = {group: entries}
+        monkeypatch.setattr(doors, "_NOTED", set(), raising=False)
         monkeypatch.setattr(doors, "_outside", lambda asked: found.get(asked, {}))
 
     return bring
@@ -45,11 +51,72 @@ def test_a_name_of_ours_cannot_be_taken(outside):
 
 
 def test_a_metric_from_another_package_is_one_entry(outside):
-    from undrift.evaluation.metrics import metrics_of
-
     outside("undrift.metrics", twice=f"{__name__}:TWICE")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doors, "_imported", lambda where, what: TWICE)
+        patch.setattr(doors, "_imported", lambda *where: TWICE)
         assert metrics_of(AccuracyMatrix([[40.0]]))["twice"] == 80.0
         own = ["a_avg", "a_f", "a_l", "forgetting", "a_auc", "class_forgetting"]
         assert list(METRICS) == [*own, "twice"]
+
+
+def test_a_metric_that_cannot_be_loaded_is_left_out_and_noted_once(outside, caplog):
+    outside("undrift.metrics", gone="no.such.module:GONE", strange="math:pi", twice="x:TWICE")
+    with pytest.MonkeyPatch.context() as patch:
+        imported = doors._imported
+        theirs = {"x:TWICE": TWICE}
+        patch.setattr(
+            doors, "_imported", lambda where, *rest: theirs.get(where) or imported(where, *rest)
+        )
+        for _ in range(2):
+            found = metrics_of(AccuracyMatrix([[40.0]]))
+            assert (found["a_f"], found["twice"]) == (40.0, 80.0)
+            assert not {"gone", "strange"} & {*found, *METRICS}
+            assert "gone" not in METRICS
+    assert len(caplog.messages) == 2
+    assert "no.such.module" in caplog.text
+    assert "'strange'" in caplog.text
+
+
+def test_a_metric_that_cannot_be_computed_is_left_out_and_noted_once(outside, caplog):
+    def fails(matrix):
+        raise AttributeError("no such attribute")
+
+    broken = replace(TWICE, key="broken", of=fails)
+    outside("undrift.metrics", broken="x:BROKEN")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doors, "_imported", lambda *where: broken)
+        for rows in ([[40.0]], [[40.0], [30.0, 20.0]]):
+            found = metrics_of(AccuracyMatrix(rows))
+            assert "a_f" in found
+            assert "broken" not in found
+        with pytest.raises(InputError, match=r"'broken' cannot be computed.*no such attribute"):
+            metric_of(AccuracyMatrix([[40.0]]), "broken")
+    assert len(caplog.messages) == 1
+
+
+def test_a_stream_that_cannot_be_loaded_leaves_the_others(outside, caplog, capsys):
+    outside("undrift.streams", gone="no.such.module:GONE")
+    assert start(["streams"]) == 0
+    assert start(["data", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "coauthor-cs" in out
+    assert "reddit-cl-stand-in" in out
+    assert len(caplog.messages) == 1
+    with pytest.raises(InputError, match=r"no\.such\.module"):  # asked for, it says why
+        stream_info("gone")
+
+
+def test_a_merging_rule_that_cannot_be_loaded_goes_by_its_name(outside):
+    outside("undrift.merging", gone="no.such.module:GONE")
+    assert row_label("gone", "adr") == "ADR with gone"
+
+
+def test_a_module_in_the_current_folder_is_found_and_hides_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_own_thing.py").write_text("THING = 42\n")
+    (tmp_path / "colorsys.py").write_text("raise ValueError('of the folder')\n")
+    assert DOOR.load("my_own_thing:THING") == 42
+    assert DOOR.load("colorsys:rgb_to_hsv") is not None
+    with pytest.raises(InputError, match=f"no_such_thing.*a file in {tmp_path}"):
+        DOOR.load("no_such_thing:THING")

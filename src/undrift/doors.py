@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import logging
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -13,9 +14,11 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from undrift.errors import InputError, unknown_name
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,39 @@ class Door:
                     f"another of that name; uninstall it, or let it take another name"
                 )
             mine = self.own[name]
-            return _imported(mine, f"{self.what} {name!r}") if isinstance(mine, str) else mine
+            if not isinstance(mine, str):
+                return mine
+            return _imported(mine, f"{self.what} {name!r}", "install undrift again")
         if name in outside:
             entry = outside[name]
+            package = _distribution(entry)
             return _imported(
-                entry.value, f"{self.what} {name!r} of the package {_distribution(entry)}"
+                entry.value,
+                f"{self.what} {name!r} of the package {package}",
+                f"mend or uninstall {package}",
             )
         if ":" in name:
             _check_importable(name)
-            return _imported(name, f"{self.what} {name!r}")
+            return _imported(name, f"{self.what} {name!r}", "")
         raise unknown_name(self.what, name, self.names())
+
+    def usable(self, check: Callable[[str, Any], T]) -> Iterator[tuple[str, T]]:
+        """Every name with what `check` makes of it and its thing, ours first.
+
+        What another package brings and cannot be loaded, or that `check` refuses, is left out and
+        noted once: a broken package costs nothing else.
+        """
+        yield from ((name, check(name, thing)) for name, thing in self.own.items())
+        for name, entry in sorted(_outside(self.group).items()):
+            about = f"{self.group} {name} {entry.value}"
+            if name in self.own or about in _NOTED:
+                continue
+            try:
+                found = check(name, self.load(name))
+            except InputError as error:
+                note_once(about, f"{error}; until then it is left out")
+            else:
+                yield name, found
 
     def facts(self, name: str, wanted: Collection[str]) -> dict[str, Any]:
         """Constants of the class behind a name, those it has; of our own without importing it.
@@ -107,6 +133,16 @@ def _check_importable(name: str) -> None:
         )
 
 
+_NOTED: set[str] = set()
+
+
+def note_once(about: str, sentence: str) -> None:
+    """Warn through the logger `undrift`, once per process; unless set up otherwise, to stderr."""
+    if about not in _NOTED:
+        _NOTED.add(about)
+        logging.getLogger("undrift").warning("undrift: note: %s", sentence)
+
+
 @lru_cache(maxsize=64)
 def _written(where: str) -> dict[str, Any]:
     """What a class says of itself in its source, read and not run: that would import torch."""
@@ -132,16 +168,28 @@ def _outside(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
-def _imported(where: str, what: str) -> Any:
+def _imported(where: str, what: str, way_out: str) -> Any:
+    """The thing at `module:attribute`; without a `way_out` it was spelled out by a user.
+
+    A module that a user names may also lie in the current folder, as for `python -m`. That folder
+    comes last on the path: no file in it hides an installed package.
+    """
     module, _, attribute = where.partition(":")
+    here = str(Path.cwd())
     try:
-        found: Any = import_module(module)
+        try:
+            found: Any = import_module(module)
+        except ModuleNotFoundError as error:
+            if way_out or here in sys.path or error.name != module.partition(".")[0]:
+                raise
+            sys.path.append(here)
+            found = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:  # another package's code may fail in any way
+    except (Exception, SystemExit) as error:  # another package's code may fail in any way
         reason = " ".join(str(error).split()) or type(error).__name__
+        spelled = f"name an attribute of an installed module, or of a file in {here}"
         raise InputError(
-            f"{what} cannot be loaded from {where!r} ({reason}); give module:attribute of an "
-            "installed package"
+            f"{what} cannot be loaded from {where!r} ({reason}); {way_out or spelled}"
         ) from error
     return found

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -48,6 +50,11 @@ def test_version(capsys: Captured) -> None:
         ["run", "--fly"],
         ["run", "adr"],
         ["run", "--seed", "x"],
+        ["run", "--seed", "1.5"],
+        ["run", "--threads", "2.0"],
+        ["bench", "smoke", "--seeds", "0.4"],
+        ["bench", "smoke", "--workers", "1.5"],
+        ["learner", "new", "desk", "--keep", "0.5"],
         ["run", "--seed"],
         ["run", "--protocol", "both"],
         ["streams", "more"],
@@ -138,3 +145,53 @@ def test_torch_is_imported_only_by_what_computes(code: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def rounded(hint: Any) -> bool:
+    """Whether cyclopts would read an int here by itself: it rounds."""
+    if get_origin(hint) is not Annotated:
+        return hint is int or any(map(rounded, get_args(hint)))
+    inner, *rest = get_args(hint)
+    return rounded(inner) and not (inner is int and any(each.converter for each in rest))
+
+
+def test_every_whole_number_is_taken_as_it_is_written() -> None:
+    seen: list[str] = []
+    apps = [make_app()]
+    while apps:
+        app = apps.pop()
+        apps += [app[name] for name in app if not name.startswith("-")]
+        if app.default_command is None:
+            continue
+        for name, hint in get_type_hints(app.default_command, include_extras=True).items():
+            seen.append(name)
+            assert not rounded(hint), f"{name} of {app.name}"
+    assert {"seed", "workers", "limit", "keep"} <= set(seen)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
+    code = "from undrift.cli import main; main()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "methods"],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 1
+    told = done.stderr.decode()
+    assert "No space left on device" in told
+    assert "output" in told
+    assert told.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_a_full_stdout(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("undrift.cli.methods.methods", fail)
+    assert start(["methods"]) == 1
+    assert "the run failed" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -14,10 +15,14 @@ import torch
 from undrift.cli.app import start
 from undrift.errors import InputError
 from undrift.experiments import run as experiment
+from undrift.experiments.flat import flat
 from undrift.experiments.result import Result, load_result
 from undrift.experiments.spec import RunSpec
+from undrift.experiments.store import load_records
 from undrift.experiments.tracking import TRACKERS, Measures
+from undrift.learners import registry
 from undrift.learners.bare import Bare
+from undrift.reporting.names import method_facts
 from undrift.testing.graphs import tiny_stream
 
 Captured = pytest.CaptureFixture[str]
@@ -292,3 +297,56 @@ def test_a_result_that_cannot_be_written_is_printed(
     last = shown.out.splitlines()[-1]
     assert Result.model_validate_json(last.removeprefix("result: ")).spec.method == "bare"
     assert "A_avg" in shown.out
+
+
+OWN = """
+from undrift.learners.bare import Bare
+
+class Mine(Bare):
+    name = "mine"
+    display = "My own method"
+    family = "home-made"
+    keeps_examples = True
+"""
+
+
+@pytest.fixture
+def own_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A method in a file of the current folder, which is not on the path."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(registry, "_SPELLED_OUT", set())
+    (tmp_path / "of_my_own.py").write_text(OWN)
+    return "of_my_own:Mine"
+
+
+def test_a_method_in_the_current_folder_keeps_its_name_in_tables(
+    own_method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert start(["run", "--method", own_method, *QUICK[2:]]) == 0
+    # as in another process, to which the class is unknown and stays so
+    monkeypatch.setattr(registry, "_SPELLED_OUT", set())
+    monkeypatch.delitem(sys.modules, "of_my_own")
+    (found,) = load_records("runs").results.values()
+    facts = method_facts(found.spec.method)
+    assert (facts.display, facts.family) == ("My own method", "home-made")
+    assert flat(found)["keeps_examples"] is True
+    assert start(["report", "runs"]) == 0
+    assert "My own method" in Path("report/tables/other-runs.md").read_text(encoding="utf-8")
+    assert "home-made" in Path("report/index.html").read_text(encoding="utf-8")
+    assert "of_my_own" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        ("undrift.learners.base:Learner", "abstract.*_learn, _scores"),
+        ("undrift.learners.parts.training.model_learner:ModelLearner", "abstract"),
+        ("no_such_file:Mine", "no_such_file.*a file in "),
+    ],
+)
+def test_a_class_that_is_no_method_is_one_sentence(
+    method: str, told: str, capsys: Captured
+) -> None:
+    assert start(["run", "--method", method]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(told, line)

@@ -58,6 +58,7 @@ def record() -> dict[str, Any]:
         "provenance": {"sha256": "ab", "stand_in": False},
         "imbalance": [1.5, None],
         "returning": None,
+        "described": None,
     }
 
 
@@ -144,14 +145,16 @@ def test_a_wrong_part_is_named(tmp_path: Path, where: str, value: Any) -> None:
 
 def test_a_result_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) -> None:
     old = record()
-    del old["format"], old["imbalance"], old["returning"], old["cost"]["state_bytes"]
+    del old["format"], old["imbalance"], old["cost"]["state_bytes"]
+    del old["returning"], old["described"]
     path = tmp_path / "result.json"
     path.write_text(json.dumps(old))
     migrated = load_result(path)
     assert migrated.cost.state_bytes == []
     written = json.loads(save_result(migrated, tmp_path).read_text())
     old["cost"]["state_bytes"] = []
-    assert written == old | {"format": FORMAT, "imbalance": None, "returning": None}
+    now = {"imbalance": None, "returning": None, "described": None}
+    assert written == old | now | {"format": FORMAT}
 
 
 def returning() -> dict[str, Any]:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from undrift import doors
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.experiments import run as module
@@ -179,3 +181,14 @@ def test_a_prepared_run_knows_its_tasks_and_its_split_before_it_starts(stream_fi
     found = ready.result(ready.evaluate())
     assert found.provenance["split_sha256"] == ready.stream.saved_split().sha256
     assert found.matrix == run(spec(stream=str(stream_file), seed=2)).matrix
+
+
+def test_a_metric_that_cannot_be_loaded_is_noted_before_training(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = EntryPoint("lost", "no.such.module:LOST", "undrift.metrics")
+    found = {"undrift.metrics": {"lost": entry}}
+    monkeypatch.setattr(doors, "_outside", lambda group: found.get(group, {}))
+    ready = prepare(spec())
+    assert "no.such.module" in caplog.text
+    assert ready.result(ready.evaluate()).metrics.by_class.a_f >= 0.0

@@ -4,13 +4,17 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from undrift import doors
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.metrics import Metric
+from undrift.experiments.jobs import Job, is_done
 from undrift.experiments.manifest import Cell, Manifest, manifest_path, save_manifest
 from undrift.experiments.result import (
     Cost,
@@ -164,6 +168,42 @@ def test_results_of_the_first_format_are_read(tmp_path: Path) -> None:
     del old["format"], old["cost"]["state_bytes"]
     path.write_text(json.dumps(old))
     assert load_records(tmp_path).results == {result().spec.id: load_result(path)}
+
+
+@pytest.fixture
+def broken_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package brings a metric that cannot be loaded."""
+    entry = EntryPoint("gone", "no.such.module:GONE", "undrift.metrics")
+    found = {"undrift.metrics": {"gone": entry}}
+    monkeypatch.setattr(doors, "_outside", lambda group: found.get(group, {}))
+
+
+@pytest.mark.usefixtures("broken_metric")
+def test_a_metric_that_cannot_be_loaded_damages_no_result(tmp_path: Path) -> None:
+    path = save_result(result(), tmp_path)
+    graded = json.loads(path.read_text())["metrics"]
+    edit(path, metrics={by: values | {"gone": 12.5} for by, values in graded.items()})
+    records = load_records(tmp_path)
+    assert records.damaged == []
+    (found,) = records.results.values()
+    assert found.metrics.by_class.gone == 12.5  # a plain number
+    assert is_done(Job(run=result().spec), tmp_path)  # bench does not make it again
+
+
+def test_a_metric_of_a_package_that_has_changed_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = Metric("theirs", "T", "theirs", "up", "T", lambda matrix: 7.0)
+    entry = EntryPoint("theirs", "theirs:METRIC", "undrift.metrics")
+    found = {"undrift.metrics": {"theirs": entry}}
+    monkeypatch.setattr(doors, "_outside", lambda group: found.get(group, {}))
+    monkeypatch.setattr(doors, "_imported", lambda *where: now)
+    path = save_result(result(), tmp_path)
+    graded = json.loads(path.read_text())["metrics"]
+    edit(path, metrics={by: values | {"theirs": 12.5} for by, values in graded.items()})
+    records = load_records(tmp_path)
+    assert records.damaged == []
+    assert [one.metrics.by_class.theirs for one in records.results.values()] == [12.5]
 
 
 def test_a_missing_folder_says_how_to_fill_it(tmp_path: Path) -> None:

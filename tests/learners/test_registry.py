@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from undrift import doors
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
+from undrift.learners.base import Learner
 from undrift.learners.registry import DOOR, METHODS, known_method, method_class, recorded_name
 
 ADR = "undrift.learners.adr:Adr"
@@ -65,3 +67,16 @@ def test_what_is_recorded_is_the_short_name_where_there_is_one(bring: Callable[.
     bring({"theirs": "their.package:Theirs"})
     assert recorded_name("their.package:Theirs") == "theirs"
     assert recorded_name("their.package:Other") == "their.package:Other"
+
+
+def test_a_class_without_a_name_is_refused() -> None:
+    with pytest.raises(InputError, match="has no name"):
+        method_class(f"{__name__}:Nameless")
+
+
+class Nameless(Learner):
+    """All that a learner does, and no name."""
+
+    def _learn(self, task: Any, progress: Any) -> Any: ...
+
+    def _scores(self, learned: Any, graph: Any) -> Any: ...

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from inspect import BoundArguments
 
 from cyclopts import App, CycloptsError
@@ -174,8 +176,24 @@ def start(arguments: Sequence[str]) -> int:
         written = _one_line(error) or "nothing was written"
         return _complain(f"interrupted; {written}", INTERRUPTED)
     except Exception as error:
-        return _failed(error, bound)
+        lost = _lost_output() if isinstance(error, OSError) else None
+        return _failed(error, bound) if lost is None else _complain(lost, FAILED)
     return DONE
+
+
+def _lost_output() -> str | None:
+    """Why nothing can be written to stdout, such as a full disk behind it; None if it can be."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError, ValueError):  # else Python complains once more when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return (
+            f"the output cannot be written ({error.strerror or error}); make room or send it "
+            "elsewhere, files that were finished before are whole"
+        )
+    return None
 
 
 def _failed(error: Exception, bound: BoundArguments) -> int:
@@ -186,7 +204,8 @@ def _failed(error: Exception, bound: BoundArguments) -> int:
 
 
 def _complain(sentence: str, code: int) -> int:
-    sys.stderr.write(f"undrift: {sentence}\n")
+    with suppress(OSError):  # nobody can be told
+        sys.stderr.write(f"undrift: {sentence}\n")
     return code
 
 

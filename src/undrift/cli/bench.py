@@ -16,6 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from undrift.cli.whole import Whole
 from undrift.formatting import duration
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 def bench(
     *plans: str,
-    workers: int | None = None,
-    threads: int = 1,
+    workers: Whole | None = None,
+    threads: Whole = 1,
     out: Path = Path("runs"),
     streams: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    seeds: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
+    seeds: Annotated[tuple[Whole, ...], Parameter(negative="", show_default=False)] = (),
     stand_ins: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     checkpoints: bool = True,
     dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,

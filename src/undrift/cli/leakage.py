@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from undrift.cli.whole import Whole
 from undrift.learners.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ def leakage(
     *,
     stream: str = "synthetic",
     method: str = DEFAULT,
-    seed: int = 0,
-    hops: int = 2,
+    seed: Whole = 0,
+    hops: Whole = 2,
     settings: Annotated[
         tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
     ] = (),
-    threads: int | None = None,
+    threads: Whole | None = None,
     out: Path = Path("runs"),
     figure: Annotated[Path | None, Parameter(show_default=False)] = None,
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,

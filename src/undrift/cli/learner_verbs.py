@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from undrift.cli.batches import Columns, Many, aliases, batches, one_batch
 from undrift.cli.large import Workers, is_folder, observe_folder, predict_folder
+from undrift.cli.whole import Whole
 from undrift.learners.registry import DEFAULT
 from undrift.learners.small_classes import SmallClasses
 
@@ -31,12 +32,12 @@ def new(
         tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
     ] = (),
     like: Path | None = None,
-    keep: int = 0,
+    keep: Whole = 0,
     remember_nodes: Flag = False,
     small_classes: SmallClasses | None = None,
-    least_rows: int | None = None,
+    least_rows: Whole | None = None,
     scale: str | None = None,
-    seed: int = 0,
+    seed: Whole = 0,
     device: str = "cpu",
     traceback: Flag = False,
 ) -> None:
@@ -99,7 +100,7 @@ def observe(
     *files: Path,
     alias: Annotated[tuple[str, ...], Many] = (),
     small_classes: SmallClasses | None = None,
-    workers: int | None = None,
+    workers: Whole | None = None,
     dask: str | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,
@@ -160,7 +161,7 @@ def predict(
     nodes: Annotated[
         tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=True)
     ] = (),
-    workers: int | None = None,
+    workers: Whole | None = None,
     dask: str | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,

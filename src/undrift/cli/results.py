@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from undrift.cli.whole import Whole
+
 if TYPE_CHECKING:
     from undrift.experiments.flat import Value
     from undrift.experiments.table import ResultTable
@@ -28,7 +30,7 @@ def results(
     columns: Annotated[str | None, Parameter(show_default=False)] = None,
     csv: Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)] = None,
     parquet: Annotated[Path | None, Parameter(show_default=False)] = None,
-    limit: Annotated[int | None, Parameter(show_default=False)] = None,
+    limit: Annotated[Whole | None, Parameter(show_default=False)] = None,
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Show the results in a folder, one line per run.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from undrift.cli.whole import Whole
 from undrift.learners.registry import DEFAULT
 from undrift.streams.arrival import BY_CLASS, parse_arrival
 
@@ -22,13 +23,13 @@ def run(
     stream: str = "synthetic",
     arrive: str = BY_CLASS,
     method: str = DEFAULT,
-    seed: int = 0,
+    seed: Whole = 0,
     settings: Annotated[
         tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
     ] = (),
     protocol: Literal["global", "local"] = "global",
     device: str = "cpu",
-    threads: int | None = None,
+    threads: Whole | None = None,
     out: Path = Path("runs"),
     track: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from undrift.cli.whole import Whole
 from undrift.streams.arrival import BY_CLASS, parse_arrival
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def streams(
     *,
     show: Annotated[str | None, Parameter(show_default=False)] = None,
     arrive: str = BY_CLASS,
-    seed: int = 0,
+    seed: Whole = 0,
 ) -> None:
     """List the streams: their size, their tasks, their source, and whether they are on disk.
 
@@ -38,9 +39,9 @@ def streams(
     console = output()
     if show is None:
         from undrift.reporting.terminal import streams_table
-        from undrift.streams.benchmarks import STREAMS
+        from undrift.streams.benchmarks import usable_streams
 
-        console.print(streams_table(STREAMS.values()))
+        console.print(streams_table(usable_streams()))
         return
     from undrift.cli.console import progress_console
     from undrift.reporting.terminal import stream_header, tasks_table

@@ -163,8 +163,7 @@ class _Datasets(Mapping[str, Dataset]):
         raise KeyError(name)
 
     def _all(self) -> Iterator[Dataset]:
-        found = (dataset_of_stream(name) for name in BENCHMARKS.names())
-        return (dataset for dataset in found if dataset.files)
+        return (dataset for _, dataset in BENCHMARKS.usable(checked_dataset) if dataset.files)
 
 
 DATASETS: Mapping[str, Dataset] = _Datasets()
@@ -172,7 +171,11 @@ DATASETS: Mapping[str, Dataset] = _Datasets()
 
 def dataset_of_stream(name: str) -> Dataset:
     """The dataset of a stream: ours, that of another package, or `module:attribute`."""
-    found = BENCHMARKS.load(name)
+    return checked_dataset(name, BENCHMARKS.load(name))
+
+
+def checked_dataset(name: str, found: Any) -> Dataset:
+    """What a stream's name stands for, if it is a dataset of that name."""
     if not isinstance(found, Dataset):
         raise InputError(
             f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset, with its "

@@ -8,7 +8,7 @@ from math import nan
 from statistics import fmean
 from typing import Any, Literal
 
-from undrift.doors import Door
+from undrift.doors import Door, note_once
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix, Parts
 
@@ -115,29 +115,37 @@ _OWN = (
 
 
 class _Metrics(Mapping[str, Metric]):
-    """Our metrics in their order, then those of other packages (`undrift.metrics`)."""
+    """Our metrics in their order, then those of other packages (`undrift.metrics`) that load."""
 
     _door = Door("metric", "undrift.metrics", {metric.key: metric for metric in _OWN})
 
     def __getitem__(self, key: str) -> Metric:
-        if key not in self._door:
-            raise KeyError(key)
-        found: Any = self._door.own.get(key) or self._door.load(key)
+        return _BY_KEY[key] if key in _BY_KEY else self._all()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def origin(self, key: str) -> str:
+        """The distribution that brings a metric; `undrift` for our own."""
+        return self._door.origin(key)
+
+    def _all(self) -> dict[str, Metric]:
+        return dict(self._door.usable(self._checked))
+
+    def _checked(self, key: str, found: Any) -> Metric:
         if not isinstance(found, Metric) or found.key != key:
             raise InputError(
-                f"metric {key!r} of the package {self._door.origin(key)} must be a Metric whose "
-                f"key is {key!r}, not {found!r}"
+                f"metric {key!r} of the package {self.origin(key)} must be a Metric whose key is "
+                f"{key!r}, not {found!r}"
             )
         return found
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._door.names())
 
-    def __len__(self) -> int:
-        return len(self._door.names())
-
-
-METRICS: Mapping[str, Metric] = _Metrics()
+_BY_KEY = {metric.key: metric for metric in _OWN}
+METRICS = _Metrics()
 """Every metric by its key. To add one: an entry above, or an entry point `undrift.metrics`."""
 
 
@@ -145,21 +153,38 @@ def metric_of(matrix: AccuracyMatrix, key: str) -> float:
     """One metric of a matrix with at least one row; not a number where it is of other parts."""
     if not matrix.rows:
         raise InputError("an accuracy matrix without rows has no metrics; grade a task first")
-    if matrix.parts not in METRICS[key].parts:
+    metric = METRICS[key]
+    if matrix.parts not in metric.parts:
         return nan
     try:
-        return float(METRICS[key].of(matrix))
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of another package
+        return float(metric.of(matrix))
+    except Exception as error:  # another package's code may fail in any way
+        theirs = f"mend or uninstall the package {METRICS.origin(key)}"
         raise InputError(
             f"metric {key!r} cannot be computed from a matrix of {len(matrix)} tasks "
-            f"({type(error).__name__}: {error}); mend or uninstall the package that brings it"
+            f"({type(error).__name__}: {error}); {'check it' if key in _BY_KEY else theirs}"
         ) from error
+
+
+def own_metrics_of(matrix: AccuracyMatrix) -> dict[str, float]:
+    """Every metric of our own that a matrix with at least one row has."""
+    return {k: metric_of(matrix, k) for k, own in _BY_KEY.items() if matrix.parts in own.parts}
 
 
 def metrics_of(matrix: AccuracyMatrix) -> dict[str, float]:
     """Every metric that a matrix with at least one row has.
 
+    One of another package that cannot be computed is left out, and noted once.
+
     >>> metrics_of(AccuracyMatrix([[90.0], [70.0, 80.0]]))
     {'a_avg': 82.5, 'a_f': 75.0, 'a_l': 85.0, 'forgetting': 20.0}
     """
-    return {key: metric_of(matrix, key) for key in METRICS if matrix.parts in METRICS[key].parts}
+    found = own_metrics_of(matrix)
+    for key, metric in METRICS.items():
+        if key in _BY_KEY or matrix.parts not in metric.parts:
+            continue
+        try:
+            found[key] = metric_of(matrix, key)
+        except InputError as error:
+            note_once(f"metric {key}", f"{error}; until then it is left out")
+    return found

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from undrift.devices import check_device
+from undrift.evaluation.metrics import METRICS
 from undrift.experiments.jobs import Job, chosen_by, is_done, jobs_of
 from undrift.experiments.leftovers import clean
 from undrift.experiments.manifest import update_manifest
@@ -100,6 +101,7 @@ def bench(
         check_device(plan.device)
     out = writable_folder(out)
     clean(out)
+    len(METRICS)  # packages that cannot be loaded are noted before anything is run
     progress = Progress()
     chosen = _look(progress, plans, out, seconds)
     _write_manifests(plans, chosen, progress, out)

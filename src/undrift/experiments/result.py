@@ -15,15 +15,16 @@ from undrift.evaluation.matrix import AccuracyMatrix, Parts
 from undrift.evaluation.metrics import METRICS, metrics_of
 from undrift.experiments.record import Record, read_record, write_record
 from undrift.experiments.spec import RunSpec
+from undrift.learners.registry import METHODS, Method, described
 
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
-FORMAT = 4
+FORMAT = 5
 """The format of `result.json` that is written.
 
 1 had no `format` and no `cost.state_bytes`, 2 no `imbalance` and our four metrics alone, 3 no
-`returning`.
+`returning`, 4 no `described`.
 """
 
 T = TypeVar("T")
@@ -121,6 +122,24 @@ class Returning(Record):
     shares: list[float]
 
 
+class Described(Record):
+    """What tables say of a method that goes by `module:Class`: reading a result imports nothing."""
+
+    display: str
+    family: str
+    paper: str
+    keeps: str
+    keeps_examples: bool
+
+    @classmethod
+    def of(cls, method: str) -> Described | None:
+        """Of a method that was loaded; None of one that is listed."""
+        if ":" not in method:
+            return None
+        facts = METHODS[method]
+        return cls(**{name: getattr(facts, name) for name in cls.model_fields})
+
+
 class Result(Record):
     """A finished run.
 
@@ -130,8 +149,8 @@ class Result(Record):
     where the data came from, `split_sha256` in it names the split (see `SavedSplit`).
     `imbalance[t]` is rho_t, the nodes of the largest class of task t over those of its smallest,
     infinite where a class has none. `returning` is there where classes come back: the matrix is
-    then of classes, after every grading, and so are drift and state. What an older format lacks
-    takes its default.
+    then of classes, after every grading, and so are drift and state. `described` is there where
+    the method goes by `module:Class`. What an older format lacks takes its default.
     """
 
     format: _Format = FORMAT
@@ -145,6 +164,7 @@ class Result(Record):
     provenance: dict[str, bool | str]
     imbalance: list[_Ratio] | None = None
     returning: Returning | None = None
+    described: Described | None = None
 
     @property
     def by_class(self) -> AccuracyMatrix:
@@ -229,6 +249,8 @@ def load_result(path: str | Path) -> Result:
                 f"up to {FORMAT}); upgrade undrift"
             ) from error
         raise
+    if result.described is not None:
+        described(Method(result.spec.method, **result.described.model_dump()))
     old = result.metrics
     try:
         by_class = old.by_class.completed(result.by_class)

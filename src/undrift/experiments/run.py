@@ -18,12 +18,14 @@ from undrift.errors import InputError
 from undrift.evaluation.cost import MEGABYTE
 from undrift.evaluation.drift import principal_plane
 from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
+from undrift.evaluation.metrics import METRICS
 from undrift.evaluation.protocols import check_gradable
 from undrift.evaluation.steps import check_returns, graded_batches, graded_nodes
 from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
 from undrift.experiments.leftovers import drop_checkpoint, make_room
 from undrift.experiments.result import (
     Cost,
+    Described,
     Graded,
     Result,
     Returning,
@@ -101,6 +103,7 @@ class PreparedRun:
             },
             imbalance=imbalance_of(self.stream),
             returning=_returning(self.stream, evaluation),
+            described=Described.of(self.spec.method),
         )
 
 
@@ -115,7 +118,11 @@ class UnsavedError(InputError):
 
 
 def prepare(spec: RunSpec) -> PreparedRun:
-    """Make the learner and load the stream; the seed decides both."""
+    """Make the learner and load the stream; the seed decides both.
+
+    Metrics of other packages are loaded here as well: one that cannot be is noted before training.
+    """
+    len(METRICS)
     # first: a wrong parameter should not wait for the data
     learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
     check_returns(learner, returning=spec.arrive != BY_CLASS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from undrift.errors import InputError
-from undrift.evaluation.metrics import metrics_of
+from undrift.evaluation.metrics import own_metrics_of
 from undrift.experiments.manifest import Manifest, load_manifest
 from undrift.experiments.result import Metrics, Result, load_result
 from undrift.experiments.search_record import Search, load_search, search_rule
@@ -101,11 +101,14 @@ def run_files(folder: Path) -> list[Path]:
 
 
 def read_run(path: Path) -> Result:
-    """Read a `result.json`; one that was moved, or its metrics edited, is an `InputError`."""
+    """Read a `result.json`; one that was moved, or its metrics edited, is an `InputError`.
+
+    Metrics of other packages are as they were written: such a package may change or be gone.
+    """
     result = load_result(path)
     try:
         expected = result.spec.id
-        true = metrics_of(result.by_class), metrics_of(result.by_node)
+        true = own_metrics_of(result.by_class), own_metrics_of(result.by_node)
     except InputError as error:
         raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
     _check_name(path, path.parent.name, expected)

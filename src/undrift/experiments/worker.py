@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -46,6 +47,7 @@ def work(connection: Connection, out: str, settings: Settings) -> None:
     """Serve jobs from the connection until it is closed. The target of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    logging.getLogger("undrift").setLevel(logging.ERROR)  # what is to note the parent has noted
     import torch
 
     torch.set_num_threads(settings.threads)

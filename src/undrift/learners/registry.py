@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from inspect import isabstract
 from typing import TYPE_CHECKING, Any
 
 from undrift.devices import check_device
@@ -71,7 +72,7 @@ class _Methods(Mapping[str, Method]):
     """Every method by name, in order, read from its class when asked for.
 
     A method spelled out as `module:Class` is not listed, but is known once `method_class` has
-    loaded it: a result that names one imports nothing.
+    loaded it, or a result has `described` it: a result that names one imports nothing.
     """
 
     def __iter__(self) -> Iterator[str]:
@@ -81,11 +82,14 @@ class _Methods(Mapping[str, Method]):
         return len(DOOR.names())
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name in DOOR or name in _SPELLED_OUT)
+        known = name in _SPELLED_OUT or name in _DESCRIBED
+        return isinstance(name, str) and (known or name in DOOR)
 
     def __getitem__(self, name: str) -> Method:
         if name not in self:
             raise KeyError(name)
+        if name not in _SPELLED_OUT and name not in DOOR:
+            return _DESCRIBED[name]
         try:
             if name not in DOOR.own:
                 method_class(name)  # for its checks
@@ -96,6 +100,12 @@ class _Methods(Mapping[str, Method]):
 
 METHODS: Mapping[str, Method] = _Methods()
 _SPELLED_OUT: set[str] = set()
+_DESCRIBED: dict[str, Method] = {}
+
+
+def described(method: Method) -> None:
+    """Let tables say this of a method spelled out, for as long as it is not loaded here."""
+    _DESCRIBED[method.name] = method
 
 
 def method_class(name: str) -> type[Learner]:
@@ -110,6 +120,16 @@ def method_class(name: str) -> type[Learner]:
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise InputError(
             f"method {name!r} is {found!r}, which is no learner; name a subclass of undrift.Learner"
+        )
+    if isabstract(found):
+        lacks = ", ".join(sorted(found.__abstractmethods__))
+        raise InputError(
+            f"method {name!r} is an abstract class, it lacks {lacks}; name a class that has all of "
+            "a learner's methods (see docs/adding-a-method.md)"
+        )
+    if not isinstance(getattr(found, "name", None), str):
+        raise InputError(
+            f"method {name!r} has no name; write in its class: name: ClassVar[str] = 'my-method'"
         )
     if ":" not in name and found.name != name:
         raise InputError(

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
+from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.learners.registry import METHODS, Method
 from undrift.merging import RULES
@@ -87,8 +88,16 @@ def row_label(row: str, method: str) -> str:
         own = RULES.facts("ham", ["display"])["display"]
         if row in ("none", "ham"):
             return f"{title} without {own}" if row == "none" else f"{title} ({own})"
-        return f"{title} with {RULES.facts(row, ['display'])['display']}"
+        return f"{title} with {_rule_title(row)}"
     return title + row.removeprefix(method) if row.startswith(f"{method} ") else row
+
+
+def _rule_title(rule: str) -> str:
+    """The title of a merging rule; one that cannot be loaded here goes by its name."""
+    try:
+        return str(RULES.facts(rule, ["display"]).get("display", rule))
+    except InputError:
+        return rule
 
 
 def value_text(value: Any) -> str:

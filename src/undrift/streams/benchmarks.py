@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from undrift.datasets.catalogue import BENCHMARKS, dataset_of_stream
+from undrift.datasets.catalogue import BENCHMARKS, checked_dataset, dataset_of_stream
 from undrift.datasets.dataset import Dataset
 from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_options, load_stand_in
 from undrift.errors import InputError, unknown_name
@@ -137,6 +137,14 @@ class _Streams(Mapping[str, StreamInfo]):
 
 
 STREAMS: Mapping[str, StreamInfo] = _Streams()
+
+
+def usable_streams() -> Iterator[StreamInfo]:
+    """The streams in their order, without those of other packages that cannot be loaded."""
+    for name, dataset in BENCHMARKS.usable(checked_dataset):
+        yield StreamInfo(name, dataset)
+        if name in BENCHMARKS.own and dataset.name in STAND_INS:
+            yield StreamInfo(f"{name}-{MARK}", dataset, STAND_INS[dataset.name])
 
 
 def stream_info(name: str) -> StreamInfo:
