@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import replace
+from multiprocessing import Process
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from undrift.errors import InputError
-from undrift.experiments.bench import Progress, bench, survey
+from undrift.experiments.bench import Progress, _Workers, bench, survey
 from undrift.experiments.jobs import Job
 from undrift.experiments.leftovers import checkpoint_path
 from undrift.experiments.manifest import load_manifest, manifest_path
@@ -217,3 +219,55 @@ def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tmp_path: Path, s
     ]
     assert len(done.done) == 1
     assert len(bench([mine], tmp_path / "runs").done) == 1
+
+
+class _Pipe:
+    """The connection to a worker that is dead: what is sent to it breaks."""
+
+    closed = False
+
+    def send(self, _: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_an_idle_worker_that_was_killed_is_replaced(
+    tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[str] = []
+
+    class Alive(_Pipe):
+        def send(self, text: str) -> None:
+            taken.append(text)
+
+    workers = _Workers(2, tmp_path, Settings())
+    dead = _Pipe()
+    workers._idle.append((Process(), cast(Connection, dead)))
+    monkeypatch.setattr(workers, "_start", lambda: (Process(), Alive()))
+    progress = Progress(pending=[job(stream)])
+    workers.assign(progress)
+    assert dead.closed
+    assert taken == [job(stream).model_dump_json()]
+    assert (len(progress.running), progress.failed) == (1, [])
+
+
+@pytest.mark.parametrize("when", ["started", "given its job"])
+def test_a_worker_that_cannot_be_started_fails_its_job_alone(
+    tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    def start(_: Any) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    workers = _Workers(1, tmp_path, Settings())
+    if when == "started":
+        monkeypatch.setattr(workers._context.Process, "start", start)
+    else:
+        monkeypatch.setattr(workers, "_start", lambda: (Process(), _Pipe()))
+        monkeypatch.setattr(workers, "_cause_of_death", lambda _: "its process was killed")
+    progress = Progress(pending=[job(stream), job(stream, epochs=4)])
+    workers.assign(progress)
+    assert [failure.job.run.params["epochs"] for failure in progress.failed] == [3, 4]
+    assert all(failure.error.startswith("its process ") for failure in progress.failed)
+    assert (progress.pending, progress.running) == ([], {})

@@ -8,10 +8,12 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from shutil import rmtree
+from typing import cast
 
 import pytest
 
@@ -19,7 +21,7 @@ from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.propagation import Propagation
-from undrift.scale.engine import Dask, Local, engine_of
+from undrift.scale.engine import Dask, Local, _end_all, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
@@ -70,6 +72,61 @@ def test_a_pool_gives_the_same_bytes_and_outlives_a_worker(
     with engine_of(workers=2) as pool:
         assert everything(folder, pool, tmp_path / "b.parquet", kill) == alone
     assert not folder.left_over()
+
+
+def no_work(plan: Plan, call: Call) -> None:
+    """What a process does that is only to be started."""
+
+
+def run_pool(workers: int = 2) -> int:
+    """How many of six tasks a pool has done."""
+    done: list[None] = []
+    calls = [Call(f"call-{i}", no_work) for i in range(6)]
+    with engine_of(workers=workers) as pool:
+        pool.run(cast(Plan, None), calls, lambda: done.append(None))
+    return len(done)
+
+
+def test_a_pool_outlives_a_process_that_is_killed_while_it_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spawn, killed = ProcessPoolExecutor._spawn_process, []
+
+    def killing_two(pool: ProcessPoolExecutor) -> None:
+        spawn(pool)
+        if len(killed) < 2:
+            killed.append(list(pool._processes)[-1])
+            os.kill(killed[-1], signal.SIGKILL)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "_spawn_process", killing_two)
+    monkeypatch.setattr("undrift.scale.engine.perform", no_work)
+    assert run_pool() == 6
+    assert len(killed) == 2
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), EOFError("unexpected EOF")])
+def test_a_pool_whose_processes_never_start_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(_: ProcessPoolExecutor) -> None:
+        raise error
+
+    monkeypatch.setattr(ProcessPoolExecutor, "_spawn_process", fail)
+    with pytest.raises(InputError, match=r"2 processes were killed .*fewer workers"):
+        run_pool()
+
+
+def test_nothing_is_left_of_a_pool_that_broke_while_it_started() -> None:
+    """Else its own end waits for a process that nobody ends."""
+    straggler = get_context("spawn").Process(target=time.sleep, args=(60,))
+    straggler.start()
+    pool = ProcessPoolExecutor(1)
+    pool._processes[straggler.pid] = straggler
+    _end_all(pool)
+    straggler.join(10)
+    assert straggler.exitcode == -signal.SIGKILL
+    pool._processes.clear()
+    pool.shutdown()
 
 
 def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(

@@ -185,8 +185,11 @@ class _Workers:
         while ready and len(self._busy) < self._number:
             job = ready.pop(0)
             progress.pending.remove(job)
-            process, connection = self._idle.pop() if self._idle else self._start()
-            connection.send(job.model_dump_json())
+            try:
+                process, connection = self._given(job)
+            except OSError as error:
+                progress.failed.append(Failure(job, str(error)))
+                continue
             self._busy[connection] = (process, job, now)
             progress.running[job.id] = (job, "starting", 0.0, now)
 
@@ -229,14 +232,39 @@ class _Workers:
             progress.failed.append(Failure(job, message[1], message[2]))
         return True
 
+    def _given(self, job: Job) -> tuple[BaseProcess, Connection]:
+        """The worker that has the job now: an idle one, or where all those died a new one."""
+        text = job.model_dump_json()
+        while self._idle:
+            process, connection = self._idle.pop()
+            with suppress(OSError):  # it was killed since its last job
+                connection.send(text)
+                return process, connection
+            connection.close()
+        process, connection = self._start()
+        try:
+            connection.send(text)
+        except OSError as error:
+            connection.close()
+            raise ChildProcessError(self._cause_of_death(process)) from error
+        return process, connection
+
     def _start(self) -> tuple[BaseProcess, Connection]:
         here, there = self._context.Pipe()
         process = self._context.Process(
             target=work, args=(there, self._out, self._settings), daemon=True
         )
-        with _threads_in_environment(self._settings.threads):
-            process.start()
-        there.close()
+        try:
+            with _threads_in_environment(self._settings.threads):
+                process.start()
+        except OSError as error:  # no memory for another, or killed before it had begun
+            here.close()
+            raise ChildProcessError(
+                f"its process could not be started ({error.strerror or error}), most likely for "
+                "want of memory; use fewer workers"
+            ) from error
+        finally:
+            there.close()
         return process, here
 
     @staticmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import get_all_start_methods, get_context, parent_process
@@ -71,25 +71,39 @@ class Pool:
             tries = 0 if len(left) < before else tries + 1
             if tries == _TRIES:
                 raise InputError(
-                    f"{_TRIES} pools of {self.workers} processes were killed in the midst of "
-                    f"{left[0].name}, most likely for want of memory; give the same command with "
-                    "fewer workers, which goes on where it was"
+                    f"{_TRIES} pools of {self.workers} processes were killed before {left[0].name} "
+                    "was done, most likely for want of memory; give the same command with fewer "
+                    "workers, which goes on where it was"
                 )
 
     def _once(self, plan: Plan, left: list[Call], done: Callable[[], None]) -> None:
         """Take what is done off the list; the rest when the pool has broken."""
         pool = self._opened()
-        try:  # a worker may have died since the last task
-            futures = {pool.submit(perform, plan, call): call for call in left}
+        try:
+            futures = self._submitted(pool, plan, left)
             for future in as_completed(futures):
                 future.result()
                 left.remove(futures[future])
                 done()
         except BrokenProcessPool:
+            _end_all(pool)
             self.close()
         except BaseException:
             self.close()  # the others' tasks with it
             raise
+
+    @staticmethod
+    def _submitted(
+        pool: ProcessPoolExecutor, plan: Plan, calls: Sequence[Call]
+    ) -> dict[Future[None], Call]:
+        """The calls, handed in: this starts processes, and one may die before it has begun.
+
+        The pool says so in many ways: a pipe that broke, a file at its end, a closed handle.
+        """
+        try:
+            return {pool.submit(perform, plan, call): call for call in calls}
+        except (OSError, EOFError) as error:
+            raise BrokenProcessPool("a process died while it started") from error
 
     def _opened(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -108,6 +122,16 @@ class Pool:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self._pool = None
+
+
+def _end_all(pool: ProcessPoolExecutor) -> None:
+    """End what is left of a broken pool, as `kill_workers` of Python 3.14 does.
+
+    A process that was started in the moment it broke is not ended by the pool, which then waits
+    for it for ever.
+    """
+    for process in list((pool._processes or {}).values()):
+        process.kill()
 
 
 def _end_with_parent() -> None:
