@@ -10,7 +10,7 @@ import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from cyclopts import App
 
@@ -111,7 +111,7 @@ def _kind(hint: Any) -> str:
     members = [m for m in get_args(hint) if m not in (type(None), Ellipsis)]
     if get_origin(hint) is Literal:
         return "{" + ",".join(str(m) for m in members) + "}"
-    if get_origin(hint) in (Union, types.UnionType, tuple):
+    if get_origin(hint) in (Union, types.UnionType, tuple, Annotated):
         return _kind(members[0])
     return {bool: "", int: "INT", float: "FLOAT", Path: "PATH"}.get(hint, "TEXT")
 

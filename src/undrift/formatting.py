@@ -1,6 +1,8 @@
-"""Durations, sizes and shares as people read them, each written in one way everywhere."""
+"""Durations, sizes, shares and names as people read them, each in one way everywhere."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def duration(seconds: float) -> str:
@@ -49,3 +51,22 @@ def percent(share: float, digits: int = 1) -> str:
     ('12.3 %', '50 %')
     """
     return f"{100 * share:.{digits}f} %"
+
+
+def class_columns(names: Iterable[str]) -> list[str]:
+    """The columns of a table for the probability of each class.
+
+    SQL does not tell upper from lower case: a name that differs by that alone gets a number.
+
+    >>> class_columns(["fine", "Mule", "mule"])
+    ['p_fine', 'p_Mule', 'p_mule_2']
+    """
+    columns: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        column, number = f"p_{name}", 2
+        while column.lower() in taken:
+            column, number = f"p_{name}_{number}", number + 1
+        taken.add(column.lower())
+        columns.append(column)
+    return columns

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from csv import DictReader
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,27 @@ def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -
     lines = out.read_text().splitlines()
     assert lines[0] == "id,class,probability,runner_up"
     assert [line.split(",")[:2] for line in lines[1:]] == [["2-3", "mule"], ["2-0", "fine"]]
+
+
+def test_every_class_has_its_probability(desk: Path, tmp_path: Path) -> None:
+    out = tmp_path / "p.csv"
+    assert run("predict", desk, *month(tmp_path, 2), "--probabilities", "--out", out) == 0
+    with out.open() as file:
+        rows = list(DictReader(file))
+    assert len(rows) == 16
+    for row in rows:
+        every = {name: float(row[f"p_{name}"]) for name in ("fine", "mule")}
+        assert sum(every.values()) == pytest.approx(1.0)
+        assert float(row["probability"]) == every[row["class"]]
+
+
+@pytest.mark.parametrize("option", [[], ["--out"]])
+def test_a_learner_is_exported_to_a_file_with_or_without_the_option(
+    desk: Path, tmp_path: Path, option: list[str]
+) -> None:
+    one = tmp_path / "one.safetensors"
+    assert run("export", desk, *option, one) == 0
+    assert len(undrift.load(one).classes_) == 2
 
 
 def test_a_class_in_other_letters_is_shown_and_can_be_an_alias(

@@ -44,3 +44,31 @@ def test_one_class_has_no_runner_up() -> None:
 def test_another_kind_of_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"written as \.csv or \.parquet, not as 'p\.xlsx'"):
         found(["a", "b"]).write(tmp_path / "p.xlsx")
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_every_class_has_its_probability(tmp_path: Path, name: str) -> None:
+    made = found([12, 3])
+    assert made.probabilities is not None
+    assert made.names == NAMES
+    np.testing.assert_array_equal(made.probabilities, RANKING.numpy())
+    made.write(tmp_path / name, probabilities=True)
+    more = [f"p_{each}" for each in NAMES]
+    assert column_names(tmp_path / name) == ["id", "class", "probability", "runner_up", *more]
+    (piece,) = read_pieces(tmp_path / name, more)
+    for i, column in enumerate(more):
+        assert [float(p) for p in piece.columns[column]] == RANKING[:, i].tolist()
+
+
+def test_without_probabilities_there_is_no_table_of_them(tmp_path: Path) -> None:
+    made = found(["a", "b"], probable=False)
+    assert made.probabilities is None
+    with pytest.raises(InputError, match=r"no probabilities.*propagation"):
+        made.write(tmp_path / "p.csv", probabilities=True)
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_classes_that_differ_by_case_keep_their_columns(tmp_path: Path) -> None:
+    made = Predictions.of(np.array(["a"]), RANKING[:1], ["fine", "Mule", "mule"], probable=True)
+    made.write(tmp_path / "p.parquet", probabilities=True)
+    assert len(column_names(tmp_path / "p.parquet")) == 4 + 3

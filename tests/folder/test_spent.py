@@ -54,8 +54,12 @@ def test_a_batch_and_a_node_are_released_once(desk: Any, tmp_path: Path) -> None
 def test_a_release_cannot_be_forgotten(desk: Any, tmp_path: Path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY)
     folder.observe(desk.month(1))
-    with pytest.raises(InputError, match="is out"):
+    with pytest.raises(InputError, match=r"cannot forget.*is out"):
         folder.forget(desk.month(1))
+    with pytest.raises(InputError, match=r"cannot forget.*is out"):
+        folder.forget_node("a1-3", [desk.month(1)])
+    with pytest.raises(InputError, match=r"cannot revise.*is out"):
+        folder.revise(desk.month(1), desk.month(2))
 
 
 def test_sites_merge_and_keep_the_larger_epsilon(desk: Any, tmp_path: Path) -> None:

@@ -552,5 +552,8 @@ def test_one_class_has_no_probabilities() -> None:
     graph = Graph.from_arrays(torch.eye(4), [[0, 1], [1, 0]], labels=[3, 3, 3, 3])
     learner = Propagation().observe(graph)
     assert learner.scores(graph).shape == (4, 1)
-    with pytest.raises(InputError, match="Propagation has scores but no probabilities here"):
+    with pytest.raises(InputError, match=r"no probabilities.*observe a second class") as told:
         learner.predict_proba(graph)
+    assert "validation" not in str(told.value)  # they are of no use to it
+    other = Graph.from_arrays(torch.eye(4), [[0, 1], [1, 0]], labels=[4, 4, 4, 4])
+    assert learner.observe(other).predict_proba(graph).shape == (4, 2)  # as it advises

@@ -62,6 +62,11 @@ def test_it_equals_memory(
     assert [row[1] for row in rows] == [f"c{in_memory.classes_[i]}" for i in best.indices[:, 0]]
     assert [row[3] for row in rows] == [f"c{in_memory.classes_[i]}" for i in best.indices[:, 1]]
     assert np.allclose([row[2] for row in rows], best.values[:, 0], atol=1e-7)
+    names = [f"c{c}" for c in learner.classes_]
+    predict(learner, folder, names, out, Local(), probabilities=True)
+    every = duckdb.execute(f"SELECT COLUMNS('^p_') FROM '{out}'")
+    assert [column[0] for column in every.description] == [f"p_{name}" for name in names]
+    assert np.allclose(every.fetchall(), chances, atol=1e-7)
     assert not folder.left_over()
 
 

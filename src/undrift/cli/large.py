@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Workers:
-    """Where the tasks of a graph folder run, and the nodes that were asked for."""
+    """Where the tasks of a graph folder run, and what predictions were asked for."""
 
     count: int | None
     dask: str | None
     nodes: tuple[str, ...] = ()
+    probabilities: bool = False
 
     def refuse(self) -> None:
         """Where the batch is no graph folder."""
@@ -73,7 +74,15 @@ def predict_folder(
     if workers.nodes:
         raise InputError("a graph folder is predicted whole; leave out --nodes")
     with engine_of(workers.count, workers.dask) as engine:
-        return predict_large(folder, graph, out, engine, tell=_expect, progress=progress)
+        return predict_large(
+            folder,
+            graph,
+            out,
+            engine,
+            probabilities=workers.probabilities,
+            tell=_expect,
+            progress=progress,
+        )
 
 
 def _expect(estimate: Estimate) -> None:

@@ -121,7 +121,7 @@ def audit(
         raise SystemExit(BROKEN)
 
 
-def export(folder: Path, out: Path, /, *, traceback: Flag = False) -> None:
+def export(folder: Path, /, out: Path, *, traceback: Flag = False) -> None:
     """Write the learner as one file for undrift.load, without history, key and hashes.
 
     Parameters
@@ -129,7 +129,7 @@ def export(folder: Path, out: Path, /, *, traceback: Flag = False) -> None:
     folder
         The learner's folder.
     out
-        The file to write.
+        The file to write; the word --out may be left out.
     traceback
         When it fails, print where.
     """
@@ -165,6 +165,7 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
         (
             "predict desk nodes.csv edges.csv --out predictions.csv",
             "predict desk nodes.csv edges.csv --nodes a17 a18 --out two.parquet",
+            "predict desk nodes.csv edges.csv --probabilities --out every-class.csv",
             "predict desk papers --out predictions.parquet --dask tcp://host:8786",
         ),
     ),
@@ -185,7 +186,10 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
         audit,
         ("audit desk", "audit desk --data january/nodes.csv january/edges.csv --data feb.npz"),
     ),
-    "export": (export, ("export desk learner.safetensors",)),
+    "export": (
+        export,
+        ("export desk learner.safetensors", "export desk --out learner.safetensors"),
+    ),
 }
 
 learner = App(

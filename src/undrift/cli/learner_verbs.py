@@ -161,6 +161,7 @@ def predict(
     nodes: Annotated[
         tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=True)
     ] = (),
+    probabilities: Flag = False,
     workers: Whole | None = None,
     dask: str | None = None,
     columns: Columns = _AsLast,
@@ -178,6 +179,8 @@ def predict(
         The .csv or .parquet file to write.
     nodes
         The ids of the nodes to predict; all without it.
+    probabilities
+        Write the probability of every class as well, in columns p_NAME.
     workers
         For a graph folder: so many processes on this machine.
     dask
@@ -192,12 +195,13 @@ def predict(
     check_out(out)
     if is_folder(files):
         with working("predicting") as progress:
-            count = predict_folder(folder, files[0], out, Workers(workers, dask, nodes), progress)
+            how = Workers(workers, dask, nodes, probabilities)
+            count = predict_folder(folder, files[0], out, how, progress)
     else:
         Workers(workers, dask).refuse()
         with working("predicting"):
             found = folders()(folder).predict(one_batch(files), nodes or None, **columns.given())
-        found.write(out)
+        found.write(out, probabilities=probabilities)
         if str(found.repairs):
             say(f"note: {found.repairs}{found.repairs.advice}", progress=True)
         count = len(found.classes)

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from undrift.errors import InputError
 from undrift.noise.sampling import Normal, keyed_normal
 from undrift.storage.files import whole_file
+from undrift.storage.own import read_own
 
 FILE = "begun.json"
 
@@ -43,11 +44,12 @@ _List = TypeAdapter(tuple[Begun, ...])
 
 def read_begun(folder: Path) -> tuple[Begun, ...]:
     """Every release that was begun and is in no state."""
-    try:
-        return _List.validate_json((folder / FILE).read_bytes())
-    except FileNotFoundError:
+    found = read_own(folder / FILE)
+    if found is None:
         return ()
-    except (OSError, ValidationError) as error:
+    try:
+        return _List.validate_json(found)
+    except ValidationError as error:
         raise InputError(
             f"{folder / FILE} is damaged, and without it a batch may be released twice; restore it "
             "from a copy"

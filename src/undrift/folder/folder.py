@@ -218,6 +218,8 @@ class LearnerFolder:
         """
         with drafting(self.path) as draft:
             take_settings(draft, reading)
+            if batches:
+                draft.learner._must("forgets", "forget")
             revised = [0, 0]
             changed = False
             for source in batches:

@@ -66,13 +66,26 @@ def predict_large(
     out: str | Path,
     engine: Engine,
     *,
+    probabilities: bool = False,
     tell: Tell | None = None,
     progress: Progress = silent,
 ) -> int:
-    """Write the class of every node of a graph folder; how many there are."""
+    """Write the class of every node of a graph folder; how many there are.
+
+    `probabilities`: as in `Predictions.write`.
+    """
     check_out(Path(out))
     draft = loaded(Path(folder))
     batch = LargeBatch.of(graph, draft.record)
     names = {c: name for name, c in draft.record.classes.items()}
     columns = [names[c] for c in draft.learner.classes_]
-    return predict(draft.learner, batch.graph, columns, out, engine, tell=tell, progress=progress)
+    return predict(
+        draft.learner,
+        batch.graph,
+        columns,
+        out,
+        engine,
+        probabilities=probabilities,
+        tell=tell,
+        progress=progress,
+    )

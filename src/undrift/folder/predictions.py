@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
+from undrift.formatting import class_columns
+from undrift.scale.scores import no_probabilities
 from undrift.storage.files import make_folder, write_atomically
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,7 +28,8 @@ COLUMNS = ("id", "class", "probability", "runner_up")
 class Predictions:
     """Per node its id, its class, the probability of that and the next class.
 
-    `probability` is None where the method has none; without a second class `runner_up` is empty.
+    `probabilities` has a row per node and a column per class of `names`. It and `probability` are
+    None where the method has none; without a second class `runner_up` is empty.
     """
 
     ids: Array
@@ -33,6 +37,8 @@ class Predictions:
     probability: Array | None
     runner_up: list[str]
     repairs: Repairs = field(default_factory=Repairs)  # what was left out of the edges
+    names: list[str] = field(default_factory=list)
+    probabilities: Array | None = None
 
     @classmethod
     def of(cls, ids: Array, ranking: Tensor, names: list[str], *, probable: bool) -> Predictions:
@@ -45,6 +51,8 @@ class Predictions:
             [names[i] for i in first],
             best.values[:, 0].numpy() if probable else None,
             [names[i] for i in second] or [""] * len(first),
+            names=names,
+            probabilities=ranking.numpy() if probable else None,
         )
 
     def rows(self) -> Iterator[tuple[Any, str, float | None, str]]:
@@ -52,20 +60,31 @@ class Predictions:
         sure = [None] * len(self.classes) if self.probability is None else self.probability.tolist()
         yield from zip(self.ids.tolist(), self.classes, sure, self.runner_up, strict=True)
 
-    def write(self, path: str | Path) -> None:
-        """Write a `.csv` or `.parquet` file, whole or not at all."""
+    def write(self, path: str | Path, *, probabilities: bool = False) -> None:
+        """Write a `.csv` or `.parquet` file, whole or not at all.
+
+        With `probabilities` it has a column more for every class, `p_NAME`.
+        """
         path = Path(path)
         check_out(path)
+        more = class_columns(self.names) if probabilities else []
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for name, label, sure, second in self.rows():
-            writer.writerow([name, label, "" if sure is None else f"{sure:.17g}", second])
+        writer.writerow([*COLUMNS, *more])
+        every = self._every() if probabilities else repeat([])
+        for (name, label, sure, second), others in zip(self.rows(), every, strict=False):
+            each = ["" if p is None else f"{p:.17g}" for p in (sure, *others)]
+            writer.writerow([name, label, each[0], second, *each[1:]])
         data = text.getvalue().encode()
         if path.suffix.lower() == ".csv":
             write_atomically(path, data)
         else:
-            write_atomically(path, _as_parquet(data, numbers=self.ids.dtype.kind in "iu"))
+            write_atomically(path, _as_parquet(data, more, numbers=self.ids.dtype.kind in "iu"))
+
+    def _every(self) -> Iterable[list[float]]:
+        if self.probabilities is None:
+            raise no_probabilities()
+        return (row.tolist() for row in self.probabilities)
 
 
 def check_out(path: Path) -> None:
@@ -75,11 +94,11 @@ def check_out(path: Path) -> None:
     make_folder(path.parent)
 
 
-def _as_parquet(table: bytes, *, numbers: bool) -> bytes:
+def _as_parquet(table: bytes, more: list[str], *, numbers: bool) -> bytes:
     import duckdb
 
     kinds = {"id": "BIGINT" if numbers else "VARCHAR", "class": "VARCHAR"}
-    kinds |= {"probability": "DOUBLE", "runner_up": "VARCHAR"}
+    kinds |= {"probability": "DOUBLE", "runner_up": "VARCHAR"} | dict.fromkeys(more, "DOUBLE")
     with TemporaryDirectory() as folder, duckdb.connect() as connection:
         source, target = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
         source.write_bytes(table)

@@ -340,9 +340,11 @@ class Learner(Parameters):
         scores = self.scores(graph, nodes).double()
         temperature = self._temperature(self.learned_)
         if temperature is None:
+            few = len(self.classes_) < 2
+            way_out = "observe a second class" if few else "take propagation, which has them"
             raise InputError(
-                f"{self.display} has scores but no probabilities here; use scores(graph), or a "
-                "method with probabilities, such as propagation on tasks with validation nodes"
+                f"{self.display} has scores but no probabilities here; use scores(graph), or "
+                f"{way_out}"
             )
         return torch.softmax(scores / temperature, dim=1)
 

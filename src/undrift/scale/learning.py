@@ -16,7 +16,7 @@ from undrift.scale.blocks import block_calls, first_calls
 from undrift.scale.estimate import Estimate
 from undrift.scale.graph_folder import GraphFolder, put_array
 from undrift.scale.plan import Call, Engine, Plan, complete
-from undrift.scale.scores import WEIGHTS, Answer, joined_parts, score_calls
+from undrift.scale.scores import WEIGHTS, Answer, joined_parts, no_probabilities, score_calls
 from undrift.scale.sums import EDGES, added, class_edges, count_edges, sum_calls
 from undrift.typing import Progress, silent
 
@@ -87,12 +87,14 @@ def predict(
     out: str | Path,
     engine: Engine,
     *,
+    probabilities: bool = False,
     tell: Tell | None = None,
     progress: Progress = silent,
 ) -> int:
     """Write a table of every node's id, class, probability and runner-up; how many nodes.
 
-    `names` are those of `learner.classes_`; `out` ends in `.parquet` or `.csv`.
+    `names` are those of `learner.classes_`; `out` ends in `.parquet` or `.csv`. With
+    `probabilities` it has a column for every class as well.
     """
     propagation = _propagation(learner, graph)
     if not propagation.classes_:
@@ -102,14 +104,19 @@ def predict(
     answer = learned.answer
     maps = {learned.selected: propagation.feature_map(learned.selected, learned.fixed)}
     weights = answer.weights.cpu().numpy()
-    told = repr((sha256(weights.tobytes()).hexdigest(), answer.temperature, list(names)))
+    if probabilities and answer.temperature is None:
+        raise no_probabilities()
+    asked = (answer.temperature, list(names), probabilities)
+    told = repr((sha256(weights.tobytes()).hexdigest(), *asked))
     plan = Plan.of(graph, maps, None, told, propagation.scaling_)
     if tell is not None:
         tell(Estimate.of(plan, engine.workers))
     complete(plan, first_calls(plan), engine, "measure", progress)
     complete(plan, block_calls(plan), engine, "propagate", progress)
     put_array(plan.work / WEIGHTS, weights)
-    parts = score_calls(plan, Answer(learned.selected, answer.temperature, tuple(names)))
+    parts = score_calls(
+        plan, Answer(learned.selected, answer.temperature, tuple(names), probabilities)
+    )
     complete(plan, parts, engine, "predict", progress)
     joined_parts(plan, parts, Path(out))
     rows = plan.rows

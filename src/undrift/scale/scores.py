@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from undrift.errors import InputError
+from undrift.formatting import class_columns
 from undrift.scale.blocks import rows_of
 from undrift.scale.graph_folder import AGAIN
 from undrift.scale.plan import Call, Plan
 from undrift.scale.sums import at_once, slices
-from undrift.scale.tables import copied, literal
+from undrift.scale.tables import copied, literal, quoted
 from undrift.storage.files import checksum, hashed_name, whole_file
 
 WEIGHTS = "weights.npy"
@@ -27,6 +28,15 @@ class Answer(NamedTuple):
     bank: str
     temperature: float | None  # None: there are no probabilities
     names: tuple[str, ...]
+    every: bool = False  # a column for the probability of each class as well
+
+
+def no_probabilities() -> InputError:
+    """Where every class's probability was asked for, and there is none."""
+    return InputError(
+        "there are no probabilities: the method has scores only, or it has observed one class; "
+        "leave out probabilities, or use propagation with two or more classes"
+    )
 
 
 def score_calls(plan: Plan, answer: Answer) -> list[Call]:
@@ -40,7 +50,7 @@ def score_calls(plan: Plan, answer: Answer) -> list[Call]:
 
 def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -> None:
     """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
-    bank, temperature, names = answer
+    bank, temperature, names, every = answer
     weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
     features = plan.maps[bank]
     at_a_time = slices(start, stop, at_once(plan, len(weights)))
@@ -54,6 +64,8 @@ def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -
         "b": second.astype(np.int32) if len(names) > 1 else np.full(stop - start, -1, np.int32),
         "p": np.full(stop - start, np.nan) if temperature is None else best.values[:, 0].numpy(),
     }
+    more = class_columns(names) if every else []
+    rows |= {f"q{i}": ranking[:, i].numpy() for i, _ in enumerate(more)}
     classes = {"place": np.arange(len(names)), "name": np.array(names, dtype=object)}
     ids = f"read_parquet({literal(str(plan.folder.ids_file))}, file_row_number = true)"
     path = plan.work / name
@@ -66,7 +78,8 @@ def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -
         connection.register("classes", classes)
         query = (
             "SELECT ids.id AS id, x.name AS class, CASE WHEN isnan(p) THEN NULL ELSE p END AS "
-            "probability, coalesce(y.name, '') AS runner_up FROM rows "
+            "probability, coalesce(y.name, '') AS runner_up"
+            f"{''.join(f', q{i} AS {quoted(name)}' for i, name in enumerate(more))} FROM rows "
             f"JOIN (SELECT id, file_row_number FROM {ids} WHERE file_row_number >= {start} AND "
             f"file_row_number < {stop}) AS ids ON ids.file_row_number = n "
             "JOIN classes AS x ON a = x.place LEFT JOIN classes AS y ON b = y.place ORDER BY n"
