@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -187,3 +188,47 @@ def test_on_a_terminal_progress_is_a_bar() -> None:
     assert "a.npz" in shown
     assert "0.5/1.0 kB" in shown
     assert "b.npz" in shown
+
+
+@pytest.fixture
+def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A part of a stand-in in the cache folder, and one of an earlier version beside the data."""
+    cache = folder / "cache"
+    monkeypatch.setattr("undrift.datasets.folder._platform_cache", lambda: cache)
+    paths = [
+        cache / "undrift" / "stand-ins" / "reddit-0-57307946-1234abcd-v1.npz",
+        folder / "stand-ins" / "reddit-0-100-1234abcd-v1.npz",
+        cache / "undrift" / "stand-ins" / "ogbn-arxiv-0-1234abcd-v1.npz",
+    ]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(1500))
+    return paths
+
+
+def test_what_is_kept_of_a_stand_in_is_listed_and_removed(
+    kept: list[Path], capsys: Captured
+) -> None:
+    assert start(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for path, name in zip(kept, ("reddit", "reddit", "ogbn-arxiv"), strict=True):
+        (line,) = [line for line in lines if str(path) in line]
+        assert "1.5 kB" in line
+        assert f"undrift data remove {name}-stand-in" in line
+    assert start(["data", "remove", "reddit-stand-in"]) == 0
+    shown = capsys.readouterr().out
+    assert [path.exists() for path in kept] == [False, False, True]
+    assert all(str(path) in shown for path in kept[:2])
+    assert start(["data", "remove", "reddit-stand-in"]) == 0
+    assert "nothing is kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("reddit", "yours to delete: .*reddit_graph"), ("x", "reddit-stand-in")]
+)
+def test_only_what_was_generated_is_removed(
+    kept: list[Path], name: str, told: str, capsys: Captured
+) -> None:
+    assert start(["data", "remove", name]) == 2
+    assert re.search(told, capsys.readouterr().err)
+    assert all(path.exists() for path in kept)

@@ -134,7 +134,7 @@ For example:
     ),
 }
 
-_DATA_HELP = "List, fetch and check the files that datasets are read from."
+_DATA_HELP = "List, fetch and check the files of datasets; remove generated ones."
 _GRAPH_HELP = "Graphs larger than memory: import tables of any size into a folder, show, verify."
 _LEARNER_HELP = "A learner in a folder: observe, predict, forget, revise, merge, for years."
 

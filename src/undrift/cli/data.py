@@ -20,16 +20,25 @@ def list_datasets() -> None:
 
     Files are looked for in the folder named by the environment variable UNDRIFT_DATA, else in
     the platform's cache folder. The size is "-" where it is not known before the download.
+    Generated stand-ins that are kept in the cache folder are listed with the command that removes
+    them.
     """
     from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.folder import VARIABLE, data_folder
+    from undrift.datasets.stand_ins.kept import kept_stand_ins
+    from undrift.formatting import size
     from undrift.reporting.terminal import data_table
 
     folder = data_folder()
     console = output()
     console.print(data_table(DATASETS.values(), folder), "")
     console.print(f"folder: {folder} (set {VARIABLE} for another)", soft_wrap=True)
+    for kept in kept_stand_ins():
+        way_out = f"undrift data remove {kept.name}"
+        console.print(
+            f"generated: {kept.path}, {size(kept.size)} (to remove it: {way_out})", soft_wrap=True
+        )
 
 
 def fetch(
@@ -102,6 +111,26 @@ def check(
     )
 
 
+def remove(name: str, /) -> None:
+    """Delete what is kept of a generated stand-in; it is made again when it is needed.
+
+    Parameters
+    ----------
+    name
+        Which stand-in: cora-full-stand-in, ogbn-arxiv-stand-in or reddit-stand-in.
+    """
+    from undrift.cli.console import output
+    from undrift.datasets.stand_ins.kept import remove_stand_in
+    from undrift.formatting import size
+
+    console = output()
+    found = remove_stand_in(name)
+    for kept in found:
+        console.print(f"removed: {kept.path}, {size(kept.size)}", soft_wrap=True)
+    if not found:
+        console.print(f"nothing is kept of {name}")
+
+
 @contextmanager
 def download_progress(console: Console) -> Iterator[Progress]:
     """A bar on a terminal; elsewhere a line per tenth of a file."""
@@ -143,9 +172,10 @@ def _examples(*commands: str) -> str:
 
 _FOLDER = """
 Files lie in the folder named by UNDRIFT_DATA, else in the platform's cache
-folder.
+folder. Generated stand-ins lie in the cache folder.
 """
-_LIST, _FETCH, _CHECK = (f"undrift data {word}" for word in ("list", "fetch", "check"))
+_WORDS = ("list", "fetch", "check", "remove")
+_LIST, _FETCH, _CHECK, _REMOVE = (f"undrift data {word}" for word in _WORDS)
 _OF_CS = (f"{_FETCH} coauthor-cs", f"{_CHECK} coauthor-cs")
 data = App(name="data", help_epilogue=_examples(_LIST, *_OF_CS) + _FOLDER, help_format="plaintext")
 data.command(
@@ -161,3 +191,4 @@ data.command(
 data.command(
     check, name="check", help_epilogue=_examples(_OF_CS[1], f"{_CHECK} --accept amazon-photo")
 )
+data.command(remove, name="remove", help_epilogue=_examples(f"{_REMOVE} reddit-stand-in"))

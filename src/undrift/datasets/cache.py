@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -50,17 +50,20 @@ def kept(
     kinds: Kinds,
     *,
     worth: Callable[[T], bool] = lambda result: True,
+    also: Sequence[Path] = (),
 ) -> T:
     """`build(make())`, where the arrays that `make` gives are kept in a file for next time.
 
     They count only if the file is whole (a zip has checksums), has this `key`, holds what
     `kinds` names (numpy type kinds and dimensions of each array) and `build` accepts them;
     otherwise they are made again. They are written once `build` has succeeded with a result
-    that is `worth` it, in one step, and not at all where the folder cannot be written to.
+    that is `worth` it, in one step, and not at all where the folder cannot be written to. `also`:
+    files that are read in its place, and never written.
     """
     stamp = np.frombuffer(f"{VERSION} {key}".encode("ascii"), np.uint8)
-    with suppress(InputError):  # damaged, foreign or not there
-        return build(_read(path, stamp, kinds))
+    for each in (path, *also):
+        with suppress(InputError):  # damaged, foreign or not there
+            return build(_read(each, stamp, kinds))
     arrays = make()
     result = build(arrays)
     if worth(result):

@@ -53,6 +53,11 @@ def cache_folder(kind: str) -> Path:
     return (folder if may_write(folder) else _platform_cache() / "undrift") / kind
 
 
+def stand_in_folder() -> Path:
+    """The folder for generated stand-ins: in the platform's cache, never among a user's files."""
+    return _platform_cache() / "undrift" / "stand-ins"
+
+
 def find_file(name: str) -> Path:
     """The data file of this name; where there is none, the error says how to get it."""
     folder = data_folder()

@@ -26,9 +26,10 @@ class Maker:
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("undrift.datasets.folder._platform_cache", lambda: tmp_path)
     monkeypatch.setattr(stand_in_cache, "SMALLEST", 1)
-    return tmp_path / "stand-ins"
+    return tmp_path / "undrift" / "stand-ins"
 
 
 def load(make, labels=LABELS, shape=(3, 3)):
@@ -98,6 +99,7 @@ def test_a_small_matrix_is_not_kept(monkeypatch, folder):
 
 
 def test_where_nothing_can_be_written_it_is_made_every_time(folder):
+    folder.parent.mkdir()
     folder.write_text("a file where the folder should be")
     make = Maker()
     assert (load(make) != MATRIX).nnz == 0
@@ -105,24 +107,22 @@ def test_where_nothing_can_be_written_it_is_made_every_time(folder):
     assert make.calls == 2
 
 
-def test_a_folder_marked_read_only_is_left_alone(monkeypatch, tmp_path):
-    data = tmp_path / "data"
-    data.mkdir()
-    data.chmod(0o555)
-    monkeypatch.setenv("UNDRIFT_DATA", str(data))
-    monkeypatch.setattr("undrift.datasets.folder._platform_cache", lambda: tmp_path / "home")
-    make = Maker()
-    load(make)
-    load(make)
-    assert make.calls == 1
-    assert list(data.iterdir()) == []
-    data.chmod(0o755)
-
-
-def test_a_data_folder_that_is_not_there_yet_will_be_made(monkeypatch, tmp_path):
-    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path / "new"))
+def test_nothing_is_written_among_the_users_files(folder, tmp_path):
     load(Maker())
-    assert len(list((tmp_path / "new" / "stand-ins").iterdir())) == 1
+    assert not (tmp_path / "data").exists()
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_one_that_lies_among_the_users_files_is_read_and_left(folder, tmp_path):
+    load(Maker())
+    (path,) = folder.iterdir()
+    old = tmp_path / "data" / "stand-ins"
+    old.mkdir(parents=True)
+    path.rename(old / path.name)
+    make = Maker()
+    assert (load(make) != MATRIX).nnz == 0
+    assert make.calls == 0
+    assert list(folder.iterdir()) == []
 
 
 def test_a_stand_in_from_the_cache_equals_the_one_drawn(folder):

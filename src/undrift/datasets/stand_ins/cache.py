@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from undrift.datasets.arrays import Array
 from undrift.datasets.cache import kept
-from undrift.datasets.folder import cache_folder
+from undrift.datasets.stand_ins.kept import folders
 from undrift.errors import InputError
 
 VERSION = 1
@@ -29,7 +29,7 @@ def cached_matrix(
 
     Only its pattern is kept, as int32, under a name that also depends on the nodes' `labels`:
     from others another matrix is drawn. What is damaged, of another version or shape is made
-    again and replaced; what is small is not kept.
+    again and replaced; what is small is not kept. `undrift data list` shows what is.
     """
 
     def pattern() -> dict[str, Array]:
@@ -52,5 +52,9 @@ def cached_matrix(
         return matrix
 
     key = f"{name}-{crc32(labels.tobytes()):08x}-v{VERSION}"
-    path = cache_folder("stand-ins") / f"{key}.npz"
-    return kept(path, key, pattern, build, _KINDS, worth=lambda matrix: matrix.nnz >= SMALLEST)
+    path, *also = (folder / f"{key}.npz" for folder in folders())
+
+    def worth(matrix: sp.csr_matrix) -> bool:
+        return bool(matrix.nnz >= SMALLEST)
+
+    return kept(path, key, pattern, build, _KINDS, worth=worth, also=also)
