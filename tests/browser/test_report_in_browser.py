@@ -318,3 +318,17 @@ def test_it_prints_light_and_without_controls(open_page: Opener, report: Path) -
 def test_nothing_went_wrong_in_all_of_this(page: Any, report: Path) -> None:
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
     assert page.complaints() == []
+
+
+@pytest.mark.parametrize("width", [1280, 420, 320])
+def test_every_word_of_the_menu_is_seen(report: Path, open_page: Opener, width: int) -> None:
+    page = open_page(report, width=width)
+    words = page.run("[...document.querySelectorAll('nav a')].map((a) => a.textContent)")
+    assert words == ["Overview", "Tables", "Figures", "Methods", "Searches"]
+    hidden = page.run(
+        "[...document.querySelectorAll('nav a')].filter((a) => {"
+        "const r = a.getBoundingClientRect(); return [r.left + 1, r.right - 1].some((x) => "
+        "document.elementFromPoint(x, r.top + r.height / 2) !== a); }).map((a) => a.textContent)"
+    )
+    assert hidden == []
+    assert page.run("document.documentElement.scrollWidth") <= width

@@ -207,3 +207,22 @@ def test_another_packages_figure_that_is_broken_is_told_and_the_rest_drawn(
     assert found.figures == {"mine": mine}
     assert [name for name, _ in found.left_out] == ["gone", "odd"]
     assert "is no Figure" in found.left_out[1][1]
+
+
+@pytest.mark.parametrize("name", ["plasticity", "matrices-cs-cl", "drift"])
+def test_a_figure_of_some_methods_says_which_and_why(fakes: Any, tmp_path: Path, name: str) -> None:
+    runs = [fakes.result(method=method) for method in ("adr", "propagation", "joint")]
+    results = {run.spec.id: run for run in runs}
+    embed(fakes, results, tmp_path, ("cs-cl",))
+    caption = Found(results, [], [], tmp_path).figures[name].caption
+    assert "in the paper's figure: ADR." in caption
+    assert "Left out: Joint, Propagation" in caption
+    assert "not run here: " in caption
+
+
+def test_where_nothing_is_left_out_nothing_is_said_of_it(fakes: Any) -> None:
+    groups = {"cs-cl": {method: [fakes.result(method=method)] for method in ("acil", "adr")}}
+    told = module.chosen(("adr", "acil"), groups)
+    assert "ADR, ACIL" in told
+    assert "Left out" not in told
+    assert "not run" not in told

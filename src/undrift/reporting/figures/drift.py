@@ -15,7 +15,7 @@ import numpy as np
 from undrift.errors import InputError
 from undrift.formatting import percent
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Shown, missing, no_run_of, pages, ready
+from undrift.reporting.figures.figure import Figure, Shown, chosen, missing, no_run_of, pages, ready
 from undrift.reporting.figures.sheet import COLUMN, LARGE, PLAIN
 from undrift.reporting.figures.style import display, title_of
 
@@ -63,6 +63,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
             "circles) and the last (dark triangles), coloured by class, a line from the old mean "
             "of a class to the new; one seed. The percentage is measured on all embeddings: how "
             "far they moved over how long they were."
+            + chosen(METHODS_SHOWN, {stream: shown.groups[stream] for stream in streams})
         )
         title = f"Feature drift on {', '.join(titles)}"
         yield Figure(name, title, caption, ready(drift_figure, here, width=shown.width))

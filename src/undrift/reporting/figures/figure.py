@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS, Metric
-from undrift.experiments.standing import standing
+from undrift.experiments.standing import in_order, standing
+from undrift.learners.registry import METHODS
 from undrift.reporting.figures.sheet import COLUMN
 from undrift.reporting.figures.style import display, title_of
 
@@ -109,6 +110,21 @@ def of_all_streams(
 def named(groups: Groups) -> str:
     """The titles of the streams."""
     return ", ".join(title_of(next(iter(found.values()))[0]) for found in groups.values())
+
+
+def chosen(wanted: Sequence[str], groups: Groups) -> str:
+    """Sentences on a figure of the paper that shows these methods only, whatever else was run."""
+    there = {method for found in groups.values() for method in found}
+    shown = [method for method in wanted if method in there]
+    missing_here = [method for method in wanted if method not in there]
+    others = in_order(there - set(wanted), METHODS)
+    told = f" Shown, as in the paper's figure: {', '.join(map(display, shown))}."
+    if missing_here:
+        told += f" Of its methods not run here: {', '.join(map(display, missing_here))}."
+    if others:
+        names = ", ".join(map(display, others))
+        told += f" Left out: {names}; the learning curves and the tables have them."
+    return told
 
 
 def no_run_of(methods: Sequence[str] = ()) -> str:

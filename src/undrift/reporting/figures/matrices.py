@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import HEADLINE, Figure, Shown, missing, no_run_of, ready
+from undrift.reporting.figures.figure import (
+    HEADLINE,
+    Figure,
+    Shown,
+    chosen,
+    missing,
+    no_run_of,
+    ready,
+)
 from undrift.reporting.figures.sheet import PLAIN, SMALL
 from undrift.reporting.figures.style import display, safe_name, seeds_of, title_of
 from undrift.reporting.names import metric_value, symbol
@@ -35,6 +43,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
         title = f"Performance matrices on {title_of(next(iter(found.values()))[0])}"
         caption = (
             "The accuracy on task i after learning task t, mean over seeds, under one colour scale."
+            + chosen(METHODS_SHOWN, {stream: shown.groups[stream]})
         )
         draw = ready(matrices_figure, found, width=shown.width)
         yield Figure(f"matrices-{safe_name(stream)}", title, caption, draw)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Groups, Shown, missing, named, no_run_of, ready
+from undrift.reporting.figures.figure import (
+    Figure,
+    Groups,
+    Shown,
+    chosen,
+    missing,
+    named,
+    no_run_of,
+    ready,
+)
 from undrift.reporting.figures.style import display, ink, style_of, title_of
 from undrift.reporting.names import metric_value, symbol
 from undrift.reporting.tables.comparison import Spread, spread_of
@@ -40,7 +49,9 @@ def figures(shown: Shown) -> Iterator[Figure]:
         return
     caption = (
         f"{METRIC.title.capitalize()} {METRIC.symbol}, each task just after it was learned, on "
-        f"{named(groups)}; mean over seeds, whiskers one standard deviation.{_bound(groups)}"
+        f"{named(groups)}; mean over seeds, whiskers one standard deviation."
+        f"{chosen(METHODS_SHOWN, {stream: shown.groups[stream] for stream in groups})}"
+        f"{_bound(groups)}"
     )
     draw = ready(plasticity_figure, groups, width=shown.width)
     yield Figure("plasticity", "Plasticity", caption, draw)
