@@ -27,7 +27,7 @@ QUICK = {"gamma": 0.1, "hops": 1}
 SCRAP = ".HEAD.0123abcd.part"
 FOREIGN = state_name(64 * "0")
 NAMES = ["HEAD", "current", "older", FOREIGN, "history.jsonl", "learner.json", "README.md"]
-NAMES += ["key", ".lock", SCRAP]
+NAMES += ["key", ".lock", SCRAP, "begun.json"]
 
 
 class Place:
@@ -49,7 +49,7 @@ class Place:
         (self.outside / "token").write_bytes(b"secret")  # no line break: a line that was torn off
         (self.outside / "evil.py").write_text("open(__file__ + '.ran', 'w').close()")
         shutil.copytree(path / "clean", self.outside / "twin")
-        for name in (FOREIGN, SCRAP, ".lock"):
+        for name in (FOREIGN, SCRAP, ".lock", "begun.json"):
             (self.outside / "twin" / name).write_bytes(b"")
 
     def copy(self, of: str, to: Path) -> Path:
