@@ -40,12 +40,12 @@ def _line(name: str, batches: list[Task], make: Callable[[], Propagation]) -> Ra
     learner = make()
     for batch in batches:
         learner.observe(batch)
-    known, at = learner.learned_, len(batches) // 2
+    known, at = (learner.learned_, learner.batches_), len(batches) // 2
     erased = batches[at].train.nonzero().flatten()
     erased = erased[torch.randperm(erased.numel(), generator=torch.Generator().manual_seed(0))]
     sums, ready = [], []
     for node in erased[:ERASED].tolist():
-        learner.learned_ = known
+        learner.learned_, learner.batches_ = known
         sums.append(timed(lambda node=node: learner.forget(batches[at], [node])))
         ready.append(sums[-1] + timed(lambda: _solve(learner)))
     batches[at] = _without(batches[at], node)

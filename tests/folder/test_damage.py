@@ -222,8 +222,8 @@ def test_numbers_that_are_not_finite_are_not_kept(
     before = contents(folder.path)
     real = Propagation.state
 
-    def broken(self: Propagation) -> Any:
-        found = real(self)
+    def broken(self: Propagation, **more: Any) -> Any:
+        found = real(self, **more)
         next(iter(found.tensors.values()))[0] = float("nan")
         return found
 

@@ -111,9 +111,10 @@ def test_any_history_is_one_pooled_training(
     while waiting:
         site, life = chance.choice(waiting)
         verb, tasks = life.pop(0)
-        getattr(site, verb)(*tasks)
+        getattr(site, verb)(*tasks, again=True)
         waiting = [each for each in waiting if each[1]]
-    merged = here.merge(there) if chance.random() < 0.5 else there.merge(here)
+    first, second = (here, there) if chance.random() < 0.5 else (there, here)
+    merged = first.merge(second, again=True)
     everything = pooled([batch(s) for s in (*kept, *split, *corrected)])
     same(merged, LIVING[name]().observe(BASE).observe(everything), "a random history")
 

@@ -15,6 +15,7 @@ from undrift.graphs import Graph
 from undrift.learners.acil import Acil
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory
+from undrift.learners.ledger import Ledger
 from undrift.streams.task import Task
 from undrift.testing.check_examples import found_examples, matches, planted, responds, spans
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
@@ -303,6 +304,13 @@ class Miscounting(Acil):
         return Inventory((more,), rest=("fixed", "classifier"))
 
 
+class Unaware(Acil):
+    """Does not know which batches it has seen."""
+
+    def _ledger(self) -> Ledger:
+        return Ledger.empty(complete=False)
+
+
 def quick(kind: type[Acil]) -> Callable[[], Learner]:
     return lambda: kind.from_params(epochs=2, hidden=(8,), alpha=2)
 
@@ -334,6 +342,7 @@ def quick(kind: type[Acil]) -> Callable[[], Learner]:
         (quick(Mislabelling), "inventory"),
         (quick(Inventing), "inventory"),
         (quick(Miscounting), "inventory"),
+        (quick(Unaware), "counted_once"),
     ],
 )
 def test_each_rule_is_enforced(broken: Callable[[], Learner], check: str) -> None:

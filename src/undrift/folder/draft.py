@@ -290,7 +290,7 @@ class Draft:
             **facts,
         )
         self.record = self.record.changed(entry=entry, feature_map=_map_digest(self.learner))
-        state = self.learner.state()
+        state = self.learner.state(batches=False)  # the record knows them
         _check_finite(state, "this step would leave numbers that are not finite; nothing was done")
         hashes = {f"{_NODES}{data}": torch.from_numpy(a) for data, a in self.nodes.items()}
         state = State(state.method, state.params, {**state.tensors, **hashes}, state.values)

@@ -107,7 +107,7 @@ class LearnerFolder:
         check_ways(record.small_classes, record.least_rows)
         if like is None:
             record = record.changed(scale=read_scale(scale, learner))
-        create(Path(path), learner.state(), record, key, card(record, learner))
+        create(Path(path), learner.state(batches=False), record, key, card(record, learner))
         return cls(path)
 
     # the verbs ---------------------------------------------------------------------------
@@ -323,4 +323,5 @@ class LearnerFolder:
             for few in left_small(draft.record):
                 raise InputError(f"{few}; nothing was written")
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
-        write_atomically(path, state_bytes(draft.learner.state(), {"names": json.dumps(names)}))
+        state = draft.learner.state(batches=False)
+        write_atomically(path, state_bytes(state, {"names": json.dumps(names)}))

@@ -17,13 +17,15 @@ from undrift.errors import InputError
 from undrift.graphs import Field as ReceptiveField
 from undrift.graphs import Graph, Scaling
 from undrift.learners.kept import Inventory
+from undrift.learners.ledger import Ledger, check_still_in
 from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
-from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows
+from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows, has_noise
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import SCALING, State, pack, packed_bytes, unpack
-from undrift.streams.task import Task, as_task, isolating
+from undrift.streams.digest import batch_digest
+from undrift.streams.task import Task, as_task, isolating, without
 from undrift.typing import Once, Progress, silent, unshared
 
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
@@ -33,6 +35,8 @@ Ids = Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
 """An id per node of a graph, none twice."""
 
 Verb = Literal["returns", "forgets", "merges"]
+
+_BATCHES = "@batches"  # where the ledger is among the values of a state; no field is called so
 
 
 class Revision(NamedTuple):
@@ -70,6 +74,9 @@ class Learner(Parameters):
     the learner, and `_scores(learned, graph)` reads from it. This class does the rest: checks,
     the single assignment that makes `observe` all or nothing, prediction, state, clone.
 
+    `batches_` knows which batches are in, by salted digests, and which of their nodes were taken
+    out (`Ledger`). So a batch is not counted twice, nor subtracted twice.
+
     `seed` is the only source of randomness. `device` is where tensors are computed: `cpu`, or a
     GPU that is usable here. `once` is how work is done that several learners have in common:
     `unshared`, or in the cache that a search hands to all of its learners (`evaluate_together`).
@@ -94,6 +101,7 @@ class Learner(Parameters):
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
     scaling_: Scaling | None = field(default=None, init=False, repr=False, compare=False)
+    batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
     once: Once = field(default_factory=lambda: unshared, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -185,36 +193,58 @@ class Learner(Parameters):
 
     # the verbs ---------------------------------------------------------------------------
 
-    def observe(self, batch: Task | Graph, *, progress: Progress = silent) -> Self:
+    def observe(
+        self, batch: Task | Graph, *, again: bool = False, progress: Progress = silent
+    ) -> Self:
         """Learn a batch; afterwards its data may be deleted. A rejected batch changes nothing.
 
         It may bring new classes, and known ones where the method `returns`. Nodes without a label
         are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
         the labelled nodes are for validation, drawn by `seed`, where the method `validates`
-        (`as_task`).
+        (`as_task`). A batch that is in already is an error; `again=True` counts it once more.
         """
         task = self.as_task(batch)
         self._check_task(task)
-        self.learned_ = self._learn(self._moved(task), progress)
+        moved = self._moved(task)
+        known = self._ledger().observed(self._digest(moved), again=again)
+        self.learned_, self.batches_ = self._learn(moved, progress), known
         return self
 
     def forget(
-        self, batch: Task | Graph, nodes: Nodes | None = None, *, progress: Progress = silent
+        self,
+        batch: Task | Graph,
+        nodes: Nodes | None = None,
+        *,
+        again: bool = False,
+        progress: Progress = silent,
     ) -> Self:
         """Be as if this batch had never been observed; it must be given as it was then.
 
         `nodes`: only these of its nodes, with their edges, as if the batch had come without them.
-        What the first batch fixed for all (such as the homophily weight of `propagation`) stays.
+        Afterwards it may be given as it was observed, or without them. What the first batch fixed
+        for all (such as the homophily weight of `propagation`) stays.
+
+        A batch that is not in, and a node that was taken out already, are errors. `again=True`
+        subtracts a batch that came in other parts, and passes over nodes that are out. A learner
+        out of a folder, with `epsilon`, or from a file of an earlier version does not know which
+        batches it learned before: of those, none is refused for being unknown.
         """
         self._must("forgets", "forget")
-        task = self.as_task(batch)
-        self._check_known(task)
-        moved = self._moved(task)
-        if nodes is None:
-            self.learned_ = self._forgotten(moved, progress)
-        else:
-            gone = row_index(_as_tensor(nodes), task.graph.num_nodes, "node")
-            self.learned_ = self._without(moved, gone.to(moved.graph.device).unique(), progress)
+        moved = self._moved(self.as_task(batch))
+        asked = None if nodes is None else self._numbers(moved, nodes)
+        digest, ledger = self._digest(moved), self._ledger()
+        held = ledger.find(digest, asked or (), again=again)
+        out = () if held is None else ledger.gone(held, digest)
+        there = _isolating(moved, out)
+        self._check_known(there)
+        more = None if asked is None else check_still_in(asked, out, again=again)
+        left = None if more is None else without(moved, _index(moved, (*out, *more)))
+        if more is None or left is None:  # nothing of it is left
+            self.learned_, self.batches_ = self._forgotten(there, progress), ledger.forgotten(held)
+        elif more:
+            learned = self._without(there, _index(moved, more), progress)
+            known = ledger.without(digest, held, (*out, *more), self._digest(left))
+            self.learned_, self.batches_ = learned, known
         return self
 
     def revise(
@@ -223,27 +253,37 @@ class Learner(Parameters):
         after: Task | Graph,
         *,
         ids: tuple[Ids, Ids] | None = None,
+        again: bool = False,
         progress: Progress = silent,
     ) -> Revision:
         """Put a corrected batch in the place of one that was observed.
 
         Nodes, edges, features or labels may differ. `ids` names the nodes of both; without it
         node i is node i in both, and those that one side lacks stand last. Only rows within reach
-        of a change are computed again: how many is returned.
+        of a change are computed again: how many is returned. Nodes that were taken out stay out.
+        A batch before that is not in, and one after that is, are errors, as in `forget` and
+        `observe`.
         """
         self._must("forgets", "revise")
-        old, new = self.as_task(before), self.as_task(after)
-        self._check_known(old)
-        self._check_task(new)
-        moved = self._moved(old), self._moved(new)
-        self.learned_, revision = self._revised(*moved, ids, progress)
+        was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
+        self._check_task(now)
+        digest, ledger = self._digest(was), self._ledger()
+        held = ledger.find(digest, again=again)
+        out = () if held is None else ledger.gone(held, digest)
+        still = _same(out, ids, now.graph.num_nodes)
+        known = ledger.revised(held, self._digest(now), still, again=again)
+        both = _isolating(was, out), _isolating(now, still)
+        self._check_known(both[0])
+        self.learned_, revision = self._revised(*both, ids, progress)
+        self.batches_ = known
         return revision
 
-    def merge(self, other: Learner) -> Self:
+    def merge(self, other: Learner, *, again: bool = False) -> Self:
         """Add what another learner knows, as if this one had observed its batches as well.
 
         Both must be of one method with the same hyperparameters, and rows must mean the same to
-        both: make one the `sibling` of the other before it observes anything.
+        both: make one the `sibling` of the other before it observes anything. A batch that both
+        hold is an error; `again=True` counts it twice.
         """
         self._must("merges", "merge")
         if type(other) is not type(self):
@@ -258,8 +298,10 @@ class Learner(Parameters):
                 "things; make one the sibling() of the other before it observes anything"
             )
         if other.learned_ is not None:
+            known = self._ledger().merged(other._ledger(), again=again)
             self.learned_ = other.learned_ if self.learned_ is None else self._merged(other)
             self.scaling_ = other.scaling_
+            self.batches_ = known
         return self
 
     def sibling(self) -> Self:
@@ -271,6 +313,7 @@ class Learner(Parameters):
             )
         made = self.clone()
         made.learned_, made.scaling_ = self._emptied(), self.scaling_
+        made.batches_ = self._ledger().sibling()
         return made
 
     def settle(self, *, progress: Progress = silent) -> Self:
@@ -300,6 +343,18 @@ class Learner(Parameters):
             return task
         graph = task.graph.scaled(self.scaling_)
         return Task(graph, task.train, task.val, task.test, task.classes)
+
+    def _digest(self, task: Task) -> str:
+        return self.once(lambda: batch_digest(task), "digest", task)
+
+    def _ledger(self) -> Ledger:
+        """The batches that are in; of what was learned without a ledger, none is known."""
+        return self.batches_ or Ledger.empty(complete=self.learned_ is None)
+
+    def _numbers(self, task: Task, nodes: Nodes) -> list[int]:
+        index = row_index(_as_tensor(nodes), task.graph.num_nodes, "node")
+        numbers: list[int] = index.unique().tolist()
+        return numbers
 
     def _must(self, verb: Verb, what: str) -> None:
         why = self._hindrance(verb)
@@ -348,10 +403,16 @@ class Learner(Parameters):
             )
         return torch.softmax(scores / temperature, dim=1)
 
-    def state(self) -> State:
-        """Everything needed to go on, as named tensors and plain values."""
+    def state(self, *, batches: bool = True) -> State:
+        """Everything needed to go on, as named tensors and plain values.
+
+        `batches=False` leaves out which batches are in. So does a learner with `epsilon`, always:
+        the digest of a batch would tell of single nodes.
+        """
         self.settle()
         tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
+        if self.batches_ is not None and batches and not has_noise(self):
+            values |= pack(self.batches_, _BATCHES)[1]
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
         if self.scaling_ is not None:
             values[SCALING] = [list(self.scaling_.centre), list(self.scaling_.spread)]
@@ -399,8 +460,10 @@ class Learner(Parameters):
                 f"into a {state.method!r} learner"
             )
         self._check_same_params(state.params, "the state was learned with")
-        learned, values = None, dict(state.values)
+        learned, known, values = None, None, dict(state.values)
         scaling = _scaling(values.pop(SCALING, None))
+        if f"{_BATCHES}.@" in values:
+            known = unpack(Ledger, {}, values, _BATCHES)
         if state.tensors or values:
             try:
                 tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
@@ -410,7 +473,7 @@ class Learner(Parameters):
                     "usable here; give another, as in device='cpu'"
                 ) from error
             learned = unpack(self.learned_type, tensors, values, kinds=self._kinds())
-        self.learned_, self.scaling_ = learned, scaling
+        self.learned_, self.batches_, self.scaling_ = learned, known, scaling
         if self.classes_:
             self._check_fit()
         return self
@@ -448,6 +511,8 @@ class Learner(Parameters):
 
     def _check_known(self, task: Task) -> None:
         """Reject a batch that cannot have been observed."""
+        if self.learned_ is None:
+            raise InputError("nothing was observed yet, so there is nothing to forget or revise")
         strange = [c for c in task.classes if c not in self.classes_]
         if strange:
             raise InputError(
@@ -496,6 +561,23 @@ def _unfit() -> InputError:
         "the state is damaged: its parts do not fit each other; restore it from a copy or learn "
         "again"
     )
+
+
+def _index(task: Task, nodes: Sequence[int]) -> Tensor:
+    return torch.tensor(nodes, dtype=torch.int64, device=task.graph.device)
+
+
+def _isolating(task: Task, nodes: Sequence[int]) -> Task:
+    return isolating(task, _index(task, nodes)) if nodes else task
+
+
+def _same(nodes: Sequence[int], ids: tuple[Ids, Ids] | None, n: int) -> tuple[int, ...]:
+    """Where some nodes of the one batch stand in the other of `n` nodes, as far as they do."""
+    if not nodes or ids is None:
+        return tuple(node for node in nodes if node < n)
+    place = {str(name): i for i, name in enumerate(ids[1])}
+    names = [str(ids[0][node]) for node in nodes]
+    return tuple(place[name] for name in names if name in place)
 
 
 def _as_tensor(nodes: Nodes) -> Tensor:

@@ -31,7 +31,7 @@ from undrift.learners.propagation import (
     mean_accuracy,
     selected_bank,
 )
-from undrift.streams.task import Task, batch_digest
+from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
 
 
@@ -164,7 +164,7 @@ class Hybrid(SumLearner):
     def _fixed(self, task: Task, progress: Progress) -> FixedHybridRows:
         encoder = base_encoder(self, task, progress)
         rows = self._propagation()._fixed(task, progress)
-        return FixedHybridRows(rows, encoder, batch_digest(task), task.classes)
+        return FixedHybridRows(rows, encoder, self._digest(task), task.classes)
 
     def _trained_on(self, fixed: FixedHybridRows) -> str:
         return fixed.trained_on

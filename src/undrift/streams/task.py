@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.sparse import Csr
 
 
 @dataclass(frozen=True, init=False)
@@ -76,12 +75,29 @@ class Task:
 
 def isolating(task: Task, nodes: Tensor) -> Task:
     """The task as without these nodes: they keep their numbers, but no edge, label or split."""
+    masks, classes = _splits_without(task, nodes)
+    return Task(task.graph.isolated(nodes), *masks, classes)
+
+
+def without(task: Task, nodes: Tensor) -> Task | None:
+    """The task as it would have come without these nodes; None if no training node is left."""
+    (train, val, test), classes = _splits_without(task, nodes)
+    if not classes:
+        return None
     kept = torch.ones(task.graph.num_nodes, dtype=torch.bool, device=task.graph.device)
     kept[nodes] = False
-    train, val, test = (mask & kept for mask in (task.train, task.val, task.test))
-    labels = task.labels[train | val].unique().tolist()
-    left = [c for c in task.classes if c in labels]
-    return Task(task.graph.isolated(nodes), train, val, test, left)
+    return Task(task.graph.subgraph(kept), train[kept], val[kept], test[kept], classes)
+
+
+def _splits_without(task: Task, nodes: Tensor) -> tuple[list[Tensor], list[int]]:
+    """The masks without some nodes, and the classes left; one without training nodes is not."""
+    train, val, test = (mask.clone() for mask in (task.train, task.val, task.test))
+    for mask in (train, val, test):
+        mask[nodes] = False
+    labels = task.labels[train].unique()
+    val &= torch.isin(task.labels, labels)
+    left = labels.tolist()
+    return [train, val, test], [c for c in task.classes if c in left]
 
 
 def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
@@ -91,21 +107,6 @@ def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
     (4, 2, 7)
     """
     return (*known, *(c for c in more if c not in known))
-
-
-def batch_digest(task: Task) -> str:
-    """A SHA-256 of all that a learner sees of a batch, in its order of nodes."""
-    digest = sha256(repr((task.classes, tuple(task.graph.features.shape))).encode())
-    adjacency, features = task.graph.adjacency, task.graph.features
-    columns = [adjacency.indptr, adjacency.indices, adjacency.values, task.train, task.val]
-    labels = task.labels.masked_fill(~(task.train | task.val), -1)
-    if isinstance(features, Csr):
-        columns += [features.indptr, features.indices, features.values]
-    else:
-        columns.append(features)
-    for column in (labels, *columns):
-        digest.update(column.cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 _VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.learners.base import Learner, Verb
+from undrift.learners.small_classes import bounded
 from undrift.storage.state import State
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph
@@ -99,7 +100,8 @@ def check_refused_verbs(learner: Learner) -> None:
     if learner.can("forgets"):
         strange, more = tiny_batch((5,)), tiny_batch((0, 3))
         refused("forgetting a class never observed", lambda: taught.forget(strange))
-        refused("forgetting more rows than there are", lambda: taught.forget(more))
+        refused("a batch that is not in", lambda: taught.forget(more))
+        refused("more rows than there are", lambda: taught.forget(more, again=True))
         _unchanged(taught, before, "what was never observed")
     if learner.can("merges"):
         refused("merging other settings", lambda: taught.merge(_other_seed(learner)))
@@ -146,10 +148,29 @@ def check_forgetting_is_exact(learner: Learner) -> None:
     for again in (one, *_halves(one)):
         taught.observe(again)
     same(taught.forget(one), whole, "forgetting one of two, the other in two parts")
-    revision = taught.revise(one, small)
+    revision = taught.revise(one, small, again=True)  # it is in as two parts
     same(taught, _taught(learner, base, small, two), "revising a batch")
     assert revision.added <= revision.rows, "more rows added than the batch has"
     assert revision.subtracted > 0, "a revision must count the rows it subtracts"
+
+
+def check_counted_once(learner: Learner) -> None:
+    """A batch is counted once and subtracted once, also by a learner that was restored."""
+    first, second = tiny_batch((0, 3)), tiny_batch((1, 2))
+    taught = _taught(learner, first, second)
+    restored = learner.clone().load(_copied(taught.state()))
+    for each in (taught, restored)[: 1 if bounded(learner) else 2]:
+        before = each.scores(tiny_graph())
+        refused("a batch that is in already", lambda each=each: each.observe(second))
+        _unchanged(each, before, "a batch that is in already")
+    if learner.can("forgets"):
+        taught.forget(second, [0])
+        refused("a node that is out", lambda: taught.forget(second, [0]))
+        taught.forget(second)
+        refused("a batch that is out", lambda: taught.forget(second))
+    if learner.can("merges"):
+        other = restored.sibling().observe(second)
+        refused("a batch that both hold", lambda: restored.merge(other))
 
 
 def check_merging_is_exact(learner: Learner) -> None:
@@ -226,4 +247,5 @@ LIVING_CHECKS: dict[str, Callable[[Learner], None]] = {
     "interrupted_verbs": check_interrupted_verbs,
     "forgetting_is_exact": check_forgetting_is_exact,
     "merging_is_exact": check_merging_is_exact,
+    "counted_once": check_counted_once,
 }

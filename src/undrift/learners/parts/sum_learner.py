@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, Self
 
 import torch
@@ -14,7 +15,8 @@ from undrift.graphs import Graph
 from undrift.learners.base import Ids, Learned, Learner, Revision
 from undrift.storage.state import pack
 from undrift.streams.changes import changed_nodes, within_reach
-from undrift.streams.task import Task, batch_digest, isolating, joined
+from undrift.streams.digest import is_digest_of
+from undrift.streams.task import Task, isolating, joined
 from undrift.typing import Progress, silent
 
 
@@ -117,7 +119,7 @@ class SumLearner(Learner, ABC):
         return False
 
     def _trained_on(self, fixed: Any) -> str | None:
-        """The digest (`batch_digest`) of a batch that the feature map itself was trained on."""
+        """The digest (`is_digest_of`) of a batch that the feature map itself was trained on."""
         return None
 
     def _added(self, sums: Any, more: Any) -> Any:
@@ -141,15 +143,25 @@ class SumLearner(Learner, ABC):
         """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
 
         `fixed` is what its rows depend on: of the first batch, or as it is known here. The columns
-        of `sums` are `classes`.
+        of `sums` are `classes`. No batch is known to be in by that (`batches_`).
         """
         before: SummedLearned | None = self.learned_
         every = joined(before.classes if before else (), classes)
-        place = {c: i for i, c in enumerate(classes)}
-        sums = sums.select([place.get(c, -1) for c in every])
+        sums = _columns(sums, classes, every)
         if before is not None:
             sums = self._added(before.sums, sums)
         self.learned_ = self._known(fixed, every, sums, progress)
+        self.batches_ = replace(self._ledger(), complete=False)
+        return self
+
+    def give_back(
+        self, classes: tuple[int, ...], sums: Any, *, progress: Progress = silent
+    ) -> Self:
+        """Subtract the sums of a batch that were made elsewhere: the other way of `take`."""
+        self._must("forgets", "forget")
+        known: SummedLearned = self.learned_
+        gone = _columns(sums, classes, known.classes)
+        self.learned_ = self._left(known.classes, known.sums - gone, progress)
         return self
 
     def _forgotten(self, task: Task, progress: Progress) -> Learned:
@@ -222,7 +234,7 @@ class SumLearner(Learner, ABC):
 
     def _check_forgettable(self, task: Task) -> None:
         base = self._trained_on(self.learned_.fixed)
-        if base is not None and base == batch_digest(task):
+        if base is not None and is_digest_of(base, task):
             raise InputError(
                 f"the encoder of {self.display} was trained on this batch and would remember it; "
                 "learn anew without it, or use propagation, which trains no encoder"
@@ -250,8 +262,7 @@ class SumLearner(Learner, ABC):
                 "own first batch; make one the sibling() of the other before it observes anything"
             )
         classes = joined(mine.classes, theirs.classes)
-        place = {c: i for i, c in enumerate(theirs.classes)}
-        sums = theirs.sums.select([place.get(c, -1) for c in classes])
+        sums = _columns(theirs.sums, theirs.classes, classes)
         return self._known(mine.fixed, classes, mine.sums + _to(sums, self.device), silent)
 
     def _emptied(self) -> Learned:
@@ -273,6 +284,12 @@ class SumLearner(Learner, ABC):
             digest.update(name.encode())
             digest.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
+
+
+def _columns(sums: Any, classes: tuple[int, ...], every: tuple[int, ...]) -> Any:
+    """Sums over some classes with a column for every one of others, in their order."""
+    place = {c: i for i, c in enumerate(classes)}
+    return sums.select([place.get(c, -1) for c in every])
 
 
 def _to(sums: Any, device: str) -> Any:

@@ -20,7 +20,7 @@ from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
 from undrift.memory import need
 from undrift.sparse import row_index
-from undrift.streams.task import Task, batch_digest
+from undrift.streams.task import Task
 from undrift.typing import Once, Progress, unshared
 
 
@@ -113,8 +113,7 @@ class FrozenLearner(ExpandedLearner, SumLearner, ABC):
 
     def _fixed(self, task: Task, progress: Progress) -> FrozenRows:
         encoder = base_encoder(self, task, progress)
-        digest = self.once(lambda: batch_digest(task), "digest", task)
-        return FrozenRows(task.graph.num_features, encoder, digest)
+        return FrozenRows(task.graph.num_features, encoder, self._digest(task))
 
     def _looks(self, fixed: FrozenRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         return torch.full(nodes.shape, hops <= fixed.encoder.hops, device=nodes.device)

@@ -1,0 +1,178 @@
+"""`Ledger`: which batches are in a learner, and which of their nodes were taken out.
+
+It is kept beside what was learned, so that a batch is not counted twice and not subtracted twice.
+Batches are known by salted digests: who has a state can test a batch that he has whole, and a list
+of digests of public data tells nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import blake2b
+
+from undrift.errors import InputError
+
+_NOTHING = "nothing was changed"
+_MARK = re.compile(r"[0-9a-f]{32}:[0-9a-f]{32}")  # a salt, and a digest that was salted with it
+
+
+@dataclass(frozen=True)
+class HeldBatch:
+    """A batch that is in: its mark when it was observed, and the nodes that were taken out of it.
+
+    `left` is the mark of the batch without those nodes, as its user may have it now; `before` are
+    marks of what stood in its place.
+    """
+
+    mark: str
+    out: tuple[int, ...] = ()
+    left: str = ""
+    before: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(map(_MARK.fullmatch, self.marks)):
+            raise InputError(
+                "the state is damaged: its list of batches has marks that are none; restore it "
+                "from a copy or learn again"
+            )
+
+    @property
+    def marks(self) -> set[str]:
+        """All that it was ever known by."""
+        return {self.mark, self.left, *self.before} - {""}
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The batches that are in a learner, one entry each; one that was observed twice has two.
+
+    `complete`: whether there are no others. A learner from a file of an earlier version, or one
+    that took sums which were made elsewhere, holds batches that are not known here.
+    """
+
+    salt: str
+    held: tuple[HeldBatch, ...] = ()
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        HeldBatch(f"{self.salt}:{self.salt}")  # for its check
+
+    @classmethod
+    def empty(cls, *, complete: bool = True) -> Ledger:
+        """Of a new learner; the salt is that of this process, so that its learners can compare."""
+        return cls(_salt(), complete=complete)
+
+    def sibling(self) -> Ledger:
+        """An empty one whose marks can be compared with these."""
+        return Ledger(self.salt)
+
+    # the verbs ---------------------------------------------------------------------------
+
+    def observed(self, digest: str, *, again: bool) -> Ledger:
+        """With one more batch; one that is in is an error, unless it is meant."""
+        known = self._marks(digest)
+        there = next((held for held in self.held if known & held.marks), None)
+        if there is not None and not again:
+            how = " in another version" if not known & {there.mark, there.left} else ""
+            raise InputError(
+                f"this batch is in already{how}, and counting it twice would be wrong; leave it "
+                f"out, or say again=True if that is meant ({_NOTHING})"
+            )
+        return self._with(HeldBatch(_marked(self.salt, digest)))
+
+    def find(
+        self, digest: str, nodes: Collection[int] = (), *, again: bool = False
+    ) -> HeldBatch | None:
+        """The entry of a batch that is in: of several, one that these nodes are still in.
+
+        None where it is not known and may be in nevertheless; else that is an error, unless
+        `again` says that it is in, in whatever parts it came.
+        """
+        known = self._marks(digest)
+        fits = [held for held in self.held if known & {held.mark, held.left}]
+        if not fits and self.complete and not again:
+            raise InputError(
+                "this batch is not in: it was never observed like this, or was forgotten already; "
+                "give a batch exactly as it was observed, or say again=True if its rows are in "
+                f"nevertheless ({_NOTHING})"
+            )
+        wanted = set(nodes)
+        return min(fits, key=lambda held: (len(wanted & {*held.out}), len(held.out)), default=None)
+
+    def gone(self, held: HeldBatch, digest: str) -> tuple[int, ...]:
+        """The nodes that were taken out of a batch, as it is given: none where it lacks them."""
+        return held.out if held.mark in self._marks(digest) else ()
+
+    def forgotten(self, held: HeldBatch | None) -> Ledger:
+        """Without a batch."""
+        return self if held is None else replace(self, held=_less(self.held, held))
+
+    def without(self, digest: str, held: HeldBatch | None, out: Iterable[int], left: str) -> Ledger:
+        """With a batch out of which these nodes, numbered as it is given, were taken in all."""
+        taken = tuple(sorted(out))
+        entry = HeldBatch(_marked(self.salt, digest), taken, _marked(self.salt, left))
+        if held is not None:
+            entry = replace(entry, before=tuple(sorted(held.marks - entry.marks)))
+        return self.forgotten(held)._with(entry)
+
+    def revised(
+        self, held: HeldBatch | None, digest: str, out: Iterable[int], *, again: bool
+    ) -> Ledger:
+        """With a corrected batch, without these nodes, in the place of another."""
+        others = self.forgotten(held)
+        known = others.observed(digest, again=again).held[-1]
+        before = () if held is None else tuple(sorted(held.marks - {known.mark}))
+        return others._with(replace(known, out=tuple(sorted(out)), before=before))
+
+    def merged(self, other: Ledger, *, again: bool) -> Ledger:
+        """With another learner's batches; one that both hold is an error, unless it is meant."""
+        here = {mark for held in self.held for mark in held.marks}
+        both = [held for held in other.held if here & held.marks]
+        if both and not again:
+            raise InputError(
+                f"the two learners share {len(both)} of {len(other.held)} batches, and counting "
+                "them twice would be wrong; forget them in one, or say again=True if that is meant "
+                f"({_NOTHING})"
+            )
+        complete = self.complete and other.complete
+        return replace(self, held=(*self.held, *other.held), complete=complete)
+
+    def _with(self, held: HeldBatch) -> Ledger:
+        return replace(self, held=(*self.held, held))
+
+    def _marks(self, digest: str) -> set[str]:
+        """What a batch may be known by here: merged learners may have several salts."""
+        salts = {self.salt, *(held.mark.partition(":")[0] for held in self.held)}
+        return {_marked(salt, digest) for salt in salts}
+
+
+def check_still_in(wanted: Iterable[int], gone: Iterable[int], *, again: bool) -> list[int]:
+    """The nodes of these that are in; one that was taken out already is an error, unless meant."""
+    out = set(gone)
+    nodes = list(wanted)
+    twice = [node for node in nodes if node in out]
+    if twice and not again:
+        raise InputError(
+            f"node {twice[0]} was taken out of this batch already; leave it out, or say again=True "
+            f"to pass over such nodes ({_NOTHING})"
+        )
+    return [node for node in nodes if node not in out]
+
+
+def _less(all_of: tuple[HeldBatch, ...], one: HeldBatch) -> tuple[HeldBatch, ...]:
+    at = all_of.index(one)
+    return (*all_of[:at], *all_of[at + 1 :])
+
+
+def _marked(salt: str, digest: str) -> str:
+    keyed = blake2b(digest.encode(), key=bytes.fromhex(salt), digest_size=16)
+    return f"{salt}:{keyed.hexdigest()}"
+
+
+@cache
+def _salt() -> str:
+    return secrets.token_hex(16)
