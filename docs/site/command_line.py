@@ -26,6 +26,8 @@ _TOP = """\
 - An option that may be repeated is given once per value: `--set gamma=1 --set alpha=4`.
 - Exit codes: 0 done, 1 a run failed, 2 wrong usage or bad input, 130 interrupted. What is wrong is
   one sentence on stderr: what, where, and what to do instead.
+- A few commands answer with a code of their own: 3 of `undrift learner audit`, 4 to 6 of
+  `undrift learner forget --node`. Their sections say what it means.
 - Progress goes to stderr, results to stdout, so `undrift results --csv - > runs.csv` gives a clean
   file. A terminal gets a live view; a pipe or a log gets a line per step.
 - Real data files are looked for in the folder named by the environment variable `UNDRIFT_DATA`,

@@ -119,8 +119,8 @@ def test_verbs_end_to_end(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     assert run("revise", site, *month(tmp_path, 2), *month(tmp_path, 3)) == 0
     assert "rows subtracted" in capsys.readouterr().out
     assert run("merge", both, desk, site) == 0
-    assert run("forget", both, "--node", "3-1") == 0
-    assert "was made without --remember-nodes: it cannot tell" in capsys.readouterr().out
+    assert run("forget", both, "--node", "3-1") == 6
+    assert "cannot tell whether 2 batches" in capsys.readouterr().out
     assert run("forget", both, "--node", "3-1", "--batch", *month(tmp_path, 3)) == 0
     assert run("forget", both, *month(tmp_path, 1)) == 0
     assert run("export", both, one) == 0

@@ -221,7 +221,7 @@ def test_the_reference_has_every_public_name_and_its_methods() -> None:
     made = runpy.run_path(str(DOCS / "site" / "api_reference.py"))["reference"]()
     heads = re.findall(r"^### (\w+)$", made, re.MULTILINE)
     assert set(undrift.__all__) <= set(heads)
-    assert "Learner.observe(batch: Task | Graph, *, progress: Progress = silent) -> Self" in made
+    assert "Learner.forget(\n    batch: Task | Graph,\n    nodes: Nodes | None = None,\n" in made
     assert "Graph.from_arrays(" in made
 
 

@@ -65,7 +65,7 @@ def batches(files: Sequence[Path], wanted: int | None = None) -> list[Sequence[P
     groups: list[Sequence[Path]] = []
     left = list(files)
     while left:
-        count = 1 if left[0].suffix.lower() in ALONE else 2
+        count = 1 if left[0].suffix.lower() in ALONE or left[0].is_dir() else 2
         groups.append(left[:count])
         left = left[count:]
     if wanted is not None and len(groups) != wanted:

@@ -64,6 +64,15 @@ def observe_folder(
         )
 
 
+def forget_folder(folder: Path, graph: Path, workers: Workers, progress: Progress) -> Step:
+    """`undrift learner forget` of a graph folder."""
+    from undrift.folder.large import forget_large
+    from undrift.scale.engine import engine_of
+
+    with engine_of(workers.count, workers.dask) as engine:
+        return forget_large(folder, graph, engine, tell=_expect, progress=progress)
+
+
 def predict_folder(
     folder: Path, graph: Path, out: Path, workers: Workers, progress: Progress
 ) -> int:

@@ -173,6 +173,7 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
         forget,
         (
             "forget desk january/nodes.csv january/edges.csv",
+            "forget desk papers --workers 4",
             "forget desk --node a17",
             "forget desk --node a17 --batch jan-nodes.csv jan-edges.csv --batch feb.npz",
         ),

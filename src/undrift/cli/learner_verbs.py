@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from undrift.cli.batches import Columns, Many, aliases, batches, one_batch
-from undrift.cli.large import Workers, is_folder, observe_folder, predict_folder
+from undrift.cli.large import Workers, forget_folder, is_folder, observe_folder, predict_folder
 from undrift.cli.whole import Whole
 from undrift.learners.registry import DEFAULT
 from undrift.learners.small_classes import SmallClasses
@@ -16,6 +16,9 @@ from undrift.learners.small_classes import SmallClasses
 if TYPE_CHECKING:
     from undrift.folder.draft import Step
     from undrift.folder.folder import LearnerFolder
+
+ERASING = {"erased": 0, "never here": 4, "not in this batch": 5, "waiting": 6}
+"""The exit codes of `forget --node`, by what came of it."""
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
@@ -216,6 +219,8 @@ def forget(
     batch: Annotated[
         tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=True)
     ] = (),
+    workers: int | None = None,
+    dask: str | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,
 ) -> None:
@@ -226,16 +231,25 @@ def forget(
     sum. Without --batch, --node lists the batches that hold the node (a folder that was made with
     --remember-nodes can tell).
 
+    Exit codes of --node: 0 erased from every batch that is known to hold it, 4 it was never here
+    or was erased before, 5 the batches given do not hold it, 6 other batches that hold it must be
+    given too.
+
     Parameters
     ----------
     folder
         The learner's folder.
     files
-        NODES EDGES of the batch to forget, or one .npz or .pt file.
+        NODES EDGES of the batch to forget, or one .npz or .pt file, or a graph folder.
     node
         Forget the node of this id instead.
     batch
-        NODES EDGES of a batch that holds the node, or one .npz or .pt file; repeat it for more.
+        NODES EDGES of a batch that holds the node, or one .npz or .pt file; repeat it for more. Of
+        a graph folder, give the tables that it was imported from.
+    workers
+        For a graph folder: so many processes on this machine.
+    dask
+        For a graph folder: the address of a Dask cluster, such as tcp://host:8786.
     columns
         How tables are read.
     traceback
@@ -248,27 +262,24 @@ def forget(
             "forget takes NODES EDGES of a batch, or --node ID with --batch NODES EDGES for each "
             "batch that holds it"
         )
+    if is_folder(files):
+        with working("forgetting") as progress:
+            step = forget_folder(folder, files[0], Workers(workers, dask), progress)
+        tell(folder, step)
+        return
+    Workers(workers, dask).refuse()
     opened = folders()(folder)
     with working("forgetting") as progress:
         if node is None:
             tell(folder, opened.forget(one_batch(files), progress=progress, **columns.given()))
             return
-        sources = batches(batch)
-        step, waiting = opened.forget_node(node, sources, progress=progress, **columns.given())
-    if step is not None:
-        tell(folder, step)
-    if not opened.show().record.remember_nodes:
-        say(
-            f"{folder} was made without --remember-nodes: it cannot tell which batches hold "
-            f"{node!r}; give every one that may, as --batch NODES EDGES"
-        )
-    elif waiting:
-        hold, them = ("batch holds", "it") if len(waiting) == 1 else ("batches hold", "them")
-        say(f"{len(waiting)} {hold} {node!r}; give {them} again as --batch NODES EDGES:")
-        for held in waiting:
-            say(f"  {held}")
-    else:
-        say(f"no batch holds {node!r} now")
+        found = opened.forget_node(node, batches(batch), progress=progress, **columns.given())
+    if found.step is not None:
+        tell(folder, found.step)
+    for sentence in found.sentences(str(folder)):
+        say(sentence)
+    if ERASING[found.outcome]:
+        raise SystemExit(ERASING[found.outcome])
 
 
 def revise(

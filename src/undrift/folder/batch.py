@@ -122,9 +122,11 @@ def read_batch(
         if len(files) == 1 and files[0].suffix.lower() in ALONE:
             pyg = files[0].suffix.lower() in PYG
             batch = Batch.of(read_pyg(files[0]) if pyg else read_npz(files[0]))
-        elif len(files) == 2:
+        elif len(files) == 2 and not any(file.is_dir() for file in files):
             how: Any = {"labelled": labelled, "unknown_edges": unknown_edges}
             batch = _tables(files[0], files[1], reading, columns, neutral, **how)
+        elif any(file.is_dir() for file in files):
+            raise _a_folder(files)
         else:
             raise InputError(
                 f"a batch is a table of nodes and a table of edges, or one file that ends in "
@@ -135,6 +137,16 @@ def read_batch(
     names = {c: class_name(name) for c, name in batch.class_names.items()}
     names = {c: renamed.get(name, name) for c, name in names.items() if name != "-1"}
     return replace(batch, class_names=names)
+
+
+def _a_folder(files: Sequence[Path]) -> InputError:
+    """The error for a graph folder where a batch is read into memory."""
+    return InputError(
+        f"{next(file for file in files if file.is_dir())} is a folder, and a graph folder is "
+        "observed, predicted or forgotten whole, by undrift learner or undrift.folder.large; here, "
+        "give the tables that it was imported from, which are recognised, or, if they are too "
+        "large for memory, forget it, import its tables as they shall be and observe those"
+    )
 
 
 def _in_memory(source: Batch | Graph | TableGraph) -> Batch:

@@ -85,8 +85,8 @@ def merge(draft: Draft, theirs: Draft) -> None:
             f"{draft.folder} and {theirs.folder} are no siblings, so their rows and hashes cannot "
             "be compared; make one with --like the other before it observes anything"
         )
-    here = {data for held in mine.batches for data in (held.data, *held.before)}
-    both = [held for held in theirs.record.batches if any(map(held.is_version_of, here))]
+    here = {each for held in mine.batches for each in held.hashes}
+    both = [held for held in theirs.record.batches if held.hashes & here]
     if both or theirs.folder.resolve() == draft.folder.resolve():
         raise InputError(
             f"{theirs.folder} shares {len(both) or 'all'} of its batches with {draft.folder}, as "

@@ -16,10 +16,10 @@ from undrift.folder import begun, history
 from undrift.folder.audited import few_rows, widest
 from undrift.folder.batch import Batch, Source, UnknownEdges, read_batch
 from undrift.folder.card import card
-from undrift.folder.hashing import data_hash, node_hashes
+from undrift.folder.hashing import content_hash, data_hash, node_hashes
 from undrift.folder.large_batch import LargeBatch
 from undrift.folder.names import look_alikes, numbered
-from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.record import FORMAT, Entry, Held, Line, Record
 from undrift.folder.scale import fixed_scale, neutral
 from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
 from undrift.folder.spent import check_listed, check_unspent, names_fit, spent_epsilon
@@ -110,12 +110,12 @@ class Draft:
         )
         return ids
 
-    def held(self, batch: Batch) -> Held:
+    def held(self, batch: Batch | LargeBatch) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""
-        data = data_hash(batch, self.key)
-        there = self._find(data)
+        there = self._find(batch)
         if there is not None:
             return there
+        data = data_hash(batch, self.key)
         gone = history.forgotten(history.read_history(self.folder), data)
         when = "" if gone is None else f" ({_TAKEN.get(gone.verb, _GONE)} in step {gone.step})"
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
@@ -126,10 +126,16 @@ class Draft:
 
     def holds(self, batch: Batch) -> bool:
         """Whether a batch with this data was observed."""
-        return self._find(data_hash(batch, self.key)) is not None
+        return self._find(batch) is not None
 
-    def _find(self, data: str) -> Held | None:
-        return next((held for held in self.record.batches if held.data == data), None)
+    def _find(self, batch: Batch | LargeBatch) -> Held | None:
+        """The batch of this data, by its form; where no other is of its form, by its content."""
+        batches, data = self.record.batches, data_hash(batch, self.key)
+        there = next((held for held in batches if held.data == data), None)
+        if there is None and any(held.content for held in batches):
+            content = content_hash(batch, self.key)
+            there = next((held for held in batches if held.content == content), None)
+        return there
 
     def add(
         self,
@@ -143,10 +149,11 @@ class Draft:
         What its small classes are learned as is decided here; `small` says how, if not the folder.
         """
         check_listed(self.learner, batch.counts, batch.where)
-        data = data_hash(batch, self.key)
-        there = next((held for held in self.record.batches if held.is_version_of(data)), None)
+        data, content = data_hash(batch, self.key), content_hash(batch, self.key)
+        same = {data, content}
+        there = next((held for held in self.record.batches if held.hashes & same), None)
         if there is not None:
-            now = "" if there.data == data else " in a corrected version"
+            now = "" if {there.data, there.content} & same else " in a corrected version"
             raise InputError(
                 f"{batch.where} is in {self.folder} already{now} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"
@@ -165,9 +172,10 @@ class Draft:
         self.notes += look_alikes(instead, self.record.classes)
         held = Held(
             data=data,
+            content=content,
             step=self.record.entry.step + 1,
             time=history.now(),
-            before=_before(instead_of, data),
+            before=() if instead_of is None else tuple(sorted(instead_of.hashes - same)),
         )
         if not self.record.private:
             held = held.changed(
@@ -289,7 +297,8 @@ class Draft:
             assumes_disjoint=self.record.assumes_disjoint if has_noise(self.learner) else None,
             **facts,
         )
-        self.record = self.record.changed(entry=entry, feature_map=_map_digest(self.learner))
+        told = {"format": FORMAT, "entry": entry, "feature_map": _map_digest(self.learner)}
+        self.record = self.record.changed(**told)
         state = self.learner.state(batches=False)  # the record knows them
         _check_finite(state, "this step would leave numbers that are not finite; nothing was done")
         hashes = {f"{_NODES}{data}": torch.from_numpy(a) for data, a in self.nodes.items()}
@@ -390,11 +399,6 @@ def check_columns(batch: Batch, known: Record) -> None:
             f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
             "learned; give the same columns"
         )
-
-
-def _before(held: Held | None, data: str) -> tuple[str, ...]:
-    """What a batch was before, that stands in the place of another."""
-    return () if held is None else tuple(h for h in (held.data, *held.before) if h != data)
 
 
 def _map_digest(learner: Learner) -> str | None:

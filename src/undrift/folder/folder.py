@@ -17,8 +17,9 @@ from undrift.folder.batch import Batch, Source, UnknownEdges
 from undrift.folder.card import card
 from undrift.folder.changes import forget, merge, revise, take_settings
 from undrift.folder.draft import Step, drafting, loaded
+from undrift.folder.erasing import Erasure, erase
 from undrift.folder.predictions import Predictions
-from undrift.folder.record import Entry, Held, Line, Record
+from undrift.folder.record import Entry, Line, Record
 from undrift.folder.scale import read_scale
 from undrift.folder.small import check_ways, left_small
 from undrift.folder.spent import public_classes
@@ -207,38 +208,22 @@ class LearnerFolder:
         unknown_edges: UnknownEdges = "drop",
         progress: Progress = silent,
         **reading: Any,
-    ) -> tuple[Step | None, list[Held]]:
-        """Take a node and its edges out of these batches; the step, and which batches still wait.
+    ) -> Erasure:
+        """Take a node and its edges out of these batches; what came of it, in `outcome`.
 
         A node may be in several batches, labelled in one and context in others. Each must be seen
         again with its content as observed; until then the rows of the node and of those around it
-        stay in the sum. Which those are only a folder that was made with `remember_nodes` can
-        say; from any other, give every batch that may hold the node. Erasing is never refused: a
-        class that it leaves with too few training nodes is left out, where small ones are refused.
+        stay in the sum, and `waiting` lists those batches. Which they are only a folder that was
+        made with `remember_nodes` can say; from any other, give every batch that may hold the
+        node. Erasing is never refused: a class that it leaves with too few training nodes is left
+        out, where small ones are refused.
         """
         with drafting(self.path) as draft:
             take_settings(draft, reading)
             if batches:
                 draft.learner._must("forgets", "forget")
-            revised = [0, 0]
-            changed = False
-            for source in batches:
-                batch = draft.read(source, unknown_edges=unknown_edges)
-                smaller = batch.without(node) if batch.has(node) else batch
-                if draft.holds(smaller) and (smaller is batch or not draft.holds(batch)):
-                    draft.notes.append(f"{batch.where} was observed without {str(node)!r}")
-                    continue
-                small: SmallClasses | None = (
-                    "context" if draft.record.small_classes == "refuse" else None
-                )
-                rows = revise(draft, batch, batch.without(node), progress, small)
-                revised = [a + b for a, b in zip(revised, rows, strict=True)]
-                changed = True
-            waiting = draft.holders(node)
-            if not changed:
-                return None, waiting
-            facts = {"rows_subtracted": revised[0], "rows_added": revised[1]}
-            return draft.commit("forget-node", progress, **facts), waiting
+            found = [draft.read(source, unknown_edges=unknown_edges) for source in batches]
+            return erase(draft, node, found, progress)
 
     def merge(self, *others: str | Path | LearnerFolder, progress: Progress = silent) -> Step:
         """Add what the learners of other folders know, as if this one had observed their batches.

@@ -1,4 +1,4 @@
-"""Observing and predicting a graph in a folder, larger than memory: the same steps, in pieces."""
+"""Observing, forgetting and predicting a graph in a folder, larger than memory, in pieces."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from undrift.errors import InputError
 from undrift.folder.changes import take_settings
-from undrift.folder.draft import Step, drafting, loaded
+from undrift.folder.draft import Draft, Step, drafting, loaded
 from undrift.folder.large_batch import LargeBatch
 from undrift.folder.predictions import check_out
 from undrift.folder.small import replaced
 from undrift.learners.small_classes import SmallClasses
 from undrift.scale.graph_folder import GraphFolder
-from undrift.scale.learning import Tell, observe, predict
-from undrift.scale.plan import Engine, clear_done
+from undrift.scale.learning import Tell, forget, observe, predict
+from undrift.scale.plan import Engine, Plan, clear_done
 from undrift.typing import Progress, silent
 
 
@@ -39,15 +39,50 @@ def observe_large(
         batch = LargeBatch.of(graph, draft.record)
         with _tidied(batch.graph):
             batch = replaced(batch, draft.add(batch).instead)
-        ids = draft.number(batch)
-        given = {told: ids[name] for told, name in batch.named().items()}
+        given = _given(draft, batch)
         plans = observe(draft.learner, batch.graph, given, engine, tell=tell, progress=progress)
-        for plan in plans:
-            plan.set_aside()
-        step = draft.commit("observe", progress)
+        step = _committed(draft, "observe", plans, progress)
     for plan in plans:
         plan.clear()
     return step
+
+
+def forget_large(
+    folder: str | Path,
+    graph: str | Path,
+    engine: Engine,
+    *,
+    tell: Tell | None = None,
+    progress: Progress = silent,
+) -> Step:
+    """Be as if a graph folder had never been observed, also one that was observed as tables.
+
+    The cost and the way to go on are those of `observe_large`.
+    """
+    with drafting(Path(folder)) as draft:
+        batch = LargeBatch.of(graph, draft.record)
+        with _tidied(batch.graph):
+            held = draft.held(batch)
+        batch = replaced(batch, held.instead)
+        given = _given(draft, batch)
+        plans = forget(draft.learner, batch.graph, given, engine, tell=tell, progress=progress)
+        draft.remove(held)
+        step = _committed(draft, "forget", plans, progress)
+    for plan in plans:
+        plan.clear()
+    return step
+
+
+def _given(draft: Draft, batch: LargeBatch) -> dict[str, int]:
+    """The id of every class of a graph folder."""
+    ids = draft.number(batch)
+    return {told: ids[name] for told, name in batch.named().items()}
+
+
+def _committed(draft: Draft, verb: str, plans: list[Plan], progress: Progress) -> Step:
+    for plan in plans:
+        plan.set_aside()
+    return draft.commit(verb, progress)
 
 
 @contextmanager

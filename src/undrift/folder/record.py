@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
 
-FORMAT = 4  # since 4: how columns are scaled; a private folder counts nothing
+FORMAT = 4  # since 4: the content of batches, the scale of columns, no counts in a private folder
 
 Scale = Literal["robust", "none"] | dict[str, dict[str, float]]
 """How columns are scaled: by the first batch, not at all, or each as given (`scaling_given`)."""
@@ -34,12 +34,15 @@ class Reading(_Frozen):
 
 
 class Held(_Frozen):
-    """A batch that is in the learner: the keyed hash of its data, and counts.
+    """A batch that is in the learner: keyed hashes of its data, and counts.
 
-    In a private folder (`Record.private`) there are no counts: all of them are zero.
+    `data` is its name, in the history too: a hash of the form it came in. `content` is the same for
+    tables and a graph folder that say the same; batches of before format 4 have none. In a private
+    folder (`Record.private`) there are no counts: all of them are zero.
     """
 
     data: str
+    content: str = ""
     step: int
     time: str
     nodes: int = 0
@@ -49,11 +52,12 @@ class Held(_Frozen):
     instead: dict[str, str] = {}  # small classes, and what they are learned as: "" is without label
     tested: int = 0  # of those whose class was known: predicted before they were learned
     right: int = 0
-    before: tuple[str, ...] = ()  # what it was before corrections, by the hashes of its data
+    before: tuple[str, ...] = ()  # what it was before corrections, by all hashes of its data
 
-    def is_version_of(self, data: str) -> bool:
-        """Whether this batch is, or was before a correction, the one with this hash."""
-        return data == self.data or data in self.before
+    @property
+    def hashes(self) -> set[str]:
+        """What it is known by, now and before corrections."""
+        return {self.data, self.content, *self.before} - {""}
 
     def __str__(self) -> str:
         """A phrase for lists."""

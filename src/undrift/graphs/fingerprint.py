@@ -41,6 +41,11 @@ class Fingerprint:
         """Nodes that go by their place."""
         return cls(_drawn(n, _PLACES, device))
 
+    @classmethod
+    def of_numbers(cls, numbers: Tensor, seed: int) -> Fingerprint:
+        """Nodes that go by whole numbers of their own."""
+        return cls(_mixed(numbers * _GOLDEN + seed), seed)
+
     def features(self, rows: Rows, start: int = 0) -> int:
         """Of the features of some nodes, columns in their order."""
         weights = _drawn(rows.shape[1], self.seed + _FEATURES, self.names.device)

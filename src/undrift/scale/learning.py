@@ -1,17 +1,18 @@
-"""`observe` and `predict` for a graph in a folder: which tasks, in which order."""
+"""`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from undrift.errors import InputError
 from undrift.learners.base import Learner
 from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import Propagation, PropagationSums
+from undrift.learners.propagation import FixedRows, Propagation, PropagationSums
 from undrift.scale.blocks import block_calls, first_calls
 from undrift.scale.estimate import Estimate
 from undrift.scale.graph_folder import GraphFolder, put_array
@@ -39,6 +40,51 @@ def observe(
     unlabelled. The plans' files are to be cleared once what was learned is safe.
     """
     propagation = _propagation(learner, graph)
+    found = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
+    propagation.take(found.fixed, found.ids, found.sums, progress=progress)
+    return found.plans
+
+
+def forget(
+    learner: Learner,
+    graph: GraphFolder,
+    classes: Mapping[str, int],
+    engine: Engine,
+    *,
+    tell: Tell | None = None,
+    progress: Progress = silent,
+) -> list[Plan]:
+    """Be as if a graph in a folder had never been observed; all else is as in `observe`.
+
+    Cost: that of observing it.
+    """
+    propagation = _propagation(learner, graph)
+    if propagation.learned_ is None:
+        raise InputError("nothing was observed yet, so there is nothing to forget")
+    found = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
+    propagation.give_back(found.ids, found.sums, progress=progress)
+    return found.plans
+
+
+class _Summed(NamedTuple):
+    """The sums of a graph, a column for each of `ids`, and the plans whose files they are from."""
+
+    fixed: FixedRows
+    ids: tuple[int, ...]
+    sums: PropagationSums
+    plans: list[Plan]
+
+
+def _summed(
+    propagation: Propagation,
+    graph: GraphFolder,
+    classes: Mapping[str, int],
+    engine: Engine,
+    *,
+    tell: Tell | None,
+    progress: Progress,
+) -> _Summed:
+    """Have all tasks done that the sums of a graph take."""
     if propagation.private is not None:
         raise InputError(
             "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
@@ -76,8 +122,7 @@ def observe(
     if "separate" in fixed.banks:
         edges = class_edges(counted)
     sums = PropagationSums({bank: added(plan, bank) for bank in fixed.banks}, edges)
-    propagation.take(fixed, ids, sums, progress=progress)
-    return [counted, plan]
+    return _Summed(fixed, ids, sums, [counted, plan])
 
 
 def predict(

@@ -1,0 +1,260 @@
+"""A batch is known by its content: as tables, or as the graph folder that they were imported to."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.folder.test_folder import QUICK, assert_same
+from undrift import InputError, LearnerFolder
+from undrift.cli.app import start
+from undrift.folder import draft
+from undrift.folder.hashing import content_hash
+from undrift.folder.large import forget_large, observe_large
+from undrift.folder.large_batch import LargeBatch
+from undrift.folder.record import FORMAT, Held
+from undrift.scale.engine import Local
+from undrift.scale.importing import import_graph
+
+KEY = b"k" * 32
+SMALL = 2e-5  # GB: several shards and chunks
+Files = tuple[Path, Path]
+
+
+def imported(files: Files, name: str, **how: Any) -> Path:
+    out = files[0].with_name(name)
+    return import_graph(*files, out, memory=SMALL, **how).path
+
+
+@pytest.fixture
+def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
+    made = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 0})
+    made.observe(desk.month(1))
+    return made
+
+
+# refused ---------------------------------------------------------------------------------
+
+
+def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk: Any) -> None:
+    before = folder.show().sha
+    with pytest.raises(InputError, match=r"papers is in .*desk already"):
+        observe_large(folder.path, imported(desk.month(1), "papers"), Local())
+    assert folder.show().sha == before
+
+
+def test_a_graph_folder_and_then_its_tables(folder: LearnerFolder, desk: Any) -> None:
+    files = desk.month(2)
+    observe_large(folder.path, imported(files, "papers"), Local())
+    shuffled = desk.month(2, rows=list(range(23, -1, -1)), order=[3, 0, 1, 2, 6, 5, 4], name="s")
+    with pytest.raises(InputError, match=r"s-nodes.csv is in .*desk already"):
+        folder.observe(shuffled)
+    with pytest.raises(InputError, match="already"):
+        observe_large(folder.path, imported(files, "again"), Local())
+    folder.observe(desk.month(3))
+
+
+def test_a_graph_folder_of_what_was_corrected_since(folder: LearnerFolder, desk: Any) -> None:
+    folder.forget_node("a1-3", [desk.month(1)])
+    with pytest.raises(InputError, match="already in a corrected version"):
+        observe_large(folder.path, imported(desk.month(1), "papers"), Local())
+
+
+def test_siblings_that_have_it_in_two_forms(folder: LearnerFolder, desk: Any) -> None:
+    other = LearnerFolder.new(folder.path.with_name("site"), like=folder)
+    observe_large(other.path, imported(desk.month(1), "papers"), Local())
+    with pytest.raises(InputError, match="shares 1 of its batches"):
+        folder.merge(other)
+
+
+# forgotten -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("observed", ["tables", "folder"])
+@pytest.mark.parametrize("forgotten", ["tables", "folder"])
+def test_either_form_is_forgotten_by_either(
+    folder: LearnerFolder, desk: Any, observed: str, forgotten: str
+) -> None:
+    without = LearnerFolder.new(folder.path.with_name("without"), like=folder)
+    without.observe(desk.month(1))
+    files = desk.month(2, ["takeover", "skimming"])
+    papers = imported(files, "papers")
+    if observed == "tables":
+        folder.observe(files)
+    else:
+        observe_large(folder.path, papers, Local())
+    if forgotten == "tables":
+        folder.forget(files)
+    else:
+        step = forget_large(folder.path, papers, Local())
+        assert (step.line.verb, len(step.line.removed)) == ("forget", 1)
+        assert not list(papers.glob("work*"))
+    assert_same(folder, without, desk.month(1))
+    assert "skimming" not in folder.show().record.classes
+    assert folder.verify() == []
+    with pytest.raises(InputError, match="is not in"):
+        forget_large(folder.path, papers, Local())
+
+
+def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk: Any) -> None:
+    files = desk.month(2)
+    papers = imported(files, "papers")
+    observe_large(folder.path, papers, Local())
+    with pytest.raises(InputError, match="give the tables that it was imported from"):
+        folder.forget_node("a2-3", [papers])
+    assert folder.forget_node("a2-3", [files]).outcome == "erased"
+    clean = LearnerFolder.new(folder.path.with_name("clean"), like=folder)
+    clean.observe(desk.month(1))
+    clean.observe(folder.read(files).without("a2-3"))
+    assert_same(folder, clean, desk.month(1))
+
+
+def test_the_other_way_for_a_node_of_a_graph_folder(folder: LearnerFolder, desk: Any) -> None:
+    def without(cells: list[list[str]]) -> None:
+        del cells[3]
+
+    whole, less = desk.month(2), desk.month(2, change=without, name="less")
+    observe_large(folder.path, imported(whole, "papers"), Local())
+    other = LearnerFolder.new(folder.path.with_name("other"), like=folder)
+    other.observe(desk.month(1))
+    other.observe(less)
+    forget_large(folder.path, folder.path.with_name("papers"), Local())
+    observe_large(folder.path, imported(less, "fewer"), Local())
+    assert_same(folder, other, desk.month(1))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["forget", "desk", "--node", "a1-1", "--batch", "papers"],
+        ["revise", "desk", "papers", "m2-nodes.csv", "m2-edges.csv"],
+        ["audit", "desk", "--data", "papers"],
+    ],
+)
+def test_where_a_graph_folder_does_not_do_the_way_is_named(
+    folder: LearnerFolder,
+    desk: Any,
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    imported(desk.month(1), "papers")
+    desk.month(2)
+    monkeypatch.chdir(tmp_path)
+    assert start(["learner", *words]) == 2
+    assert "give the tables that it was imported from" in capsys.readouterr().err
+
+
+def test_a_graph_folder_is_forgotten_by_the_command_line(
+    folder: LearnerFolder, desk: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    papers = imported(desk.month(2), "papers")
+    observe_large(folder.path, papers, Local())
+    assert start(["learner", "forget", str(folder.path), str(papers), "--workers", "1"]) == 0
+    assert "forget: +0 -1 batches" in capsys.readouterr().out
+    assert (
+        start(["learner", "forget", str(folder.path), *map(str, desk.month(1)), "--workers", "1"])
+        == 2
+    )
+
+
+# the hash --------------------------------------------------------------------------------
+
+
+def rewritten(files: Files, change: Callable[[list[str]], list[str]], name: str) -> Files:
+    """The same tables with every row changed."""
+    made = []
+    for file in files:
+        rows = [change(row) for row in csv.reader(file.read_text().splitlines())]
+        made.append(file.with_name(f"{name}-{file.name}"))
+        made[-1].write_text("\n".join(map(",".join, rows)))
+    return made[0], made[1]
+
+
+@pytest.mark.parametrize(
+    ("stem", "directed"), [("a1-", False), ("", True), (17 * "9", False), ("-7", True)]
+)
+def test_both_forms_have_one_hash(
+    folder: LearnerFolder, desk: Any, stem: str, directed: bool
+) -> None:
+    def renamed(row: list[str]) -> list[str]:
+        return [cell.replace("a1-", stem).replace("a0-", "9000") for cell in row]
+
+    files = desk.month(1)
+    more = [f"a1-{i},a1-{(i + step) % 24}" for step in (1, 5, 7, 11, 13) for i in range(24)]
+    files[1].write_text("\n".join([files[1].read_text(), *more, *more[:9:-1]]))
+    files = rewritten(files, renamed, "m")
+    papers = imported(files, "papers", undirected=not directed)
+    batch = folder.read(files, undirected=not directed)
+    large = LargeBatch.of(papers, folder.show().record)
+    assert len(large.graph.manifest.shards) > 1
+    assert content_hash(batch, KEY) == content_hash(large, KEY)
+    assert content_hash(batch, KEY) != content_hash(batch, b"other key")
+
+
+@pytest.mark.parametrize("what", ["feature", "label", "id", "edge", "name of a column"])
+def test_any_difference_is_another_hash(folder: LearnerFolder, desk: Any, what: str) -> None:
+    def changed(cells: list[list[str]]) -> None:
+        if what == "feature":
+            cells[3][4] = "0.1250001"
+        if what == "label":
+            cells[3][1] = "" if cells[3][1] else "fine"
+        if what == "id":
+            cells[3][0] = "a1-33"
+
+    files, other = desk.month(1), desk.month(1, change=changed, name="other")
+    if what == "edge":
+        other[1].write_text(other[1].read_text() + "\na1-0,a1-23")
+    if what == "name of a column":
+        other[0].write_text(other[0].read_text().replace("x0", "x9", 1))
+    found = []
+    for each, name in ((files, "one"), (other, "two")):
+        new = LearnerFolder.new(folder.path.with_name(f"new-{name}"))
+        batch = new.read(each)
+        large = LargeBatch.of(imported(each, name), new.show().record)
+        assert content_hash(batch, KEY) == content_hash(large, KEY)
+        found.append(content_hash(batch, KEY))
+    assert found[0] != found[1]
+
+
+def test_aliases_count_in_both_forms(folder: LearnerFolder, desk: Any) -> None:
+    files = desk.month(2, ["Mule", "fine"])
+    papers = imported(files, "papers")
+    observe_large(folder.path, papers, Local(), aliases={"Mule": "mule"})
+    with pytest.raises(InputError, match="already"):
+        folder.observe(files)
+
+
+# records of before -----------------------------------------------------------------------
+
+
+def test_records_of_before_know_batches_by_their_form(
+    desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(draft, "content_hash", lambda batch, key: "")
+        before.setattr(draft, "FORMAT", 3)
+        old = LearnerFolder.new(tmp_path / "old", settings=QUICK)
+        old.observe(desk.month(1))
+        old.observe(desk.month(2))
+    assert not any(held.content for held in old.show().record.batches)
+    with pytest.raises(InputError, match="already"):
+        old.observe(desk.month(1))
+    old.forget(desk.month(2))
+    old.observe(desk.month(3))
+    record = old.show().record
+    assert [bool(held.content) for held in record.batches] == [False, True]
+    assert record.format == FORMAT
+    old.forget(desk.month(1))
+    with pytest.raises(InputError, match="already"):
+        observe_large(old.path, imported(desk.month(3), "papers"), Local())
+
+
+def test_a_held_batch_of_before_is_read() -> None:
+    told = {"data": "ab", "step": 1, "time": "", "nodes": 1, "edges": 0, "labels": {}}
+    assert Held.model_validate(told).hashes == {"ab"}
