@@ -219,7 +219,11 @@ def test_a_state_without_a_ledger_knows_of_no_batch() -> None:
 def test_the_ledger_of_a_private_learner_is_written_nowhere() -> None:
     private = make_learner("propagation", epsilon=1.0, class_list=(0, 1, 2), testing=True)
     private.observe(JAN)
-    unchanged(private, lambda: private.observe(JAN), "again=True")
+    unchanged(private, lambda: private.observe(JAN), "already")
+    unchanged(private, lambda: private.observe(JAN, again=True), "no batch is released twice")
+    other = private.sibling().observe(JAN)
+    unchanged(private, lambda: private.merge(other), "share 1 of 1")
+    unchanged(private, lambda: private.merge(other, again=True), "no batch is released twice")
     assert not [name for name in private.state().values if "batches" in name]
     assert old(private).batches_ is None
 

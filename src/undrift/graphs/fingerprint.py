@@ -22,7 +22,7 @@ from undrift.typing import Rows
 _GOLDEN, _FIRST, _SECOND = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
 _APART = 0x9E3779B97F4A7C1
 _FEATURES, _EDGES, _LABELS, _PLACES = 1, 2, 3, 4  # a part's own numbers
-_AT_ONCE = {"cpu": 2**18, "cuda": 2**26}  # entries: on the CPU, what a cache holds
+_AT_ONCE = {"cpu": 2**18, "cuda": 2**24}  # entries: on the CPU, what a cache holds
 
 
 @dataclass(frozen=True, eq=False)

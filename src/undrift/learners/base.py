@@ -201,8 +201,10 @@ class Learner(Parameters):
         It may bring new classes, and known ones where the method `returns`. Nodes without a label
         are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
         the labelled nodes are for validation, drawn by `seed`, where the method `validates`
-        (`as_task`). A batch that is in already is an error; `again=True` counts it once more.
+        (`as_task`). A batch that is in already is an error; `again=True` counts it once more, but
+        not with `epsilon`.
         """
+        self._check_again(again)
         task = self.as_task(batch)
         self._check_task(task)
         moved = self._moved(task)
@@ -283,9 +285,10 @@ class Learner(Parameters):
 
         Both must be of one method with the same hyperparameters, and rows must mean the same to
         both: make one the `sibling` of the other before it observes anything. A batch that both
-        hold is an error; `again=True` counts it twice.
+        hold is an error; `again=True` counts it twice, but not with `epsilon`.
         """
         self._must("merges", "merge")
+        self._check_again(again)
         if type(other) is not type(self):
             raise InputError(
                 f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
@@ -508,6 +511,13 @@ class Learner(Parameters):
                 f"(observed so far: {list(self.classes_)}); {how}"
             )
         self._check_width(task.graph)
+
+    def _check_again(self, again: bool) -> None:
+        if again and bounded(self):
+            raise InputError(
+                "with epsilon no batch is released twice: that would tell more of its nodes than "
+                "epsilon allows; leave out again=True"
+            )
 
     def _check_known(self, task: Task) -> None:
         """Reject a batch that cannot have been observed."""

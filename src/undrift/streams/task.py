@@ -75,8 +75,8 @@ class Task:
 
 def isolating(task: Task, nodes: Tensor) -> Task:
     """The task as without these nodes: they keep their numbers, but no edge, label or split."""
-    masks, classes = _splits_without(task, nodes)
-    return Task(task.graph.isolated(nodes), *masks, classes)
+    (train, val, test), classes = _splits_without(task, nodes)
+    return Task(task.graph.isolated(nodes), train, val, test, classes)
 
 
 def without(task: Task, nodes: Tensor) -> Task | None:
@@ -89,7 +89,7 @@ def without(task: Task, nodes: Tensor) -> Task | None:
     return Task(task.graph.subgraph(kept), train[kept], val[kept], test[kept], classes)
 
 
-def _splits_without(task: Task, nodes: Tensor) -> tuple[list[Tensor], list[int]]:
+def _splits_without(task: Task, nodes: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], list[int]]:
     """The masks without some nodes, and the classes left; one without training nodes is not."""
     train, val, test = (mask.clone() for mask in (task.train, task.val, task.test))
     for mask in (train, val, test):
@@ -97,7 +97,7 @@ def _splits_without(task: Task, nodes: Tensor) -> tuple[list[Tensor], list[int]]
     labels = task.labels[train].unique()
     val &= torch.isin(task.labels, labels)
     left = labels.tolist()
-    return [train, val, test], [c for c in task.classes if c in left]
+    return (train, val, test), [c for c in task.classes if c in left]
 
 
 def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:

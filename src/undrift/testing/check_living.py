@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -161,7 +162,7 @@ def check_counted_once(learner: Learner) -> None:
     restored = learner.clone().load(_copied(taught.state()))
     for each in (taught, restored)[: 1 if bounded(learner) else 2]:
         before = each.scores(tiny_graph())
-        refused("a batch that is in already", lambda each=each: each.observe(second))
+        refused("a batch that is in already", partial(each.observe, second))
         _unchanged(each, before, "a batch that is in already")
     if learner.can("forgets"):
         taught.forget(second, [0])
@@ -169,8 +170,9 @@ def check_counted_once(learner: Learner) -> None:
         taught.forget(second)
         refused("a batch that is out", lambda: taught.forget(second))
     if learner.can("merges"):
-        other = restored.sibling().observe(second)
-        refused("a batch that both hold", lambda: restored.merge(other))
+        here = _taught(learner, first, second)
+        other = here.sibling().observe(second)
+        refused("a batch that both hold", lambda: here.merge(other))
 
 
 def check_merging_is_exact(learner: Learner) -> None:
