@@ -144,7 +144,7 @@ def test_small_classes_weigh_as_much_as_large_ones() -> None:
     """Twice the rows of two classes change what is kept, and what the classes weigh in nothing."""
     stream = tiny_stream()
     once = taught(stream, homophily=1.0, sketch=0)
-    more = taught(stream, homophily=1.0, sketch=0).observe(stream.task(1))
+    more = taught(stream, homophily=1.0, sketch=0).observe(stream.task(1), again=True)
     ours, theirs = (learner.learned_.sums.banks["mix"] for learner in (more, once))
     assert ours.counts.tolist() != theirs.counts.tolist()
     assert ours.balanced().energy == theirs.balanced().energy == 6.0
