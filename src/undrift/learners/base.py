@@ -513,7 +513,7 @@ class Learner(Parameters):
         self._check_width(task.graph)
 
     def _check_again(self, again: bool) -> None:
-        if again and bounded(self):
+        if again and has_noise(self):
             raise InputError(
                 "with epsilon no batch is released twice: that would tell more of its nodes than "
                 "epsilon allows; leave out again=True"
