@@ -151,10 +151,11 @@ def test_a_thin_matrix_is_the_dense_one() -> None:
     torch.testing.assert_close(thin.plus(right).to_dense(), dense + right @ right.T)
     other = Thin(normal(4, seed=4).abs(), normal(4, 1, seed=5))
     inverse = torch.linalg.inv(dense + 0.3 * torch.eye(4))
-    ours = ThinInverse.of(thin, 0.3)
-    torch.testing.assert_close(ours.solve(right), inverse @ right)
+    ours, mix = ThinInverse.of(thin, 0.3), normal(2, 3, seed=6)
+    right = thin.factor @ mix
+    torch.testing.assert_close(ours.times_factor(mix), inverse @ right)
     assert ours.trace_with(other) == pytest.approx(float((inverse @ other.to_dense()).trace()))
-    statistics = ThinStatistics(thin, right, 9, 4.0)
+    statistics = ThinStatistics(thin, mix, 9, 4.0)
     assert statistics.outputs == 3
     assert statistics.mean_diagonal == pytest.approx(float(dense.diagonal().mean()))
     for rows in (None, other):
@@ -176,7 +177,7 @@ def test_a_thin_matrix_is_the_dense_one() -> None:
     ],
 )
 def test_rows_have_no_more_freedom_than_they_are(count: int, freedom: float, found: float) -> None:
-    thin = ThinStatistics(Thin(torch.ones(10), torch.zeros(10, 2)), torch.ones(10, 1), count, 1.0)
+    thin = ThinStatistics(Thin(torch.ones(10), torch.zeros(10, 2)), torch.ones(2, 1), count, 1.0)
     assert thin.freedom_of_rows(freedom) == pytest.approx(found)
 
 
@@ -254,8 +255,8 @@ def test_a_ridge_is_relative_to_a_diagonal_however_small() -> None:
         with pytest.raises(InputError, match="gamma must be greater than 0"):
             effective_ridge(tiny, wrong)
     thin = ThinStatistics(
-        Thin(torch.full((2,), 1e-6).double(), torch.zeros(2, 0).double()),
-        1e-3 * torch.eye(2, dtype=torch.float64),
+        Thin(torch.zeros(2).double(), 1e-3 * torch.eye(2).double()),
+        torch.eye(2, dtype=torch.float64),
         2,
         2.0,
     )
@@ -264,12 +265,12 @@ def test_a_ridge_is_relative_to_a_diagonal_however_small() -> None:
     torch.testing.assert_close(ours.weights, dense.weights)
     assert ours.freedom == pytest.approx(dense.freedom)
     nothing = ThinStatistics(
-        Thin(torch.zeros(2).double(), torch.zeros(2, 0).double()),
+        Thin(torch.zeros(2).double(), torch.zeros(2, 2).double()),
         torch.eye(2, dtype=torch.float64),
         2,
         2.0,
     )
-    torch.testing.assert_close(solution_at(nothing, 0.5).weights, 2 * torch.eye(2).double())
+    torch.testing.assert_close(solution_at(nothing, 0.5).weights, torch.zeros(2, 2).double())
 
 
 @pytest.mark.parametrize("noise", [1e-4, 0.3, 3.0, 100.0])

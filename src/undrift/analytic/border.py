@@ -10,6 +10,7 @@ from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.gram import add_product_, pieces
+from undrift.analytic.rounding import drawn, level, profile
 from undrift.errors import InputError
 from undrift.typing import Rows
 
@@ -73,4 +74,11 @@ class Border:
             torch.cat([inner.moment, self.own.moment]),
             torch.cat([inner.squares, self.own.squares]),
             inner.counts,
+            inner.rounding + self.own.rounding,
         )
+
+    def shaken(self, noise: torch.Generator) -> Border:
+        """The same border with noise that is larger than its rounding (`level`)."""
+        rows, columns = (profile(self.cross.square().sum(dim=axis)) for axis in (1, 0))
+        size = level(self.own) * torch.outer(rows.sqrt(), columns.sqrt())
+        return Border(self.cross + drawn(size, noise), self.own.shaken(noise))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from undrift.analytic.gram import add_product_, pieces
 from undrift.analytic.per_class import PRIOR_ROWS, PerClass
+from undrift.analytic.rounding import combined, drawn, level, of_rows, profile
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
 from undrift.typing import Rows
@@ -23,7 +25,8 @@ class ClassSums(PerClass):
 
     No row has a weight, so the sum depends only on which rows are in it: not on their order, on
     batches, on classes that come back or on sites. A commutative group: `a + b`, `a - b`, `zero`.
-    All in float64. Memory: 8 (d^2 + 2 d C) bytes.
+    All in float64. Memory: 8 (d^2 + 2 d C) bytes. `rounding` grows with every row that was ever
+    added or subtracted: how far rounding may have moved the Gram (`undrift.analytic.rounding`).
 
     >>> one, two = torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> sums = ClassSums.of(one, two) + ClassSums.of(one, two)
@@ -33,11 +36,13 @@ class ClassSums(PerClass):
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "squares", "counts")
     stored_as_half: ClassVar[tuple[str, ...]] = ("gram",)
+    added_later: ClassVar[tuple[str, ...]] = ("rounding",)
 
     gram: Tensor
     moment: Tensor
     squares: Tensor
     counts: Tensor
+    rounding: float = 0.0
 
     @classmethod
     def zero(cls, width: int, classes: int = 0, device: str = "cpu") -> ClassSums:
@@ -55,8 +60,9 @@ class ClassSums(PerClass):
         """The sum over these rows, whose class is a one in `targets` (`one_hot`)."""
         y = targets.double()
         plain = RidgeStatistics.of(rows, y)
-        squares = torch.zeros_like(plain.moment)
-        return cls(plain.gram, plain.moment, _add_squares(squares, rows, y), y.sum(dim=0))
+        squares = _add_squares(torch.zeros_like(plain.moment), rows, y)
+        rounding = of_rows(plain.count, float(plain.gram.trace()))
+        return cls(plain.gram, plain.moment, squares, y.sum(dim=0), rounding)
 
     def add(self, rows: Rows, targets: Tensor) -> ClassSums:
         """The sum with these rows; `targets` may have more columns than were seen."""
@@ -64,7 +70,9 @@ class ClassSums(PerClass):
         wide = self.grow(y.shape[1])
         plain = wide.plain().add(rows, y)
         squares = _add_squares(wide.squares.clone(), rows, y)
-        return ClassSums(plain.gram, plain.moment, squares, wide.counts + y.sum(dim=0))
+        rounding = math.hypot(self.rounding, of_rows(rows.shape[0], float(plain.gram.trace())))
+        counts = wide.counts + y.sum(dim=0)
+        return ClassSums(plain.gram, plain.moment, squares, counts, rounding)
 
     # the group ---------------------------------------------------------------------------
 
@@ -87,6 +95,7 @@ class ClassSums(PerClass):
             torch.add(a.moment, b.moment, alpha=sign),
             torch.add(a.squares, b.squares, alpha=sign),
             torch.add(a.counts, b.counts, alpha=sign),
+            combined(self, other, sign),
         )
 
     # what it is --------------------------------------------------------------------------
@@ -95,6 +104,29 @@ class ClassSums(PerClass):
     def width(self) -> int:
         """Columns of a row: d."""
         return int(self.gram.shape[0])
+
+    @property
+    def trace(self) -> float:
+        """`sum |z|^2`."""
+        return float(self.gram.trace())
+
+    def squares_along(self, directions: Tensor) -> Tensor:
+        """`sum (z^T w)^2` over all rows z, for every column w."""
+        return (directions * (self.gram @ directions)).sum(dim=0)
+
+    def shaken(self, noise: torch.Generator) -> ClassSums:
+        """The same sums with noise that is larger than their rounding (`level`)."""
+        size, share = level(self), profile(self.gram.diagonal())
+        root, rows = share.sqrt().unsqueeze(1), 0.0
+        if self.trace > 0:
+            rows = math.sqrt(self.count / self.trace)
+        half = drawn(size * (root @ root.T), noise).tril()
+        return replace(
+            self,
+            gram=self.gram + half + half.tril(-1).T,
+            moment=self.moment + drawn((rows * size * root).expand_as(self.moment), noise),
+            squares=self.squares + drawn((size * root.square()).expand_as(self.squares), noise),
+        )
 
     def below_zero(self, before: ClassSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as a sum can tell.

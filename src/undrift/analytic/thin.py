@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from undrift.analytic.factor import factorise
+
 
 @dataclass(frozen=True, eq=False)
 class Thin:
@@ -50,27 +52,31 @@ class Thin:
 class ThinInverse:
     """`(M + ridge I)^-1` of a `Thin` M, as `E (I - turned^T turned) E`, `E = diag(root)`.
 
-    The identity of Sherman, Morrison and Woodbury, by a Cholesky factor of k columns. Cost:
+    The identity of Sherman, Morrison and Woodbury, by a Cholesky factor L of k columns. Cost:
     2 d k^2 + k^3 / 3 operations; with all d^2 numbers it would be d^3 / 3.
     """
 
     root: Tensor
     turned: Tensor
+    lower: Tensor
 
     @classmethod
     def of(cls, matrix: Thin, ridge: float) -> ThinInverse:
         """The inverse at a ridge greater than zero."""
         root = (matrix.diagonal + ridge).rsqrt()
         leaning = root.unsqueeze(1) * matrix.factor
-        inner = leaning.T @ leaning
-        inner.diagonal().add_(1.0)
-        lower = torch.linalg.cholesky(inner)
-        return cls(root, torch.linalg.solve_triangular(lower, leaning.T, upper=False))
+        lower = factorise(leaning.T @ leaning, 1.0).lower
+        return cls(root, torch.linalg.solve_triangular(lower, leaning.T, upper=False), lower)
 
-    def solve(self, right: Tensor) -> Tensor:
-        """The inverse times a matrix."""
-        half = self.root.unsqueeze(1) * right
-        return self.root.unsqueeze(1) * (half - self.turned.T @ (self.turned @ half))
+    def times_factor(self, mix: Tensor) -> Tensor:
+        """`(M + ridge I)^-1 F mix` for the factor F of M, as `E turned^T L^-1 mix`.
+
+        As `(D + F F^T)^-1 F` is `D^-1 F (I + F^T D^-1 F)^-1`. Nothing cancels here. The identity
+        as it is written subtracts nearly all of D^-1 F again where M is large beside the ridge,
+        and lost up to seven digits that way.
+        """
+        half = torch.linalg.solve_triangular(self.lower, mix, upper=False)
+        return self.root.unsqueeze(1) * (self.turned.T @ half)
 
     def trace_with(self, matrix: Thin) -> float:
         """The trace of the inverse times another `Thin`."""
@@ -82,17 +88,34 @@ class ThinInverse:
 
 @dataclass(frozen=True, eq=False)
 class ThinStatistics:
-    """R, Q, the rows behind them and `sum w |y|^2`, as `RidgeStatistics`, with a `Thin` R."""
+    """R, Q, the rows behind them and `sum w |y|^2`, as `RidgeStatistics`, with a `Thin` R.
+
+    Q is `F mix` for the factor F of R: class means are among the directions of R.
+    """
 
     matrix: Thin
-    moment: Tensor
+    mix: Tensor
     count: int
     energy: float
+
+    @classmethod
+    def of_classes(
+        cls, within: Thin, columns: Tensor, sizes: Tensor, count: int, energy: float
+    ) -> ThinStatistics:
+        """`R = within + columns columns^T`, and each column times its size in Q."""
+        directions = within.factor.shape[1]
+        mix = torch.cat([columns.new_zeros(directions, sizes.numel()), torch.diag(sizes)])
+        return cls(within.plus(columns), mix, count, energy)
 
     @property
     def outputs(self) -> int:
         """Columns of a target: C."""
-        return int(self.moment.shape[1])
+        return int(self.mix.shape[1])
+
+    @property
+    def moment(self) -> Tensor:
+        """Q."""
+        return self.matrix.factor @ self.mix
 
     @property
     def mean_diagonal(self) -> float:
@@ -112,10 +135,11 @@ class ThinStatistics:
 
     def squared_error(self, weights: Tensor) -> float:
         """`sum w |y - W^T x|^2` over the rows of the sum, as far as R tells."""
-        quadratic = (weights * self.matrix.times(weights)).sum()
-        return float(quadratic - 2 * (weights * self.moment).sum()) + self.energy
+        along = self.matrix.factor.T @ weights
+        quadratic = (self.matrix.diagonal @ weights.square()).sum() + along.square().sum()
+        return float(quadratic - 2 * (along * self.mix).sum()) + self.energy
 
     def solution(self, ridge: float, rows: Thin | None) -> tuple[Tensor, float]:
         """W, and the degrees of freedom it uses: `tr (R + g I)^-1 rows`, or with R itself."""
         inverse = ThinInverse.of(self.matrix, ridge)
-        return inverse.solve(self.moment), inverse.trace_with(rows or self.matrix)
+        return inverse.times_factor(self.mix), inverse.trace_with(rows or self.matrix)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from undrift.analytic.gram import BUDGET_MB, add_product_, pieces
 from undrift.analytic.per_class import PRIOR_ROWS, PerClass
+from undrift.analytic.rounding import combined, drawn, level, likely, of_rows, profile
 from undrift.analytic.thin import Thin, ThinStatistics
 from undrift.errors import InputError
 from undrift.typing import Rows
@@ -28,6 +30,7 @@ class ThinSums(PerClass):
     """`seen = G omega` for the Gram matrix G and `rank` random directions, in place of G.
 
     Beside it the diagonal of G, and per class: `moment = sum z`, `lengths = sum |z|^2`, `counts`.
+    `rounding`: see `ClassSums`.
     omega is drawn from `seed`. All of it is a plain sum over rows, so a commutative group like
     `ClassSums`, with 8 d (rank + C + 1) bytes in place of 4 d^2. When solving, the covariance
     within classes is taken as the Nystroem matrix `Y (omega^T Y)^-1 Y^T` of what was seen of it
@@ -41,6 +44,7 @@ class ThinSums(PerClass):
     """
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "lengths", "counts")
+    added_later: ClassVar[tuple[str, ...]] = ("rounding",)
 
     seen: Tensor
     diagonal: Tensor
@@ -48,6 +52,7 @@ class ThinSums(PerClass):
     lengths: Tensor
     counts: Tensor
     seed: int
+    rounding: float = 0.0
 
     @classmethod
     def zero(
@@ -92,7 +97,9 @@ class ThinSums(PerClass):
             diagonal += square.sum(dim=0)
             lengths += square.sum(dim=1) @ y
             counts += y.sum(dim=0)
-        return ThinSums(seen, diagonal, moment, lengths, counts, self.seed)
+        more = int(counts.sum()) - self.count, float(diagonal.sum())
+        rounding = math.hypot(self.rounding, of_rows(*more))
+        return ThinSums(seen, diagonal, moment, lengths, counts, self.seed, rounding)
 
     def directions(self) -> Tensor:
         """omega: standard normal, drawn on the CPU, so that every device uses the same."""
@@ -124,6 +131,7 @@ class ThinSums(PerClass):
             torch.add(a.lengths, b.lengths, alpha=sign),
             torch.add(a.counts, b.counts, alpha=sign),
             self.seed,
+            combined(self, other, sign),
         )
 
     def below_zero(self, before: ThinSums) -> bool:
@@ -144,6 +152,29 @@ class ThinSums(PerClass):
         return int(self.seen.shape[0])
 
     @property
+    def trace(self) -> float:
+        """`sum |z|^2`."""
+        return float(self.diagonal.sum())
+
+    def squares_along(self, directions: Tensor) -> Tensor:
+        """`sum (z^T w)^2` over all rows z, for every column w, as far as the Gram was seen."""
+        along = replace(self).products().times(directions)
+        return (directions * along).sum(dim=0)
+
+    def shaken(self, noise: torch.Generator) -> ThinSums:
+        """The same sums with noise that is larger than their rounding (`level`)."""
+        size, share = level(self), profile(self.diagonal)
+        rows = math.sqrt(self.count / self.trace) if self.trace > 0 else 0.0
+        column = size * share.sqrt().unsqueeze(1)
+        return replace(
+            self,
+            seen=self.seen + drawn(column.expand_as(self.seen), noise),
+            diagonal=self.diagonal + drawn(size * share, noise),
+            moment=self.moment + drawn((rows * column).expand_as(self.moment), noise),
+            lengths=self.lengths + drawn(torch.full_like(self.lengths, size), noise),
+        )
+
+    @property
     def rank(self) -> int:
         """Directions through which the Gram is seen."""
         return int(self.seen.shape[1])
@@ -153,7 +184,8 @@ class ThinSums(PerClass):
         """The sum of squares and products around the class means, as far as it was seen.
 
         Nystroem matrices are never larger than what they stand for, so that what is missing of
-        the diagonal is not negative; rounding apart.
+        the diagonal is not negative; rounding apart. What a large batch that was subtracted left
+        of its rounding is not divided by.
         """
         means = self.moment / self.counts.clamp(min=1)
         omega = self.directions()
@@ -162,16 +194,19 @@ class ThinSums(PerClass):
         core = (core + core.T) / 2
         scale = float(core.diagonal().mean()) if self.rank else 0.0
         diagonal = (self.diagonal - (self.moment * means).sum(dim=1)).clamp(min=0)
-        if scale <= _ROUNDING * float(self.diagonal.sum()):  # every row is its class's mean
+        noise = likely(self) * math.sqrt(self.rank) / 4  # of the core: its largest eigenvalue
+        if scale <= max(_ROUNDING * self.trace, noise):  # every row is its class's mean
             return Thin(diagonal, y.new_zeros(self.width, 0))
-        core.diagonal().add_(_SHIFT * scale)
-        lower = torch.linalg.cholesky(core)
+        lower = _root(core, max(_SHIFT * scale, noise))
         factor = torch.linalg.solve_triangular(lower, y.T, upper=False).T
         return Thin((diagonal - factor.square().sum(dim=1)).clamp(min=0), factor)
 
     def plain(self) -> ThinStatistics:
         """R and Q in which every row weighs the same."""
-        return ThinStatistics(self.products(), self.moment, self.count, float(self.counts.sum()))
+        sizes = self.counts.clamp(min=1).sqrt()
+        return ThinStatistics.of_classes(
+            self.within, self.moment / sizes, sizes, self.count, float(self.counts.sum())
+        )
 
     def balanced(self) -> ThinStatistics:
         """R and Q in which every class with rows weighs one, as in `ClassSums.balanced`.
@@ -187,8 +222,9 @@ class ThinSums(PerClass):
         usual = (means.abs() @ self.counts) / total
         ratio = means.abs().sum(dim=1) / torch.where(usual > 0, usual, 1.0)
         root = torch.where(usual > 0, ratio, float(there.sum())).div(total).sqrt()
-        matrix = self.within.stretched(root).plus(means)
-        return ThinStatistics(matrix, means, self.count, float(there.sum()))
+        even = torch.ones_like(self.counts)
+        within = self.within.stretched(root)
+        return ThinStatistics.of_classes(within, means, even, self.count, float(there.sum()))
 
     @property
     def gram(self) -> Tensor:
@@ -217,6 +253,16 @@ class ThinSums(PerClass):
         share = self.counts / (self.counts + PRIOR_ROWS)
         relative = own / sizes / pooled if pooled > 0 else torch.ones_like(own)
         return share * relative + (1 - share)
+
+
+def _root(core: Tensor, shift: float) -> Tensor:
+    """The Cholesky factor of a core with this on its diagonal, or as much as rounding asks for."""
+    while True:
+        core.diagonal().add_(shift)
+        lower, failed = torch.linalg.cholesky_ex(core)
+        if not bool(failed) or not math.isfinite(shift):
+            return lower
+        shift *= 2
 
 
 def at_once_mb(device: torch.device) -> float:

@@ -284,6 +284,10 @@ class LearnerFolder:
         with exclusive(self.path / LOCK, f"writing to {self.path}"):
             return loaded(self.path).settle()
 
+    def exactness(self) -> float | None:
+        """How far rounding may have moved scores; see `Learner.exactness`."""
+        return loaded(self.path).learner.exactness()
+
     def audit(
         self, *batches: Source, unknown_edges: UnknownEdges = "drop", **reading: Any
     ) -> Audit:

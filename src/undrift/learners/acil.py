@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import Linear
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
@@ -118,3 +119,6 @@ class Acil(FrozenLearner):
         rows = self._rows_by(learned.encoder)
         kept = of_class_sums("classifier", learned.sums, rows, learned.classes, ("sums",))
         return Inventory((kept,), rest=("fixed.encoder", "classifier"))
+
+    def _linear(self, learned: AcilLearned) -> Linear:
+        return Linear(learned.sums, learned.classifier)

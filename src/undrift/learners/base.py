@@ -449,6 +449,13 @@ class Learner(Parameters):
         """What the state is made of: sums over rows, and the rest. Nothing large is made for it."""
         return Inventory() if self.learned_ is None else self._inventory(self.learned_)
 
+    def exactness(self) -> float | None:
+        """How far rounding may have moved scores from those of one training; see `SumLearner`.
+
+        None where a method does not promise to equal one training on all that is in it.
+        """
+        return None
+
     def nbytes(self) -> int:
         """Bytes of all tensors in `state()`: the size of what is kept."""
         if self.learned_ is None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Activation
+from undrift.analytic.rounding import Linear
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
@@ -180,6 +181,12 @@ class DsAl(FrozenLearner):
         compensation = solve(second, self.gamma)
         progress("classify", 2, 2)
         return DsAlLearned(classes, fixed, sums, weights, compensation)
+
+    def _linear(self, learned: DsAlLearned) -> Linear | None:
+        if isinstance(learned.sums, OrderedStreams):
+            return None
+        both = learned.main_weights, self.compensation * learned.compensation_weights
+        return Linear(learned.sums, torch.cat(both))
 
     def _rows(self, encoder: Encoder, task: Task, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """relu(Z) and tanh(Z) of some nodes."""

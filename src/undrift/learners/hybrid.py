@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from undrift.analytic.border import Border
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import Linear
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
@@ -72,6 +73,11 @@ class HybridSums:
         """The same sums with these classes in this order; -1 is a class without rows."""
         encoded = {name: bank.select(columns) for name, bank in self.encoded.items()}
         return HybridSums(self.inside.select(columns), encoded)
+
+    def shaken(self, noise: torch.Generator) -> HybridSums:
+        """The same sums with noise that is larger than their rounding."""
+        encoded = {name: bank.shaken(noise) for name, bank in self.encoded.items()}
+        return HybridSums(self.inside.shaken(noise), encoded)
 
     def below_zero(self, before: HybridSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
@@ -224,6 +230,12 @@ class Hybrid(SumLearner):
         answer = (plain[bank] if beside is None else both[beside]).selected()
         progress("solve", 1, 1)
         return HybridLearned(classes, fixed, sums, bank, beside, answer)
+
+    def _linear(self, learned: HybridLearned) -> Linear:
+        whole: Any = learned.sums.inside.banks[learned.beside or learned.bank]
+        if learned.beside is not None:
+            whole = learned.sums.encoded[learned.beside].around(whole)
+        return Linear(whole, learned.answer.weights)
 
     def _beside(
         self,

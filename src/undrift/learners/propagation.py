@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from undrift.analytic.rounding import Linear
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.base import Learned, Verb
@@ -123,6 +124,11 @@ class PropagationSums:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
         held: Any = before.banks["mix"]
         return self.banks["mix"].below_zero(held)
+
+    def shaken(self, noise: torch.Generator) -> PropagationSums:
+        """The same sums with noise that is larger than their rounding."""
+        banks: dict[str, AnySums] = {n: bank.shaken(noise) for n, bank in self.banks.items()}
+        return PropagationSums(banks, self.edges)
 
     def eligible(self) -> tuple[str, ...]:
         """The banks that may be selected.
@@ -387,6 +393,11 @@ class Propagation(SumLearner):
         answer = answers[selected].selected()
         progress("solve", 1, 1)
         return PropagationLearned(classes, fixed, sums, selected, answer)
+
+    def _linear(self, learned: Any) -> Linear | None:
+        if self.private is not None:
+            return None
+        return Linear(learned.sums.banks[learned.selected], learned.answer.weights)
 
     def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
         reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import of_rows
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
 from undrift.learners.parts.propagation.bank import AnySums, no_rows
@@ -68,9 +69,12 @@ def _of_table(like: AnySums, table: Tensor) -> AnySums:
     parts = table.split([_column(each, like.width).shape[1] for each in _columns(like)], dim=1)
     if isinstance(like, ThinSums):
         seen, moment, diagonal, lengths, counts = parts
-        return ThinSums(seen, diagonal[:, 0], moment, lengths[0], counts[0], like.seed)
+        rounding = of_rows(int(counts[0].sum()), float(diagonal.sum()))
+        each = seen, diagonal[:, 0], moment, lengths[0], counts[0]
+        return ThinSums(*each, like.seed, rounding)
     gram, moment, squares, counts = parts
-    return ClassSums(gram, moment, squares, counts[0])
+    rounding = of_rows(int(counts[0].sum()), float(gram.trace()))
+    return ClassSums(gram, moment, squares, counts[0], rounding)
 
 
 def _columns(sums: AnySums) -> tuple[Tensor, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 import torch
 from torch import Tensor
 
+from undrift.analytic.rounding import Linear
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Ids, Learned, Learner, Revision
@@ -18,6 +20,8 @@ from undrift.streams.changes import changed_nodes, within_reach
 from undrift.streams.digest import is_digest_of
 from undrift.streams.task import Task, isolating, joined
 from undrift.typing import Progress, silent
+
+_DRAWS = 3
 
 
 class Sums(Protocol):
@@ -36,6 +40,10 @@ class Sums(Protocol):
 
     def below_zero(self, before: Self) -> bool:
         """Whether more was subtracted from `before` than it held, as far as a sum can tell."""
+        ...
+
+    def shaken(self, noise: torch.Generator) -> Self:
+        """The same sums with noise that is larger than their rounding."""
         ...
 
 
@@ -105,6 +113,32 @@ class SumLearner(Learner, ABC):
         if known is not None and getattr(known, "solved", known) is None:
             self.learned_ = self._solution(known.fixed, known.classes, known.sums, progress)
         return self
+
+    def _linear(self, learned: Any) -> Linear | None:
+        """What scores are linear in; None where sums are more than rounding away from the rows."""
+        return None
+
+    def exactness(self) -> float | None:
+        """How far rounding may have moved scores, over the largest score of a class's mean.
+
+        It is measured: the sums are solved three more times, each time with noise that is larger
+        than their rounding, which they keep count of. So it covers every step from sums to scores,
+        the choice of gamma among them, for any row as long as those that were learned. Infinite
+        where rounding decides which rows are used. Cost: three solutions.
+        """
+        known: Any = self.settle().learned_
+        told = self._linear(known) if self.classes_ else None
+        if told is None:
+            return None
+        noise, found = torch.Generator().manual_seed(0), 0.0
+        for _ in range(_DRAWS):
+            sums = known.sums.shaken(noise)
+            try:
+                other = self._linear(self._solution(known.fixed, known.classes, sums, silent))
+            except InputError:  # the system is not even positive definite any more
+                return math.inf
+            found = max(found, math.inf if other is None else told.moved(other))
+        return found
 
     @abstractmethod
     def _reach(self, fixed: Any, graph: Graph) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph
 from undrift.learners.kept import Inventory, of_class_sums
@@ -105,6 +106,9 @@ class FixedRowsLearner(SumLearner, ABC):
 
         kept = of_class_sums("classifier", learned.sums, rows, learned.classes, ("sums",))
         return Inventory((kept,), rest=("weights", "offset"))
+
+    def _linear(self, learned: FixedRowsLearned) -> Linear:
+        return Linear(learned.sums, learned.weights, learned.offset)
 
     def _scores(self, learned: Any, graph: Graph) -> Tensor:
         rows = self._shared_rows(graph.to(self.device))
