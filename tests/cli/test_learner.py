@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from csv import DictReader
@@ -11,6 +12,7 @@ import undrift
 from undrift.cli.app import start
 from undrift.cli.batches import aliases, batches
 from undrift.errors import InputError
+from undrift.learners.base import EXACT
 
 Captured = pytest.CaptureFixture[str]
 COMMANDS = ("new", "observe", "predict", "forget", "revise", "merge")
@@ -131,6 +133,8 @@ def test_verbs_end_to_end(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     shown = capsys.readouterr().out
     assert "completed: history.jsonl: the line of step 3" in shown
     assert "the state, its names and 4 steps agree" in shown
+    (told,) = re.findall(r"rounding .* by up to (\S+) of the largest", shown)
+    assert 0 < float(told) <= EXACT
 
 
 @pytest.mark.parametrize(
@@ -178,6 +182,18 @@ def test_an_interruption_says_whether_the_step_was_taken(
         assert run(*words) == 130
     assert f"interrupted; {desk} has taken step 2 nevertheless" in capsys.readouterr().err
     assert run("verify", desk) == 0
+
+
+def test_verify_says_where_rounding_is_seen(tmp_path: Path, capsys: Captured) -> None:
+    thin = tmp_path / "thin"
+    assert run("new", thin, "--set", "hops=1", "--set", "gamma=1e-14") == 0
+    assert run("observe", thin, *month(tmp_path, 1)) == 0
+    capsys.readouterr()
+    assert run("verify", thin) == 0
+    shown = capsys.readouterr()
+    (told,) = re.findall(r"by up to (\S+) of the largest", shown.out)
+    assert float(told) > EXACT
+    assert "more than 1e-09; raise gamma" in shown.err
 
 
 def test_files_are_grouped_by_what_they_hold() -> None:

@@ -336,6 +336,7 @@ def quick(kind: type[Acil]) -> Callable[[], Learner]:
         (Obliging, "refused_verbs"),
         (quick(Approximate), "forgetting_is_exact"),
         (quick(Approximate), "merging_is_exact"),
+        (quick(Approximate), "exactness_is_told"),
         (quick(Eager), "interrupted_verbs"),
         (quick(Careless), "refused_verbs"),
         (quick(Secretive), "inventory"),

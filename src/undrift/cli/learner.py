@@ -67,6 +67,8 @@ def show_history(folder: Path, /, *, traceback: Flag = False) -> None:
 def verify(folder: Path, /, *, traceback: Flag = False) -> None:
     """Hash and read everything in a folder again; complete what a killed process left undone.
 
+    Says how far rounding may have moved scores from those of one training on all batches.
+
     Parameters
     ----------
     folder
@@ -74,12 +76,23 @@ def verify(folder: Path, /, *, traceback: Flag = False) -> None:
     traceback
         When it fails, print where.
     """
+    from undrift.learners.base import EXACT
+
     opened = folders()(folder)
     with working("verifying"):
         repairs = opened.verify()
+        rounding = opened.exactness()
     for repair in repairs:
         say(f"completed: {repair}")
     say(f"{folder}: the state, its names and {len(opened.history()):,} steps agree")
+    if rounding is not None:
+        say(f"{folder}: rounding may have moved scores by up to {rounding:.0e} of the largest")
+    if rounding is not None and rounding > EXACT:
+        say(
+            f"note: that is more than {EXACT:.0e}; raise gamma, or observe the batches that are "
+            "left in a new folder",
+            progress=True,
+        )
 
 
 def audit(

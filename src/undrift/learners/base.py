@@ -34,6 +34,9 @@ Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
 Ids = Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
 """An id per node of a graph, none twice."""
 
+EXACT = 1e-9
+"""How far scores may be from those of one training, over the largest, and be called exact."""
+
 Verb = Literal["returns", "forgets", "merges"]
 
 _BATCHES = "@batches"  # where the ledger is among the values of a state; no field is called so

@@ -14,15 +14,12 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.learners.base import Learner, Verb
-from undrift.learners.small_classes import bounded
+from undrift.learners.base import EXACT, Learner, Verb
+from undrift.learners.small_classes import has_noise
 from undrift.storage.state import State
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph
 from undrift.typing import Progress
-
-EXACT = 1e-9
-"""How far scores may be from those of training from scratch, relative to their size."""
 
 
 def tiny_batch(classes: Sequence[int], part: slice = slice(None)) -> Task:
@@ -160,7 +157,7 @@ def check_counted_once(learner: Learner) -> None:
     first, second = tiny_batch((0, 3)), tiny_batch((1, 2))
     taught = _taught(learner, first, second)
     restored = learner.clone().load(_copied(taught.state()))
-    for each in (taught, restored)[: 1 if bounded(learner) else 2]:
+    for each in (taught, restored)[: 1 if has_noise(learner) else 2]:
         before = each.scores(tiny_graph())
         refused("a batch that is in already", partial(each.observe, second))
         _unchanged(each, before, "a batch that is in already")
@@ -173,6 +170,18 @@ def check_counted_once(learner: Learner) -> None:
         here = _taught(learner, first, second)
         other = here.sibling().observe(second)
         refused("a batch that both hold", lambda: here.merge(other))
+
+
+def check_exactness_is_told(learner: Learner) -> None:
+    """Scores are no further from those of training from scratch than `exactness` says."""
+    if not learner.can("forgets"):
+        return
+    base, one, two = tiny_batch((0, 3)), tiny_batch((1, 2)), tiny_batch((4, 3))
+    taught, less = _taught(learner, base, one, two).forget(one), _taught(learner, base, two)
+    told = taught.exactness()
+    if told is not None:
+        assert told <= EXACT, f"a tiny graph is exact to {told:.1e} only, as the learner says"
+        same(taught, less, "what is told", told)
 
 
 def check_merging_is_exact(learner: Learner) -> None:
@@ -248,6 +257,7 @@ LIVING_CHECKS: dict[str, Callable[[Learner], None]] = {
     "refused_verbs": check_refused_verbs,
     "interrupted_verbs": check_interrupted_verbs,
     "forgetting_is_exact": check_forgetting_is_exact,
+    "exactness_is_told": check_exactness_is_told,
     "merging_is_exact": check_merging_is_exact,
     "counted_once": check_counted_once,
 }
