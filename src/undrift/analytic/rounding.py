@@ -13,7 +13,7 @@ UNIT = 2.0**-53
 
 _LARGEST = 4.0  # of many rows, over their root mean square
 _SAFETY = 4.0  # times the rounding that is likely
-_ALIKE = 512
+_ALIKE = 512  # rows that are alike, whose errors weigh as one error of the whole sum
 
 
 class Rounded(Protocol):
@@ -89,13 +89,13 @@ def level(sums: Rounded) -> float:
 
 
 def profile(diagonal: Tensor) -> Tensor:
-    """How noise is spread over columns: as squares are, and evenly.
+    """How noise is spread over columns: as squares are, and evenly; none where nothing ever was.
 
     What was subtracted may have had other columns than what is left.
     """
     squares = diagonal.clamp(min=0)
     total = float(squares.sum())
-    even = torch.full_like(squares, 1 / max(squares.numel(), 1))
+    even = (diagonal != 0) / max(squares.numel(), 1)
     return squares / total + even if total > 0 else even
 
 

@@ -75,7 +75,7 @@ class ThinInverse:
         as it is written subtracts nearly all of D^-1 F again where M is large beside the ridge,
         and lost up to seven digits that way.
         """
-        half = torch.linalg.solve_triangular(self.lower, mix, upper=False)
+        half: Tensor = torch.linalg.solve_triangular(self.lower, mix, upper=False)
         return self.root.unsqueeze(1) * (self.turned.T @ half)
 
     def trace_with(self, matrix: Thin) -> float:

@@ -257,6 +257,7 @@ class ThinSums(PerClass):
 
 def _root(core: Tensor, shift: float) -> Tensor:
     """The Cholesky factor of a core with this on its diagonal, or as much as rounding asks for."""
+    lower: Tensor
     while True:
         core.diagonal().add_(shift)
         lower, failed = torch.linalg.cholesky_ex(core)

@@ -121,10 +121,11 @@ class SumLearner(Learner, ABC):
     def exactness(self) -> float | None:
         """How far rounding may have moved scores, over the largest score of a class's mean.
 
-        It is measured: the sums are solved three more times, each time with noise that is larger
-        than their rounding, which they keep count of. So it covers every step from sums to scores,
-        the choice of gamma among them, for any row as long as those that were learned. Infinite
-        where rounding decides which rows are used. Cost: three solutions.
+        Measured, not proved: the sums count their own rounding, and are solved three more times
+        with noise that is larger. So it covers every step from sums to scores, the choice of gamma
+        among them, for rows like those that were learned (docs/methods/propagation.md). Infinite
+        where rounding decides which bank is used, or whether there is a solution. Cost: three
+        solutions.
         """
         known: Any = self.settle().learned_
         told = self._linear(known) if self.classes_ else None
