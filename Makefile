@@ -50,7 +50,7 @@ check: lint types imports docs test
 
 # every fault at every call of what is written, random kills, crowds, changed files; most of an hour
 torture: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m undrift.testing.torture --workers $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.harness.torture --workers $(WORKERS)
 
 # small mistakes on purpose, 100 drawn, each with the tests that should notice it; about half an hour
 mutants: $(READY)

@@ -177,7 +177,7 @@ def _found(those: Rows, draws: list[str]) -> list[str]:
 
 def _not_invariant() -> str:
     """Of which methods a relation does not hold, and why."""
-    from undrift.testing.metamorphic import NOT_INVARIANT  # no mutant may find undrift loaded
+    from tests.harness.metamorphic import NOT_INVARIANT  # no mutant may find undrift loaded
 
     lines = []
     for relation, reasons in NOT_INVARIANT.items():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.harness.references import joint_ridge
 from undrift.analytic import bank as bank_module
 from undrift.analytic import factor as factor_module
 from undrift.analytic import solve as solve_module
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.analytic.factor import Factor
 from undrift.storage.state import pack, unpack
-from undrift.testing.references import joint_ridge
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.harness.references import balanced_joint_ridge
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
-from undrift.testing.references import balanced_joint_ridge
 
 NAMES = ("gram", "moment", "squares", "counts")
 

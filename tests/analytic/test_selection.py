@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.harness.references import cross_validated
 from undrift.analytic.selection import GAMMAS, choose_by_cross_validation, solution_at
 from undrift.analytic.solve import effective_ridge, solve
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.testing.references import cross_validated
 
 
 def problem(seed: int, n: int, d: int, noise: float) -> tuple[Tensor, Tensor]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.harness.references import joint_ridge
 from undrift.analytic.solve import effective_ridge, solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
-from undrift.testing.references import joint_ridge
 
 
 @pytest.fixture

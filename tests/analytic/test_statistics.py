@@ -12,11 +12,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.references import joint_ridge, recursive_ridge
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.errors import InputError
 from undrift.sparse import Csr
-from undrift.testing.references import joint_ridge, recursive_ridge
 
 EXACT = 1e-9
 

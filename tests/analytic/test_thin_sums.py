@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.harness.references import thin_joint_ridge
 from undrift.analytic import thin_sums
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import choose_by_cross_validation, solution_at
@@ -17,7 +18,6 @@ from undrift.analytic.thin import Thin, ThinInverse, ThinStatistics
 from undrift.analytic.thin_sums import ThinSums
 from undrift.errors import InputError
 from undrift.sparse import Csr
-from undrift.testing.references import thin_joint_ridge
 
 NAMES = ("seen", "diagonal", "moment", "lengths", "counts")
 

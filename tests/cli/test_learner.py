@@ -246,7 +246,7 @@ def test_an_audit_is_a_verdict_and_an_exit_code(
 def test_a_method_that_does_not_say_what_it_keeps_is_not_judged(
     tmp_path: Path, capsys: Captured
 ) -> None:
-    folder, method = tmp_path / "means", "undrift.testing.running_mean:RunningMean"
+    folder, method = tmp_path / "means", "tests.harness.running_mean:RunningMean"
     assert run("new", folder, "--method", method) == 0
     assert run("observe", folder, *month(tmp_path, 1)) == 0
     for data in ([], ["--data", *month(tmp_path, 1)]):

@@ -216,7 +216,7 @@ def test_a_tracker_hears_of_a_run_that_breaks(
     assert notes.told[-1] == "failed boom"
 
 
-MEAN = ["--method", "undrift.testing.running_mean:RunningMean"]
+MEAN = ["--method", "tests.harness.running_mean:RunningMean"]
 
 
 def test_classes_that_come_back_are_run_and_shown(tmp_path: Path, capsys: Captured) -> None:
@@ -259,7 +259,7 @@ def test_an_arrival_that_cannot_be_is_one_sentence(
 def test_a_method_that_cannot_learn_again_is_refused_before_the_data_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    from undrift.testing.running_mean import RunningMean
+    from tests.harness.running_mean import RunningMean
 
     def never(name: str, seed: int) -> None:
         raise AssertionError("the stream was loaded")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tests.harness.references import dense_attention
 from undrift.encoders.attention import attended, attention
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.references import dense_attention
 
 
 def drawn() -> tuple[Csr, Tensor, Tensor, Tensor]:

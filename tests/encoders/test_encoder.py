@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.harness.references import dense_attention
 from undrift.encoders import encoder as module
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of, relu_dropout, whole_graph
@@ -12,7 +13,6 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.references import dense_attention
 
 
 def make(kind: str, graph: Graph, hidden: tuple[int, ...] = (8, 5), hops: int = 2) -> Encoder:

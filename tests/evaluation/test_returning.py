@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
+from tests.harness.references import returning_metrics
+from tests.harness.running_mean import RunningMean, Sums
 from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation, evaluate
 from undrift.evaluation.matrix import AccuracyMatrix
@@ -23,8 +25,6 @@ from undrift.streams.arrange import arrange
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.references import returning_metrics
-from undrift.testing.running_mean import RunningMean, Sums
 from undrift.typing import Progress
 
 EVERY = ("blurry", "blurry:batches=5,blurry=0.5", "domain", "online:batch=5", "online:batch=2")

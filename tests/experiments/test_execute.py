@@ -161,9 +161,7 @@ def test_what_killed_runs_left_is_cleaned_away(tmp_path: Path) -> None:
 
 
 def test_a_run_where_classes_come_back_is_whole_on_disk(tmp_path: Path) -> None:
-    spec = RunSpec(
-        method="undrift.testing.running_mean:RunningMean", arrive="online:batch=2", seed=1
-    )
+    spec = RunSpec(method="tests.harness.running_mean:RunningMean", arrive="online:batch=2", seed=1)
     result = execute(prepare(spec), tmp_path, checkpoints=True)
     records = load_records(tmp_path)
     assert records.damaged == []

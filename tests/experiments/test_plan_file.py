@@ -129,7 +129,7 @@ def test_what_a_key_must_be_is_said(tmp_path: Path, text: str, match: str) -> No
         read_plan(write(tmp_path, text))
 
 
-MEAN = "undrift.testing.running_mean:RunningMean"
+MEAN = "tests.harness.running_mean:RunningMean"
 RETURNING = f'streams = ["cs-cl"]\nmethods = ["{MEAN}"]\nseeds = [0]\n'
 
 
@@ -163,7 +163,7 @@ def test_a_wrong_arrival_is_named_with_its_line(tmp_path: Path, line: str, why: 
 def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from undrift.testing.running_mean import RunningMean
+    from tests.harness.running_mean import RunningMean
 
     monkeypatch.setattr(RunningMean, "returns", False)
     text = RETURNING + 'arrive = ["classes", "domain"]\n'

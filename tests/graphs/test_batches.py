@@ -7,12 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.references import dense_receptive_field, k_hop_forward
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Hop, normalise, receptive_field
 from undrift.graphs.batches import narrowed
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.references import dense_receptive_field, k_hop_forward
 
 
 def random_adjacency(seed: int, nodes: int, degree: float, *, directed: bool) -> Csr:

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.references import dense_operator
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph
 from undrift.sparse import Csr
-from undrift.testing.references import dense_operator
 
 
 def random_graph(

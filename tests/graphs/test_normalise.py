@@ -5,12 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.references import dense_operator
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph, Normalisation, normalise
 from undrift.graphs.normalise import Operators
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.references import dense_operator
 
 
 def random_adjacency(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.harness.references import joint_ridge, merged_layer
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder, batch_of
@@ -26,7 +27,6 @@ from undrift.streams.task import Task
 from undrift.streams.thin import thin
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.references import joint_ridge, merged_layer
 
 
 def adr(**params: Any) -> Adr:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.harness.references import joint_ridge
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
@@ -19,7 +20,6 @@ from undrift.streams.task import Task
 from undrift.streams.thin import thin
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.testing.references import joint_ridge
 
 QUICK: dict[str, Any] = {"epochs": 6, "hidden": (10, 8), "lr": 1e-2, "lr_next": 1e-2}
 AS_ADR: dict[str, Any] = {"gamma": 0.5, "nodes": "train", "logits": "task"}

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.harness.references import dense_operator
 from undrift.encoders.training import cross_entropy, fit
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
@@ -28,7 +29,6 @@ from undrift.learners.cat import (
 )
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.testing.references import dense_operator
 
 QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 

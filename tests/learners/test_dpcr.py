@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.harness.references import joint_ridge
 from undrift.errors import InputError
 from undrift.learners.dpcr import (
     ClassMoments,
@@ -17,7 +18,6 @@ from undrift.learners.dpcr import (
     shift_projection,
 )
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.references import joint_ridge
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.harness.references import joint_ridge
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
@@ -15,7 +16,6 @@ from undrift.learners.ds_al import DsAl, DsAlLearned, OrderedStreams
 from undrift.streams.thin import thin
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.references import joint_ridge
 
 
 def ds_al(**params: Any) -> DsAl:

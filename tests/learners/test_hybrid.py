@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.harness.references import balanced_joint_ridge
 from undrift.analytic.statistics import one_hot
 from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
@@ -25,7 +26,6 @@ from undrift.storage.state import pack
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_stream
-from undrift.testing.references import balanced_joint_ridge
 
 QUICK: dict[str, Any] = {"epochs": 5, "hidden": (8, 8)}
 

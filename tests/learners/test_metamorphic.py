@@ -8,11 +8,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from undrift.graphs import Graph
-from undrift.learners.registry import METHODS, make_learner, method_class
-from undrift.testing import metamorphic
-from undrift.testing.graphs import tiny_stream
-from undrift.testing.metamorphic import (
+from tests.harness import metamorphic
+from tests.harness.metamorphic import (
     NOT_INVARIANT,
     OWN_TOLERANCE,
     QUICK,
@@ -20,6 +17,9 @@ from undrift.testing.metamorphic import (
     TOLERANCE,
     check_relation,
 )
+from undrift.graphs import Graph
+from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.testing.graphs import tiny_stream
 
 SAMPLE = [
     ("adr", "relabelled nodes"),

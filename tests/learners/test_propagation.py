@@ -13,6 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.harness.references import (
+    adaptive_features,
+    association_by_counting,
+    balanced_joint_ridge,
+    separate_features,
+)
 from undrift.analytic.selection import GAMMAS
 from undrift.analytic.statistics import one_hot
 from undrift.datasets.synthetic import generate
@@ -32,12 +38,6 @@ from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_graph, tiny_stream
-from undrift.testing.references import (
-    adaptive_features,
-    association_by_counting,
-    balanced_joint_ridge,
-    separate_features,
-)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {"sketch": 0, "fourier": 0},

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.harness.references import blockwise_recursion, joint_ridge
 from undrift import InputError, make_learner
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
@@ -19,7 +20,6 @@ from undrift.learners.sgc_ridge import SgcRidge
 from undrift.learners.ugcn import Ugcn
 from undrift.testing.check_living import tiny_batch
 from undrift.testing.graphs import tiny_stream
-from undrift.testing.references import blockwise_recursion, joint_ridge
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (6, 6), "alpha": 3}
 

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.references import merged_layer
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
@@ -16,7 +17,6 @@ from undrift.merging.ham import Ham
 from undrift.merging.merger import Settings
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.references import merged_layer
 
 
 def encoders(kind: str, graphs: list[Graph], hidden: tuple[int, ...]) -> list[Encoder]:

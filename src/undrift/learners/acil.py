@@ -48,7 +48,7 @@ class Acil(FrozenLearner):
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
 
     with a fixed random `W_psi` of `alpha` times the width. The published recursion of the inverse
-    has the same solution (`undrift.testing.references`); sums are kept instead, as they add
+    has the same solution (the slow twin in tests/harness); sums are kept instead, as they add
     up without collecting rounding. `balanced`: every class weighs the same, not every node
     (`ClassSums.balanced`).
 

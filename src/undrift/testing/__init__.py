@@ -1,4 +1,4 @@
-"""For people who write methods and streams: conformance checks, small graphs, slow twins."""
+"""For people who write methods and streams: conformance checks and small graphs."""
 
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
 from undrift.testing.check_stream import check_stream

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.references import joint_ridge
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
@@ -20,7 +21,6 @@ from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.testing.references import joint_ridge
 
 
 def skewed(seed: int = 0) -> TaskStream:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.harness.references import joint_ridge
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.architecture import KINDS, Architecture
@@ -23,7 +24,6 @@ from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Settings
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.references import joint_ridge
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:

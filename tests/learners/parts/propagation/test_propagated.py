@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from tests.harness.references import adaptive_features, separate_features
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -19,7 +20,6 @@ from undrift.learners.parts.propagation.propagated import (
 )
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.references import adaptive_features, separate_features
 
 
 def dense(rows: Tensor | Csr) -> Tensor:

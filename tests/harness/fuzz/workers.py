@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from undrift.testing.fuzz.guard import BYTES, SECONDS, Case, run_case
-from undrift.testing.fuzz.targets import TARGETS
+from tests.harness.fuzz.guard import BYTES, SECONDS, Case, run_case
+from tests.harness.fuzz.targets import TARGETS
 
 Job = tuple[str, int, int]
 """A target, its first seed, and how many."""

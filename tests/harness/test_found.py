@@ -14,6 +14,8 @@ import torch
 from safetensors.torch import save
 
 import undrift
+from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
+from tests.harness.fuzz.own_targets import OWN_TARGETS
 from undrift.datasets.npz import read_npz
 from undrift.datasets.pyg import read_pyg
 from undrift.datasets.tables import read_tables
@@ -29,8 +31,6 @@ from undrift.storage.files import load_state, save_state
 from undrift.storage.splits import load_split, save_split
 from undrift.storage.state import State
 from undrift.streams.file import load_stream_file
-from undrift.testing.fuzz.graph_targets import GRAPH_TARGETS
-from undrift.testing.fuzz.own_targets import OWN_TARGETS
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 EDGE = "'a' AS source, 'a' AS target"

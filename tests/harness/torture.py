@@ -1,4 +1,4 @@
-"""`python -m undrift.testing.torture`: faults at every call, random kills, crowds, changed files.
+"""`python -m tests.harness.torture`: faults at every call, random kills, crowds, changed files.
 
 A line of JSON for each part; the exit code is 1 where something did not survive. The shares can be
 taken apart: `--parts faults kills crowds relations files`.
@@ -21,13 +21,13 @@ from typing import Any
 
 import torch
 
+from tests.harness.crowds import CROWDS
+from tests.harness.faults import KINDS, crash_everywhere
+from tests.harness.fuzz.__main__ import main as fuzz
+from tests.harness.kills import kill_at_random
+from tests.harness.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
+from tests.harness.scenarios import SCENARIOS
 from undrift.learners.registry import METHODS
-from undrift.testing.crowds import CROWDS
-from undrift.testing.faults import KINDS, crash_everywhere
-from undrift.testing.fuzz.__main__ import main as fuzz
-from undrift.testing.kills import kill_at_random
-from undrift.testing.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
-from undrift.testing.scenarios import SCENARIOS
 
 KILLED = ("observe in a folder", "a step of bench", "make a folder", "forget in a folder")
 _PIECE = 25  # kills of one job
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m undrift.testing.torture", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.harness.torture", description=__doc__)
     parts = ["faults", "kills", "crowds", "relations", "files"]
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--steps", nargs="+", default=[*SCENARIOS], choices=[*SCENARIOS])

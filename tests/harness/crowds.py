@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.harness.fuzz.table_targets import make_stream
+from tests.harness.kills import crowd
+from tests.harness.scenarios import QUICK, Step, bench_step, plan_of
 from undrift.experiments.store import load_records
 from undrift.folder.folder import LearnerFolder
-from undrift.testing.fuzz.table_targets import make_stream
 from undrift.testing.graphs import tiny_graph
-from undrift.testing.kills import crowd
-from undrift.testing.scenarios import QUICK, Step, bench_step, plan_of
 
 
 def observers(place: Path, size: int) -> None:

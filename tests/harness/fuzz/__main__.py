@@ -1,4 +1,4 @@
-"""`python -m undrift.testing.fuzz`: change files at random and read them, in several processes."""
+"""`python -m tests.harness.fuzz`: change files at random and read them, in several processes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from undrift.testing.fuzz.guard import Target, run_case
-from undrift.testing.fuzz.targets import TARGETS
-from undrift.testing.fuzz.workers import Job, Workers, copied, prepare
+from tests.harness.fuzz.guard import Target, run_case
+from tests.harness.fuzz.targets import TARGETS
+from tests.harness.fuzz.workers import Job, Workers, copied, prepare
 
 _BATCH = 50
 HOW = ("refused", "same", "read", "missed", "found")
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m undrift.testing.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.harness.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=2000, help="how many, over all targets")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--workers", type=int, default=1)

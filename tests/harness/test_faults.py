@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.crowds import CROWDS
+from tests.harness.faults import KINDS, Fault, crash_everywhere, faulty
+from tests.harness.kills import crowd, kill_at_random
+from tests.harness.scenarios import QUICK, SCENARIOS, batches
 from undrift.folder import history
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.store import states
 from undrift.storage.files import write_atomically
 from undrift.storage.leftovers import sweep
-from undrift.testing.crowds import CROWDS
-from undrift.testing.faults import KINDS, Fault, crash_everywhere, faulty
-from undrift.testing.kills import crowd, kill_at_random
-from undrift.testing.scenarios import QUICK, SCENARIOS, batches
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults need fork")
 

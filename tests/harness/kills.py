@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from tests.harness.faults import forked
+from tests.harness.scenarios import Scenario, Step
 from undrift.errors import InputError
-from undrift.testing.faults import forked
-from undrift.testing.scenarios import Scenario, Step
 
 _REFUSED, _BROKEN = 78, 79
 

@@ -14,6 +14,7 @@ from unittest import mock
 
 import torch
 
+from tests.harness.fuzz.table_targets import make_stream
 from undrift.errors import InputError
 from undrift.experiments.bench import record_plans
 from undrift.experiments.jobs import Job, jobs_of
@@ -27,7 +28,6 @@ from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
 from undrift.storage.files import load_state, save_state, writable_folder
 from undrift.storage.leftovers import sweep
-from undrift.testing.fuzz.table_targets import make_stream
 from undrift.testing.graphs import tiny_stream
 
 Step = Callable[[Path], object]

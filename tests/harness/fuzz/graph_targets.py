@@ -13,13 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from tests.harness.fuzz.archives import change_npy, change_zip
+from tests.harness.fuzz.damage import damage_bytes, damage_file
+from tests.harness.fuzz.guard import Target
+from tests.harness.fuzz.plain import plain_graph, plain_parts, triples, undirected
 from undrift.datasets.npz import read_npz
 from undrift.datasets.pyg import read_pyg
 from undrift.datasets.reddit import read_reddit
-from undrift.testing.fuzz.archives import change_npy, change_zip
-from undrift.testing.fuzz.damage import damage_bytes, damage_file
-from undrift.testing.fuzz.guard import Target
-from undrift.testing.fuzz.plain import plain_graph, plain_parts, triples, undirected
 from undrift.testing.graphs import tiny_graph
 
 # .npz ------------------------------------------------------------------------------------

@@ -8,13 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.harness.fuzz.damage import damage_file
+from tests.harness.fuzz.guard import Target
+from tests.harness.fuzz.tables import change_csv, change_parquet, plain_tables
+from tests.harness.fuzz.values import change_toml
 from undrift.datasets.tables import read_tables
 from undrift.experiments.plan_file import read_plan
 from undrift.streams.file import load_stream_file
-from undrift.testing.fuzz.damage import damage_file
-from undrift.testing.fuzz.guard import Target
-from undrift.testing.fuzz.tables import change_csv, change_parquet, plain_tables
-from undrift.testing.fuzz.values import change_toml
 from undrift.testing.graphs import tiny_graph
 
 Change = Callable[[Random, Path], str]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from undrift.testing.fuzz.archive_targets import ARCHIVE_TARGETS
-from undrift.testing.fuzz.graph_targets import GRAPH_TARGETS
-from undrift.testing.fuzz.guard import Target
-from undrift.testing.fuzz.own_targets import OWN_TARGETS
-from undrift.testing.fuzz.table_targets import TABLE_TARGETS
+from tests.harness.fuzz.archive_targets import ARCHIVE_TARGETS
+from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
+from tests.harness.fuzz.guard import Target
+from tests.harness.fuzz.own_targets import OWN_TARGETS
+from tests.harness.fuzz.table_targets import TABLE_TARGETS
 
 _ALL = (*GRAPH_TARGETS, *ARCHIVE_TARGETS, *TABLE_TARGETS, *OWN_TARGETS)
 _LACKS_ARROW = find_spec("pyarrow") is None  # which reads Parquet in the second way

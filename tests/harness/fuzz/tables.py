@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from undrift.testing.fuzz.damage import damage_file
-from undrift.testing.fuzz.values import CELLS
+from tests.harness.fuzz.damage import damage_file
+from tests.harness.fuzz.values import CELLS
 
 _TYPES = ("INTEGER", "DOUBLE", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "BLOB", "UUID")
 _CASTS = (

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tests.harness.fuzz.archives import change_csv_gz, change_zip
+from tests.harness.fuzz.damage import damage_bytes, damage_file
+from tests.harness.fuzz.guard import Target
+from tests.harness.fuzz.plain import plain_graph, plain_parts, undirected
 from undrift.datasets import ogb
 from undrift.datasets.unpack import unpack_zip
-from undrift.testing.fuzz.archives import change_csv_gz, change_zip
-from undrift.testing.fuzz.damage import damage_bytes, damage_file
-from undrift.testing.fuzz.guard import Target
-from undrift.testing.fuzz.plain import plain_graph, plain_parts, undirected
 from undrift.testing.graphs import tiny_graph
 
 _MEMBERS = ("one.npz", "two.txt")

@@ -12,6 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.harness.fuzz.archives import change_npy, change_safetensors, change_zip
+from tests.harness.fuzz.damage import damage_file, no_file
+from tests.harness.fuzz.guard import Forged, Target
+from tests.harness.fuzz.table_targets import make_stream, write_csv
+from tests.harness.fuzz.values import change_json, odd_value
 from undrift.errors import InputError
 from undrift.experiments.checkpoint import load_checkpoint
 from undrift.experiments.run import execute, prepare
@@ -27,11 +32,6 @@ from undrift.scale.learning import observe
 from undrift.storage.files import load_state, save_state
 from undrift.storage.splits import load_split, save_split
 from undrift.storage.state import State
-from undrift.testing.fuzz.archives import change_npy, change_safetensors, change_zip
-from undrift.testing.fuzz.damage import damage_file, no_file
-from undrift.testing.fuzz.guard import Forged, Target
-from undrift.testing.fuzz.table_targets import make_stream, write_csv
-from undrift.testing.fuzz.values import change_json, odd_value
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 QUICK: dict[str, Any] = {"epochs": 1, "hidden": (4,), "n_encoders": 2}

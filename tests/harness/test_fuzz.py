@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.harness.fuzz.damage import damage_bytes
+from tests.harness.fuzz.guard import Target, run_case
+from tests.harness.fuzz.targets import TARGETS
 from undrift.errors import InputError
-from undrift.testing.fuzz.damage import damage_bytes
-from undrift.testing.fuzz.guard import Target, run_case
-from undrift.testing.fuzz.targets import TARGETS
 
 SAMPLE = ("npz", "pt", "zip", "csv", "plan.toml", "stream.toml", "state of bare", "split.npz")
 SEEDS = range(6)
