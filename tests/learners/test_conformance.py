@@ -79,7 +79,7 @@ def test_the_search_grid_holds_valid_values(name: str) -> None:
 
 WRONG = {
     "a boolean": (True, ("true or false",)),
-    "a text": ("no-such-thing", ("a text", "one of")),
+    "a text": ("no-such-thing", ("a text", "texts", "one of")),
     "a fraction": (0.123, ("a finite number",)),
     "infinity": (float("inf"), ()),
     "an object": (object(), ()),

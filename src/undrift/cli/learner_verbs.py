@@ -219,7 +219,7 @@ def forget(
     batch: Annotated[
         tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=True)
     ] = (),
-    workers: int | None = None,
+    workers: Whole | None = None,
     dask: str | None = None,
     columns: Columns = _AsLast,
     traceback: Flag = False,
