@@ -9,9 +9,10 @@ WORKERS ?= 2
 
 install: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+# the folder paper is a package of its own: it joins undrift here, and is in no wheel
+$(READY): pyproject.toml paper/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[pyg,figures,report,docs,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[pyg,figures,report,docs,dev]" -e ./paper
 	touch $@
 
 demo: $(READY)
@@ -87,4 +88,4 @@ attacks: $(READY)
 	$(BIN)/python -m paper attacks-page results docs/privacy/attacks.md || [ $$? = 1 ]
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info paper/*.egg-info

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from paper.claim import Claim
 from paper.claim_runs import Runs
-from undrift.experiments.published import Table, published, published_rows
+from paper.published import Table, published, published_rows
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search
 from undrift.learners.registry import METHODS

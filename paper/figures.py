@@ -17,10 +17,11 @@ from typing import Any
 
 from paper.attack_figures import ATTACK_FIGURES
 from paper.compact import read_compact
+from paper.leakage.figure import leakage_figure
+from paper.leakage.study import load_studies
 from paper.private_figure import private_figure, read_utility
 from paper.size_figure import read_sizes, size_figure
 from undrift.errors import InputError
-from undrift.experiments.leakage_study import load_studies
 from undrift.experiments.run import execute, prepare
 from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
@@ -28,7 +29,6 @@ from undrift.formatting import duration
 from undrift.reporting.figures.curves import curves_figure
 from undrift.reporting.figures.drift import METHODS_SHOWN, drift_figure, load_embedding
 from undrift.reporting.figures.figure import all_figures
-from undrift.reporting.figures.leakage import leakage_figure
 from undrift.reporting.figures.sheet import write_figure
 
 __all__ = ["FIGURES", "WITH_RUNS", "main"]
@@ -96,7 +96,7 @@ def _drift(records: Records, runs: Path, out: Path) -> None:
 
 
 def _leakage(records: Records, runs: Path, out: Path) -> None:
-    from undrift.cli.leakage import leakage
+    from paper.leakage.command import leakage
 
     there = {(s.stream, s.method, s.seed) for s in load_studies(runs)} if runs.is_dir() else set()
     missing = [wanted for wanted in LEAKAGE if wanted not in there]

@@ -78,15 +78,18 @@ def _by_stream(found: Sequence[Trial]) -> dict[str, list[Trial]]:
 
 def _by_seed(results: Path, method: str, stream: str) -> dict[int, float]:
     """Class a_f of a method, by seed."""
-    csv.field_size_limit(10**7)
-    with (results / "cells.csv").open(newline="", encoding="utf-8") as file:
-        ids = {
-            c["run"]
-            for c in csv.DictReader(file)
-            if (c["plan"], c["row"], c["stream"]) == ("beyond", method, stream)
-        }
-    with (results / "runs.csv").open(newline="", encoding="utf-8") as file:
-        return {int(r["seed"]): float(r["a_f"]) for r in csv.DictReader(file) if r["id"] in ids}
+    before = csv.field_size_limit(10**7)  # of the whole process, so it is set back
+    try:
+        with (results / "cells.csv").open(newline="", encoding="utf-8") as file:
+            ids = {
+                c["run"]
+                for c in csv.DictReader(file)
+                if (c["plan"], c["row"], c["stream"]) == ("beyond", method, stream)
+            }
+        with (results / "runs.csv").open(newline="", encoding="utf-8") as file:
+            return {int(r["seed"]): float(r["a_f"]) for r in csv.DictReader(file) if r["id"] in ids}
+    finally:
+        csv.field_size_limit(before)
 
 
 def main(arguments: Sequence[str]) -> int:

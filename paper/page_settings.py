@@ -13,9 +13,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from paper.markdown_text import bullets, grid, prose
-from undrift.experiments.plans import ABLATION, TABLE1
-from undrift.experiments.public_code import DROPOUT_ONCE
-from undrift.experiments.published import Table, published
+from paper.plans import ABLATION, TABLE1
+from paper.public_code import DROPOUT_ONCE
+from paper.published import Table, published
 from undrift.experiments.standing import finished_rows
 from undrift.reporting.names import row_label, stream_title
 from undrift.reporting.tables.formats import escape_markdown

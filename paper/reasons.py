@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from paper.plans import ABLATION, TABLE1
+from paper.published import Table, published
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.plans import ABLATION, TABLE1
-from undrift.experiments.published import Table, published
 from undrift.experiments.standing import FIRST_PLANS, finished_rows
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,6 +19,18 @@ from typing import Any, TypeVar
 from undrift.errors import InputError, unknown_name
 
 T = TypeVar("T")
+
+IN_A_CLONE: dict[str, tuple[str, ...]] = {
+    "undrift.commands": ("leakage",),
+    "undrift.stream_options": ("thin",),
+    "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),
+    "undrift.plans": (
+        *("paper-table1", "paper-ablation", "paper-grid", "paper-plasticity", "paper-drift"),
+        *("paper-imbalance", "beyond", "rivals", "carried", "public-fresh", "public-carried"),
+        *("public-layer", "public-default", "public-dropout", "skewed", "returning", "paper"),
+    ),
+}
+"""Names by group that the folder `paper` of the repository brings; it is in no wheel."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +90,31 @@ class Door:
         if ":" in name:
             _check_importable(name)
             return _imported(name, f"{self.what} {name!r}", "")
-        raise unknown_name(self.what, name, self.names())
+        raise self.unknown(name, self.names())
+
+    def in_a_clone(self, name: str) -> bool:
+        """Whether the repository brings this name, and is not installed from a clone."""
+        return name in IN_A_CLONE.get(self.group, ()) and name not in self
+
+    def unknown(self, name: str, known: Iterable[str]) -> InputError:
+        """The error for a name that is none of those known."""
+        if not self.in_a_clone(name):
+            return unknown_name(self.what, name, known)
+        return InputError(
+            f"the {self.what} {name!r} comes with a clone of the repository, not with the "
+            "package alone; clone it and run make install there"
+        )
+
+    def told(self, name: str) -> str:
+        """What the function behind a name says of itself before its parameters, read and not run.
+
+        Nothing where it cannot be read.
+        """
+        try:
+            node = _definition(self.where(name))
+        except (ImportError, OSError, SyntaxError, LookupError):
+            return ""
+        return (ast.get_docstring(node) or "").partition("\nParameters\n")[0].strip()
 
     def usable(self, check: Callable[[str, Any], T]) -> Iterator[tuple[str, T]]:
         """Every name with what `check` makes of it and its thing, ours first.
@@ -146,17 +182,25 @@ def note_once(about: str, sentence: str) -> None:
 @lru_cache(maxsize=64)
 def _written(where: str) -> dict[str, Any]:
     """What a class says of itself in its source, read and not run: that would import torch."""
-    module, _, name = where.partition(":")
-    found = find_spec(module)
-    assert found is not None and found.origin is not None  # noqa: S101, PT018  # it is our own
-    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
-    kind = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    lines = [line for line in kind.body if isinstance(line, ast.AnnAssign)]
+    lines = [line for line in _definition(where).body if isinstance(line, ast.AnnAssign)]
     return {
         ast.unparse(line.target): line.value.value
         for line in lines
         if isinstance(line.value, ast.Constant)
     }
+
+
+def _definition(where: str) -> ast.ClassDef | ast.FunctionDef:
+    """The class or the function at a `module:name`, as it is written."""
+    module, _, name = where.partition(":")
+    found = find_spec(module)
+    if found is None or found.origin is None:
+        raise LookupError(where)
+    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return node
+    raise LookupError(where)
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -11,6 +11,7 @@ import pytest
 from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets.catalogue import DATASETS, OWN, dataset_of, load_dataset
 from undrift.datasets.checksums import published, record
+from undrift.datasets.dataset import function_of
 from undrift.datasets.folder import data_folder
 from undrift.errors import InputError
 
@@ -57,7 +58,7 @@ def test_no_file_belongs_to_two_datasets():
 
 
 def test_every_reader_is_there():
-    assert all(callable(dataset._function()) for dataset in OWN.values())
+    assert all(callable(function_of(str(dataset.reader))) for dataset in OWN.values())
 
 
 @pytest.fixture

@@ -6,18 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from paper.plans import ABLATION, MORE_STREAMS, PAPER_STREAMS, TABLE1
+from paper.published import published, published_rows
 from undrift.errors import InputError
-from undrift.experiments.plans import (
-    ABLATION,
-    MORE_STREAMS,
-    PAPER_STREAMS,
-    PARTS,
-    PLANS,
-    TABLE1,
-    chosen_plans,
-    named_plan,
-)
-from undrift.experiments.published import published, published_rows
+from undrift.experiments.plans import PARTS, PLANS, chosen_plans, named_plan
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import METHODS, make_learner, method_class
 

@@ -72,7 +72,8 @@ def installed(folder: Path) -> Path:
     paths = {"base": str(folder / "env"), "platbase": str(folder / "env")}
     site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
     # what undrift needs is there already; only the package itself is installed
-    here = (Path(undrift.__file__).parents[1], sysconfig.get_path("purelib"))
+    root = Path(__file__).parents[2]  # for the folder paper, whose entry points are there as well
+    here = (Path(undrift.__file__).parents[1], root, sysconfig.get_path("purelib"))
     (site / "already_there.pth").write_text("\n".join(map(str, here)))
     source = copytree(PACKAGE, folder / "source")  # a build leaves files beside the sources
     (source / "theirs" / "runs_per_method.py").write_text(FIGURE)  # as the page has it

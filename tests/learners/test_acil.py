@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paper.thin import thin
 from tests.harness.references import blockwise_recursion, joint_ridge
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion
@@ -16,7 +17,6 @@ from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil, AcilLearned
-from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_stream
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from paper.thin import thin
 from tests.harness.references import joint_ridge, merged_layer
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
@@ -24,7 +25,6 @@ from undrift.merging.regmean import RegMean, merge_regmean
 from undrift.merging.ties import Ties, merge_ties
 from undrift.sharing import Cache
 from undrift.streams.task import Task
-from undrift.streams.thin import thin
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from paper.thin import thin
 from tests.harness.references import joint_ridge
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
@@ -17,7 +18,6 @@ from undrift.learners.base import Learner
 from undrift.learners.parts.analytic.drift_compensation import drift_map, leaving_last
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
-from undrift.streams.thin import thin
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_graph, tiny_stream
 

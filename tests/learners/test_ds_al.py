@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import torch
 
+from paper.thin import thin
 from tests.harness.references import joint_ridge
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil
 from undrift.learners.ds_al import DsAl, DsAlLearned, OrderedStreams
-from undrift.streams.thin import thin
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
 

@@ -7,8 +7,8 @@ import pytest
 from paper.claim import Claim
 from paper.claim_checks import DRIFT_SHARE, RUN_CHECKS, SEARCH_CHECKS
 from paper.claim_runs import Runs
+from paper.published import published, published_rows
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.published import published, published_rows
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec

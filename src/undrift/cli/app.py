@@ -12,6 +12,7 @@ from inspect import BoundArguments
 from cyclopts import App, CycloptsError
 
 import undrift
+from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.failures import told
 
@@ -71,15 +72,15 @@ For example:
     "bench": (
         "Make every run of a plan that is not there yet, in parallel; resumable.",
         """\
-A plan is a name (smoke, paper-table1, paper-ablation, paper-grid,
-paper-plasticity, paper-drift, paper-imbalance, paper, beyond, rivals, skewed) or
-a TOML file. Finished runs are kept: after an interruption the same command goes on.
+A plan is a name or a TOML file; undrift bench alone lists the names. A clone of the
+repository brings the paper's. Finished runs are kept: after an interruption the same
+command goes on.
 
 For example:
 
     undrift bench smoke
-    undrift bench paper-table1 --dry-run          how long would it take?
-    undrift bench paper-table1 paper-ablation --streams cs-cl --workers 2
+    undrift bench mine.toml --dry-run             how long would it take?
+    undrift bench mine.toml --streams cs-cl --workers 2
     undrift bench mine.toml --out runs
 """,
     ),
@@ -100,14 +101,14 @@ For example:
         "List the streams: size, tasks, source, on disk or not; or show one.",
         """\
 Tasks read as: how many (classes of the first + later tasks x classes of each).
-A stand-in is generated data of the size and shape of a benchmark.
+A stand-in is generated data of the size and shape of a benchmark. A clone of the
+repository brings three.
 
 For example:
 
     undrift streams
     UNDRIFT_DATA=~/graphs undrift streams
     undrift streams --show cs-cl
-    undrift streams --show reddit-cl-stand-in@0.01    a hundredth of its nodes
     undrift streams --show arxiv-cl@directed          citations go one way
 """,
     ),
@@ -120,19 +121,10 @@ For example:
     undrift run --method bare
 """,
     ),
-    "leakage": (
-        "Show what local testing gives away: attack the task ids, and use them.",
-        """\
-The result is written to OUT/leakage-STREAM-METHOD-SEED.json.
-
-For example:
-
-    undrift leakage --method bare
-    undrift leakage --stream cs-cl --method adr --threads 4
-    undrift leakage --stream cs-cl --method bare --figure leakage.svg
-""",
-    ),
 }
+
+COMMANDS = Door("command", "undrift.commands", {})
+"""Commands of other packages: functions whose docstring is the help."""
 
 _DATA_HELP = "List, fetch and check the files of datasets; remove generated ones."
 _GRAPH_HELP = "Graphs larger than memory: import tables of any size into a folder, show, verify."
@@ -155,6 +147,9 @@ def make_app() -> App:
     app.command("undrift.cli.data:data", name="data", help=_DATA_HELP)
     app.command("undrift.cli.graph:graph", name="graph", help=_GRAPH_HELP)
     app.command("undrift.cli.learner:learner", name="learner", help=_LEARNER_HELP)
+    for name in COMMANDS.names():
+        line = COMMANDS.told(name)
+        app.command(COMMANDS.where(name), name=name, help=line, help_epilogue="")
     return app
 
 
@@ -162,10 +157,10 @@ def start(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code. Errors become one line on stderr."""
     app = make_app()
     try:
+        _check_outside(arguments)
         command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
-    except CycloptsError as error:
-        called = " ".join(["undrift", *(error.command_chain or ())])
-        return _complain(f"{_one_line(error)} (see {called} --help)", BAD_INPUT)
+    except (CycloptsError, InputError) as error:
+        return _complain(_usage(error), BAD_INPUT)
     try:
         command(*bound.args, **bound.kwargs)
     except InputError as error:
@@ -194,6 +189,20 @@ def _lost_output() -> str | None:
             "elsewhere, files that were finished before are whole"
         )
     return None
+
+
+def _check_outside(arguments: Sequence[str]) -> None:
+    """A command of another package that cannot be loaded, or is not here, is an `InputError`."""
+    first = next(iter(arguments), "")
+    if first in COMMANDS or COMMANDS.in_a_clone(first):
+        COMMANDS.load(first)
+
+
+def _usage(error: CycloptsError | InputError) -> str:
+    if isinstance(error, InputError):
+        return _one_line(error)
+    called = " ".join(["undrift", *(error.command_chain or ())])
+    return f"{_one_line(error)} (see {called} --help)"
 
 
 def _failed(error: Exception, bound: BoundArguments) -> int:

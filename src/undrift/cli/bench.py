@@ -42,11 +42,9 @@ def bench(
 ) -> None:
     """Make every run of some plans that is not there yet.
 
-    A plan is a name (smoke, paper-table1, paper-ablation, paper-grid, paper-plasticity,
-    paper-drift, paper-imbalance, paper for all of the paper's, beyond, rivals, skewed,
-    returning) or a TOML file.
-    What is finished is kept, whatever happens: start the same command again and it goes on. Exit
-    code 1 if a run failed; the others were still made.
+    A plan is a name or a TOML file. Without one, the names are listed. What is finished is kept,
+    whatever happens: start the same command again and it goes on. Exit code 1 if a run failed; the
+    others were still made.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from undrift.datasets.dataset import Dataset, RemoteFile
+from undrift.datasets.stand_in import StandIn
 from undrift.doors import Door
 from undrift.errors import InputError, unknown_name
 
@@ -163,20 +164,21 @@ class _Datasets(Mapping[str, Dataset]):
         raise KeyError(name)
 
     def _all(self) -> Iterator[Dataset]:
-        return (dataset for _, dataset in BENCHMARKS.usable(checked_dataset) if dataset.files)
+        every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
+        return (entry for entry in every if isinstance(entry, Dataset) and entry.files)
 
 
 DATASETS: Mapping[str, Dataset] = _Datasets()
 
 
-def dataset_of_stream(name: str) -> Dataset:
-    """The dataset of a stream: ours, that of another package, or `module:attribute`."""
-    return checked_dataset(name, BENCHMARKS.load(name))
+def stream_entry(name: str) -> Dataset | StandIn:
+    """What a stream is made of: ours, what another package brings, or `module:attribute`."""
+    return checked_entry(name, BENCHMARKS.load(name))
 
 
-def checked_dataset(name: str, found: Any) -> Dataset:
-    """What a stream's name stands for, if it is a dataset of that name."""
-    if not isinstance(found, Dataset):
+def checked_entry(name: str, found: Any) -> Dataset | StandIn:
+    """What a stream's name stands for, if it is a dataset or a stand-in of that name."""
+    if not isinstance(found, Dataset | StandIn):
         raise InputError(
             f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset, with its "
             "statistics, base and increment"

@@ -111,7 +111,7 @@ class Dataset:
 
         paths = [find_file(file) for file in self.names]
         digests = [check_recorded(path) for path in paths]
-        make = self._function()
+        make = self.reader if callable(self.reader) else function_of(self.reader)
         found = make(*paths, **options)
         graph, edges = found if isinstance(found, tuple) else (found, found.num_edges)
         holder, way = (
@@ -126,12 +126,12 @@ class Dataset:
         check_statistics(graph, edges, self.counts, name=self.name, holder=holder, way=way)
         return graph, origin
 
-    def _function(self) -> Callable[..., Graph | tuple[Graph, int]]:
-        if not isinstance(self.reader, str):
-            return self.reader
-        module, _, function = self.reader.partition(":")
-        read: Callable[..., Graph | tuple[Graph, int]] = getattr(import_module(module), function)
-        return read
+
+def function_of(where: str) -> Callable[..., Any]:
+    """The function at a `module:function`, imported now."""
+    module, _, function = where.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
 
 
 def check_statistics(

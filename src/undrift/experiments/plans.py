@@ -1,36 +1,21 @@
-"""The named plans: the paper's tables and figures, what goes past it, and a small one to try."""
+"""The named plans: a small one to try, and those that other packages bring."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from undrift.errors import InputError, unknown_name
-from undrift.experiments.manifest import Skipped
+from undrift.doors import Door
+from undrift.errors import InputError
 from undrift.experiments.plan import Plan, PlanRow
 from undrift.experiments.plan_file import read_plan
-from undrift.experiments.public_code import (
-    carried_rows,
-    default_rows,
-    dropout_rows,
-    layer_rows,
-    public_rows,
-)
-from undrift.learners.registry import method_class
-from undrift.streams.benchmarks import STREAMS, stream_info
 
-PAPER_STREAMS = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")
-MORE_STREAMS = ("physics-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl", "dblp-cl")
-_ALL = (*PAPER_STREAMS, *MORE_STREAMS)
+Maker = Callable[[bool], Plan]
+"""Makes a plan when it is asked for, as data may come and go; told whether stand-ins will do."""
 
-TABLE1 = (
-    *("joint", "bare", "lwf", "ewc", "mas", "twp", "cat", "er-gnn", "polo", "efc", "dpcr"),
-    *("acil", "ds-al", "adr"),
-)
-"""The methods of the paper's Table 1, in its order."""
-
-ABLATION = ("none", "average", "fisher", "magmax", "ties", "regmean", "ham")
-"""The merging rules: the paper's five, and TIES and RegMean, in the order of the table."""
+PlanSet = Mapping[str, Maker | tuple[str, ...]]
+"""Plans by their names, in the order of a report; or the names that one name stands for."""
 
 
 def chosen_plans(
@@ -81,66 +66,8 @@ def chosen_plans(
 def named_plan(name: str, *, stand_ins: bool = False) -> Plan:
     """The plan of this name over the streams whose data, or if asked a stand-in, is there."""
     if name not in PLANS:
-        raise unknown_name("plan", name, [*PLANS, *PARTS])
+        raise SETS.unknown(name, [*PLANS, *PARTS])
     return replace(PLANS[name](stand_ins), name=name)
-
-
-def _searched(*methods: str) -> tuple[PlanRow, ...]:
-    return tuple(PlanRow(method, method, {}, method_class(method).grid) for method in methods)
-
-
-def _fixed(*methods: str) -> tuple[PlanRow, ...]:
-    return tuple(PlanRow(method, method) for method in methods)
-
-
-def _ablation() -> tuple[PlanRow, ...]:
-    grid = method_class("adr").grid
-    return tuple(
-        PlanRow(rule, "adr", {"merge": rule} if rule != "ham" else {}, grid, searched={})
-        for rule in ABLATION
-    )
-
-
-def _drift(stand_ins: bool) -> Plan:
-    """The paper's two streams; the first of the others that is there for one that is not."""
-    rows = _searched("efc", "dpcr", "adr")
-    streams = ("cs-cl", "corafull-cl")
-    found = _over("Feature drift of the base task", rows, stand_ins, streams, (0,))
-    more = [name for name in MORE_STREAMS if STREAMS[name].on_disk()]
-    return replace(found, streams=(*found.streams, *more)[:2])
-
-
-def _on_cs(title: str, rows: tuple[PlanRow, ...]) -> Plan:
-    """The one stream of the paper whose data is at hand, 15 classes."""
-    return _over(title, rows, False, ("cs-cl",))
-
-
-def _skewed(stand_ins: bool) -> Plan:
-    """Real streams thinned to the skew of Arxiv-CL's worst tasks, and its own stand-in if asked."""
-    wide = {"gamma": 1.0, "alpha": 8}
-    rows = tuple(
-        PlanRow(f"{method} balanced" if balanced else method, method, {**params, **balanced})
-        for method, params in (("adr", {}), ("acil", wide), ("ds-al", wide))
-        for balanced in ({}, {"balanced": True})
-    )
-    names = ("cs-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl")
-    found = _over("Skewed tasks", (*rows, *_fixed("propagation")), False, names)
-    thinned = tuple(f"{name}@thin" for name in found.streams)
-    return replace(found, streams=(*thinned, *(["arxiv-cl-stand-in"] if stand_ins else [])))
-
-
-def _returning(stand_ins: bool) -> Plan:
-    """Streams whose classes come back, three ways, at every method's defaults."""
-    methods = ("joint", "bare", "lwf", "er-gnn", "acil", "adr", "propagation", "hybrid")
-    streams = ("coraml-cl", "citeseer-cl", "photo-cl")
-    found = _over("Classes that come back", _fixed(*methods), stand_ins, streams, (0, 1, 2))
-    return replace(found, arrive=("blurry", "domain", "online:batch=256"))
-
-
-def _rivals(stand_ins: bool) -> Plan:
-    """Later closed-form methods beside the default, on graphs whose neighbours disagree too."""
-    rows = (*_searched("al-gnn", "ugcn", "sgc-ridge", "gacl"), *_fixed("propagation"))
-    return _over("Rivals of 2024 to 2026", rows, stand_ins, (*_ALL, "squirrel-cl", "actor-cl"))
 
 
 def _smoke(_: bool) -> Plan:
@@ -151,68 +78,30 @@ def _smoke(_: bool) -> Plan:
     return Plan("smoke", "Smoke test", tuple(rows), ("synthetic",), seeds=(0, 1, 2))
 
 
-def _over(
-    title: str,
-    rows: tuple[PlanRow, ...],
-    stand_ins: bool,
-    streams: Sequence[str] = _ALL,
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
-) -> Plan:
-    used, skipped = [], []
-    for name in streams:
-        substitute = STREAMS[name].substitute
-        if STREAMS[name].on_disk():
-            used.append(name)
-        elif stand_ins and substitute and stream_info(substitute).on_disk():
-            used.append(substitute)
-        else:
-            hint = ", or add --stand-ins" if substitute and not stand_ins else ""
-            dataset = STREAMS[name].dataset.name
-            why = f"its data is not on disk (undrift data fetch {dataset}{hint})"
-            skipped.append(Skipped(stream=name, why=why))
-    return Plan("", title, rows, tuple(used), seeds, skipped=tuple(skipped))
+SETS = Door("plan", "undrift.plans", {"undrift": {"smoke": _smoke}})
+"""Sets of plans by the names of their entry points, each a `PlanSet`: ours, then the others."""
 
 
-_PAST = "Past the paper: one setting for every stream"
+class _Those(Mapping[str, Any]):
+    """What every set has of one kind."""
 
-# made when asked for: a grid is on its method's class, and data may come and go
-PLANS: dict[str, Callable[[bool], Plan]] = {
-    "smoke": _smoke,
-    "paper-table1": lambda s: _over("Table 1", _searched(*TABLE1), s),
-    "paper-ablation": lambda s: _over("Ablation: how encoders are merged", _ablation(), s),
-    "paper-grid": lambda s: _over("Grid search of ADR", _searched("adr"), s, seeds=(0,)),
-    "paper-plasticity": lambda s: _over(
-        "Model plasticity", _searched("bare", "acil", "ds-al", "adr"), s
-    ),
-    "paper-drift": _drift,
-    "paper-imbalance": lambda s: _over(
-        "Class imbalance in Arxiv-CL", _searched("acil", "ds-al", "adr"), s, ("arxiv-cl",)
-    ),
-    "beyond": lambda s: _over(
-        _PAST, (*_searched("joint", "adr"), *_fixed("adr-plus", "propagation", "hybrid")), s
-    ),
-    "rivals": _rivals,
-    "carried": lambda s: _on_cs("One Adam for all tasks", carried_rows()),
-    "public-fresh": lambda s: _on_cs(
-        "The forms of public code", public_rows(carried=False, classes=15)
-    ),
-    "public-carried": lambda s: _on_cs(
-        "The forms of public code, one Adam for all tasks", public_rows(carried=True, classes=15)
-    ),
-    "public-layer": lambda s: _on_cs(
-        "The forms and the layer of public code, one Adam for all tasks", layer_rows(classes=15)
-    ),
-    "public-default": lambda s: _on_cs(
-        "The forms, the layer and the defaults of public code, one Adam for all tasks",
-        default_rows(classes=15),
-    ),
-    "public-dropout": lambda s: _on_cs(
-        "The forms and the layer of public code, one Adam, dropout in the first task only",
-        dropout_rows(classes=15),
-    ),
-    "skewed": _skewed,
-    "returning": _returning,
-}
+    def __init__(self, wanted: Callable[[object], bool]) -> None:
+        self._wanted = wanted
 
-PARTS = {"paper": tuple(name for name in PLANS if name.startswith("paper-"))}
+    def _every(self) -> dict[str, Any]:
+        sets = [SETS.load(name) for name in SETS.names()]
+        return {name: made for plans in sets for name, made in plans.items() if self._wanted(made)}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._every())
+
+    def __len__(self) -> int:
+        return len(self._every())
+
+    def __getitem__(self, name: str) -> Any:
+        return self._every()[name]
+
+
+PLANS: Mapping[str, Maker] = _Those(callable)
+PARTS: Mapping[str, tuple[str, ...]] = _Those(lambda made: isinstance(made, tuple))
 """Names that stand for several plans."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from undrift.datasets.catalogue import BENCHMARKS, checked_dataset, dataset_of_stream
+from undrift.datasets.catalogue import BENCHMARKS, checked_entry, stream_entry
 from undrift.datasets.dataset import Dataset
-from undrift.datasets.stand_ins import MARK, STAND_INS, StandIn, check_options, load_stand_in
-from undrift.errors import InputError, unknown_name
+from undrift.datasets.stand_in import MARK, StandIn, check_options
+from undrift.doors import Door
+from undrift.errors import InputError
 from undrift.streams.arrival import split_place
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 class StreamInfo:
     """What the tables say about a stream: a dataset, and how its classes become tasks.
 
-    An `imitation` stands in for the dataset (see `undrift.datasets.stand_ins`), at full size or
-    at a smaller `scale`. `directed` keeps the direction of edges that are otherwise made
-    symmetric. `thin` takes training nodes out (see `undrift.streams.thin`).
+    An `imitation` stands in for the dataset, at full size or at a smaller `scale`. `directed`
+    keeps the direction of edges that are otherwise made symmetric. `option` is one that another
+    package brings.
     """
 
     name: str
@@ -31,7 +32,7 @@ class StreamInfo:
     imitation: StandIn | None = None
     scale: float = 1.0
     directed: bool = False
-    thin: bool = False
+    option: StreamOption | None = None
 
     @property
     def stand_in(self) -> bool:
@@ -76,10 +77,11 @@ class StreamInfo:
     @property
     def substitute(self) -> str | None:
         """The stand-in that a plan may take in place of this stream, None where there is none."""
-        found = STAND_INS.get(self.dataset.name)
-        if self.stand_in or found is None:
+        name = f"{self.name}-{MARK}"
+        found = stream_entry(name) if name in BENCHMARKS else None
+        if not isinstance(found, StandIn):
             return None
-        return f"{self.name}-{MARK}" + ("" if found.plan_scale == 1 else f"@{found.plan_scale:g}")
+        return name + ("" if found.plan_scale == 1 else f"@{found.plan_scale:g}")
 
     @property
     def file(self) -> str | None:
@@ -104,21 +106,39 @@ class StreamInfo:
         """Its graph and where that comes from: one graph, which a run's seed does not change."""
         options = {"directed": True} if self.directed else {}
         if self.imitation:
-            return load_stand_in(self.dataset.name, scale=self.scale, **options)
+            return self.imitation.read(scale=self.scale, **options)
         return self.dataset.read(**options)
 
 
+@dataclass(frozen=True)
+class StreamOption:
+    """What `NAME@option` makes of a stream, brought as an entry point `undrift.stream_options`.
+
+    `check` raises an `InputError` for a stream that cannot have it. `apply` takes the stream and
+    the name with the option, and returns the changed stream of that name.
+    """
+
+    check: Callable[[StreamInfo], None]
+    apply: Callable[[TaskStream, str], TaskStream]
+
+
+OPTIONS = Door("stream option", "undrift.stream_options", {})
+
+
 class _Streams(Mapping[str, StreamInfo]):
-    """Our streams, each with its stand-in after it, then those that other packages bring.
+    """Our streams, each with a stand-in that there is after it, then those of other packages.
 
     An entry of another package is imported when it is asked for, and not to list the names.
     """
 
     def __iter__(self) -> Iterator[str]:
-        for name in BENCHMARKS.names():
-            yield name
-            if name in BENCHMARKS.own and BENCHMARKS.own[name].name in STAND_INS:
-                yield f"{name}-{MARK}"
+        every = dict.fromkeys(BENCHMARKS.names())
+        beside = {name: f"{name}-{MARK}" for name in BENCHMARKS.own}
+        for name in every:
+            if name not in beside.values():
+                yield name
+            if beside.get(name) in every:
+                yield beside[name]
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -129,11 +149,7 @@ class _Streams(Mapping[str, StreamInfo]):
     def __getitem__(self, name: str) -> StreamInfo:
         if name not in self and ":" not in name:
             raise KeyError(name)
-        real = name.removesuffix(f"-{MARK}")
-        if name not in BENCHMARKS and real in BENCHMARKS.own:
-            dataset = dataset_of_stream(real)
-            return StreamInfo(name, dataset, STAND_INS[dataset.name])
-        return StreamInfo(name, dataset_of_stream(name))
+        return _info(name, stream_entry(name))
 
 
 STREAMS: Mapping[str, StreamInfo] = _Streams()
@@ -141,45 +157,46 @@ STREAMS: Mapping[str, StreamInfo] = _Streams()
 
 def usable_streams() -> Iterator[StreamInfo]:
     """The streams in their order, without those of other packages that cannot be loaded."""
-    for name, dataset in BENCHMARKS.usable(checked_dataset):
-        yield StreamInfo(name, dataset)
-        if name in BENCHMARKS.own and dataset.name in STAND_INS:
-            yield StreamInfo(f"{name}-{MARK}", dataset, STAND_INS[dataset.name])
+    found = dict(BENCHMARKS.usable(checked_entry))
+    return (_info(name, found[name]) for name in STREAMS if name in found)
+
+
+def _info(name: str, found: Dataset | StandIn) -> StreamInfo:
+    if isinstance(found, StandIn):
+        return StreamInfo(name, found.imitates, found)
+    return StreamInfo(name, found)
 
 
 def stream_info(name: str) -> StreamInfo:
     """The stream of this name, which may end in an option after an @.
 
-    `reddit-cl-stand-in@0.01` is a stand-in at a smaller scale (above 0, at most 1),
-    `arxiv-cl@directed` keeps the direction of citations, which are otherwise made symmetric, and
-    `photo-cl@thin` is thinned until its tasks are as skewed as the worst of Arxiv-CL. A stream of
-    another package goes by the name of its entry point, or as `package.module:NAME`.
+    `arxiv-cl@directed` keeps the direction of citations, which are otherwise made symmetric. A
+    number is the scale of a stand-in (above 0, at most 1). Other options come from other packages
+    (`StreamOption`). A stream of another package goes by the name of its entry point, or as
+    `package.module:NAME`.
 
-    >>> stream_info("reddit-cl-stand-in@0.01").nodes
-    2378
+    >>> stream_info("arxiv-cl@directed").edges
+    1166243
     """
     plain, at, option = name.partition("@")
     if plain not in STREAMS and ":" not in plain:
-        raise unknown_name("stream", name, STREAMS)
+        raise BENCHMARKS.unknown(plain, STREAMS)
     info = STREAMS[plain]
     if not at:
         return info
     if option == "directed":
         return _with_options(info, directed=True)
-    if option == "thin" and info.dataset.increment < 2:
-        raise InputError(
-            f"stream {info.name!r} has one class per task, so no task of it can be skewed; thin "
-            "one with two, as in photo-cl@thin"
-        )
-    if option == "thin":
-        return replace(info, name=name, thin=True)
+    if option in OPTIONS or OPTIONS.in_a_clone(option):
+        found = OPTIONS.load(option)
+        found.check(info)
+        return replace(info, name=name, option=found)
     try:
         scale = float(option)
     except ValueError:
+        more = "".join(f", or {other}" for other in OPTIONS.names())
         raise InputError(
             f"stream {name!r} has an unknown option {option!r} after the @; give a scale, as in "
-            "reddit-cl-stand-in@0.01, directed, as in arxiv-cl@directed, or thin, as in "
-            "photo-cl@thin"
+            f"reddit-cl-{MARK}@0.01, directed, as in arxiv-cl@directed{more}"
         ) from None
     return _with_options(info, scale=scale)
 
@@ -200,8 +217,7 @@ def listed_stream(name: str) -> StreamInfo | None:
 def load_stream(
     name: str, seed: int = 0, *, scale: float | None = None, directed: bool = False
 ) -> TaskStream:
-    """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else (in a
-    thinned stream also which training nodes stay).
+    """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else.
 
     `scale` and `directed` say the same as an option in the name (see `stream_info`), and the
     stream's own name says it either way. The graph is checked against the published statistics.
@@ -210,8 +226,6 @@ def load_stream(
     >>> stream = load_stream("synthetic")
     >>> stream.classes
     ((0, 1, 2, 3), (4, 5), (6, 7), (8, 9))
-    >>> load_stream("reddit-cl-stand-in", scale=0.01).name
-    'reddit-cl-stand-in@0.01'
     """
     info = _with_options(stream_info(name), scale=scale, directed=directed)
     graph, provenance = info.load_graph()
@@ -227,11 +241,7 @@ def load_stream(
         masks=False,  # published figures are of this split
         scale="none",  # and of these features
     )
-    if not info.thin:
-        return stream
-    from undrift.streams.thin import thin
-
-    return thin(stream, name=info.name)
+    return stream if info.option is None else info.option.apply(stream, info.name)
 
 
 def _with_options(
@@ -241,11 +251,12 @@ def _with_options(
     scale, directed = info.scale if scale is None else scale, info.directed or directed
     check_options(f"stream {plain!r}", info.dataset, info.imitation, scale, directed)
     option = "directed" if directed else "" if scale == 1 else f"{scale:g}"
-    if info.thin and option:
+    if info.option is None:
+        name = f"{plain}@{option}" if option else plain
+        return replace(info, name=name, scale=scale, directed=directed)
+    if option:
         raise InputError(f"stream {info.name!r} takes no other option; leave {option} out")
-    option = "thin" if info.thin else option
-    name = f"{plain}@{option}" if option else plain
-    return replace(info, name=name, scale=scale, directed=directed)
+    return info
 
 
 def _without(graph: Graph, classes: tuple[int, ...]) -> Graph:

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from paper.stand_ins import STAND_INS
 from undrift.datasets.catalogue import OWN
-from undrift.datasets.stand_ins import STAND_INS
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.result import Result
 from undrift.learners.registry import METHODS

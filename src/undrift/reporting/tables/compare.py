@@ -1,4 +1,4 @@
-"""From finished runs to a table: means over seeds, ranks, a test, the paper's numbers, costs.
+"""From finished runs to a table: means over seeds, ranks, a test, published numbers, costs.
 
 The test is a paired t-test, Holm-corrected: rows share seeds, so splits, and differences by seed
 drop what a lucky split gives to all rows, most of a cell's deviation. An exact sign-flip (or
@@ -14,9 +14,9 @@ from math import isfinite
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from undrift.doors import Door
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.published import Table, published
 from undrift.experiments.result import metric_keys
 from undrift.experiments.standing import finished_rows
 from undrift.reporting.names import method_facts, metric_value, row_label
@@ -48,9 +48,8 @@ def compare(
     """The table of a plan, every cell over its finished seeds; `results` go by the id of a run.
 
     Ranks are of a column, without the bounds. The best is tested against each other row over
-    the seeds they share. A metric that none of the runs can have is left out. The paper's number
-    stands beside ours where the setting is the paper's: by class, global testing, the real data,
-    a row of its tables.
+    the seeds they share. A metric that none of the runs can have is left out. A published number
+    (`PUBLISHED`) stands beside ours by class and on real data.
     """
     for metric in metrics:
         if metric not in METRICS:
@@ -75,7 +74,7 @@ def compare(
             column = _column(mine, metric, grading, bounds)
             for row, entry in column.items():
                 real = grading == "class" and stream not in stand_ins
-                beside = _beside_paper(entry, row, stream, metric, mine[row]) if real else entry
+                beside = _with_published(entry, row, stream, metric, mine[row]) if real else entry
                 entries[row, stream, metric] = beside
     table = Comparison(
         title=manifest.title,
@@ -190,25 +189,21 @@ def _score(result: Result, metric: str, grading: Grading) -> float:
     return metric_value(graded, metric)
 
 
-def _beside_paper(entry: Entry, row: str, stream: str, metric: str, group: Group) -> Entry:
-    """The entry with the paper's number for what these runs did, where it did the same."""
-    places = {_published_row(row, result) for _, result in group.values()}
-    place = places.pop() if len(places) == 1 else None
-    number = None if place is None else published(*place, stream, metric)
-    if number is None:
-        return entry
-    paper = Spread(number.mean, number.deviation)
-    return replace(entry, published=paper, difference=entry.ours.mean - paper.mean)
+PUBLISHED = Door("published numbers", "undrift.published", {})
+"""Functions from the label of a row, a result, a stream and a metric to the number that was
+published for such a run: its mean and its deviation in percent, or None where there is none."""
 
 
-def _published_row(row: str, result: Result) -> tuple[Table, str] | None:
-    """The row of the paper that a run remakes; None for variants that the paper did not run."""
-    method, merge = result.spec.method, result.spec.params.get("merge", "ham")
-    if result.spec.protocol != "global":
-        return None
-    if method == "adr" and row in (merge, f"adr merge={merge}"):
-        return "ablation", str(merge)
-    return ("table1", method) if row == method and merge == "ham" else None
+def _with_published(entry: Entry, row: str, stream: str, metric: str, group: Group) -> Entry:
+    """The entry with the number that is published for what all these runs did."""
+    for name in PUBLISHED.names():
+        number_of = PUBLISHED.load(name)
+        numbers = {number_of(row, result, stream, metric) for _, result in group.values()}
+        number = numbers.pop() if len(numbers) == 1 else None
+        if number is not None:
+            theirs = Spread(*number)
+            return replace(entry, published=theirs, difference=entry.ours.mean - theirs.mean)
+    return entry
 
 
 def _costs(group: Group) -> dict[str, float]:

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paper.thin import thin
 from tests.harness.references import joint_ridge
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.class_sums import ClassSums
@@ -19,7 +20,6 @@ from undrift.learners.parts.analytic.class_balance import (
 )
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
-from undrift.streams.thin import thin
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from undrift.datasets.stand_ins import marked
+from undrift.datasets.stand_in import marked
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.figures import sheet
@@ -17,9 +17,9 @@ from undrift.reporting.names import symbol
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from undrift.evaluation.leakage import Attack
+    from paper.leakage.measure import Attack
+    from paper.leakage.study import LeakageStudy
     from undrift.evaluation.protocols import Protocol
-    from undrift.experiments.leakage_study import LeakageStudy
 
 METRIC = METRICS["a_f"]
 

@@ -7,13 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from undrift.datasets.catalogue import DATASETS
+from undrift.datasets.catalogue import BENCHMARKS, DATASETS, checked_entry
 from undrift.datasets.folder import data_folder, stand_in_folder
-from undrift.datasets.stand_ins import MARK, STAND_INS
+from undrift.datasets.stand_in import MARK, StandIn
 from undrift.errors import InputError, unknown_name
-
-NAMES = {f"{dataset}-{MARK}": dataset for dataset in STAND_INS}
-"""The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +27,16 @@ def folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys((stand_in_folder(), data_folder() / "stand-ins")))
 
 
+def names() -> dict[str, str]:
+    """The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
+    every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
+    imitated = [entry.imitates.name for entry in every if isinstance(entry, StandIn)]
+    return {f"{dataset}-{MARK}": dataset for dataset in imitated}
+
+
 def kept_stand_ins() -> Iterator[Kept]:
     """Every such file, by stand-in."""
-    for name, dataset in NAMES.items():
+    for name, dataset in names().items():
         for folder in folders():
             for path in sorted(folder.glob(f"{dataset}-[0-9]*.npz")):
                 with suppress(FileNotFoundError):  # removed in this moment
@@ -41,15 +45,16 @@ def kept_stand_ins() -> Iterator[Kept]:
 
 def remove_stand_in(name: str) -> list[Kept]:
     """Delete what is kept of a stand-in, and say what it was; it is made again when needed."""
+    known = names()
     if name in DATASETS:
         here = data_folder()
         files = ", ".join(str(here / file) for file in DATASETS[name].names)
         raise InputError(
-            f"only generated stand-ins are removed ({', '.join(NAMES)}); the files of {name} are "
+            f"only generated stand-ins are removed ({', '.join(known)}); the files of {name} are "
             f"yours to delete: {files}"
         )
-    if name not in NAMES:
-        raise unknown_name(MARK, name, NAMES)
+    if name not in known:
+        raise unknown_name(MARK, name, known)
     found = [kept for kept in kept_stand_ins() if kept.name == name]
     for kept in found:
         try:

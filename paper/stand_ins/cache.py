@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from undrift.datasets.arrays import Array
 from undrift.datasets.cache import kept
-from undrift.datasets.stand_ins.kept import folders
+from undrift.datasets.generated import folders
 from undrift.errors import InputError
 
 VERSION = 1

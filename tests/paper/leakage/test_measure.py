@@ -9,8 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.errors import InputError
-from undrift.evaluation.leakage import (
+from paper.leakage.measure import (
     ATTACKS,
     Attack,
     TaskProfiles,
@@ -18,6 +17,7 @@ from undrift.evaluation.leakage import (
     oracle_lift,
     task_prototype,
 )
+from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.evaluation.matrix import class_accuracy
 from undrift.evaluation.protocols import Protocol
@@ -196,7 +196,7 @@ def test_sparse_and_dense_features_are_attacked_alike() -> None:
 
 
 def test_a_long_dense_matrix_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from undrift.evaluation import leakage as module
+    from paper.leakage import measure as module
 
     whole = TaskProfiles.of(tiny_stream())
     every = torch.ones(60, dtype=torch.bool)

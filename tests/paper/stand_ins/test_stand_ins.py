@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from undrift.datasets import catalogue, stand_ins
-from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.stand_ins import (
+from paper.stand_ins import (
     STAND_INS,
     arxiv,
     cora_full,
@@ -17,7 +14,10 @@ from undrift.datasets.stand_ins import (
     scaled_classes,
     scaled_links,
 )
-from undrift.datasets.stand_ins.draws import features_of, generator
+from paper.stand_ins.draws import features_of, generator
+from undrift.datasets import catalogue
+from undrift.datasets.catalogue import DATASETS, stream_entry
+from undrift.datasets.dataset import function_of
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
@@ -120,11 +120,18 @@ def test_the_provenance_is_the_call():
     _, provenance = load_stand_in("reddit", scale=0.01, seed=4)
     assert provenance == {
         "stand_in": "all generated",
-        "generator": "undrift.datasets.stand_ins.reddit.make(scale=0.01, seed=4)",
+        "generator": "paper.stand_ins.reddit.make(scale=0.01, seed=4)",
     }
 
 
 # arxiv and corafull, on small files of the same layout ---------------------------------------
+
+
+def expect(monkeypatch, dataset):
+    """Let the catalogue and the stand-in know the dataset as this one."""
+    monkeypatch.setitem(catalogue.OWN, dataset.stream_name, dataset)
+    changed = dataclasses.replace(STAND_INS[dataset.name], imitates=dataset)
+    monkeypatch.setitem(STAND_INS, dataset.name, changed)
 
 
 @pytest.fixture
@@ -134,7 +141,7 @@ def arxiv_file(monkeypatch, tmp_path):
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(5), sizes))
     np.savez(tmp_path / "arxiv_labels_split.npz", label=labels.astype(np.int16))
     changed = dataclasses.replace(DATASETS["ogbn-arxiv"], nodes=4000, edges=28_000, classes=5)
-    monkeypatch.setitem(catalogue.OWN, "arxiv-cl", changed)
+    expect(monkeypatch, changed)
     monkeypatch.setattr(arxiv, "PAIRS", 27_800)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     return labels
@@ -194,7 +201,7 @@ def cora_file(monkeypatch, tmp_path):
     changed = dataclasses.replace(
         DATASETS["cora-full"], nodes=n, edges=2 * n, classes=4, features=3000
     )
-    monkeypatch.setitem(catalogue.OWN, "corafull-cl", changed)
+    expect(monkeypatch, changed)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     return tmp_path / "cora_full_topology.npz"
 
@@ -223,7 +230,7 @@ def test_words_of_corafull_follow_zipf_and_tell_classes_apart(cora_file):
 
 def test_a_file_with_other_statistics_does_not_pass(monkeypatch, cora_file):
     wrong = dataclasses.replace(catalogue.DATASETS["cora-full"], edges=126_842)
-    monkeypatch.setitem(catalogue.OWN, "corafull-cl", wrong)
+    expect(monkeypatch, wrong)
     wanted = "the stand-in for it has 800 edges instead of the 126,842 of cora-full; check cora"
     with pytest.raises(InputError, match=wanted):
         load_stand_in("cora-full")
@@ -269,17 +276,17 @@ def test_a_missing_real_part_is_named(monkeypatch, tmp_path, name):
         load_stand_in(name)
 
 
-def test_every_stand_in_has_its_dataset_and_its_module():
-    folder = Path(stand_ins.__file__).parent
+def test_every_stand_in_has_its_dataset_and_its_stream():
     for name, stand_in in STAND_INS.items():
-        assert name in DATASETS
-        assert (folder / f"{stand_in.maker}.py").is_file()
+        assert stand_in.imitates == DATASETS[name]
+        assert stream_entry(stand_in.stream_name) == stand_in
+        assert callable(function_of(stand_in.maker))
 
 
 def test_features_are_class_means_plus_noise_in_pieces(monkeypatch):
     labels = np.arange(1000) % 2
     whole = features_of(labels, 50, 2.0, generator(0, "features"))
-    monkeypatch.setattr("undrift.datasets.stand_ins.draws._ROWS", 64)
+    monkeypatch.setattr("paper.stand_ins.draws._ROWS", 64)
     pieces = features_of(labels, 50, 2.0, generator(0, "features"))
     assert torch.equal(whole, pieces)
     apart = (whole[labels == 0].mean(dim=0) - whole[labels == 1].mean(dim=0)).norm()

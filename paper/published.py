@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from undrift.experiments.result import Result
 
 Table = Literal["table1", "ablation"]
 
@@ -65,6 +68,26 @@ def published(table: Table, row: str, stream: str, metric: str) -> Published | N
     Published(mean=90.71, deviation=0.22)
     """
     return _numbers(table).get((row, _SAME.get(stream, stream), metric))
+
+
+def number_of(row: str, result: Result, stream: str, metric: str) -> tuple[float, float] | None:
+    """The paper's mean and deviation for what a run in a row of this label did.
+
+    None where the setting is not the paper's, and for variants that it did not run.
+    """
+    place = _place(row, result)
+    found = None if place is None else published(*place, stream, metric)
+    return None if found is None else (found.mean, found.deviation)
+
+
+def _place(row: str, result: Result) -> tuple[Table, str] | None:
+    """The table and the row that a run remakes."""
+    method, merge = result.spec.method, result.spec.params.get("merge", "ham")
+    if result.spec.protocol != "global":
+        return None
+    if method == "adr" and row in (merge, f"adr merge={merge}"):
+        return "ablation", str(merge)
+    return ("table1", method) if row == method and merge == "ham" else None
 
 
 def published_rows(table: Table) -> tuple[str, ...]:

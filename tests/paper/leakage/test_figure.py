@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from undrift.errors import InputError
-from undrift.evaluation.leakage import Leakage, Lift, TaskIdAccuracy
-from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.leakage_study import (
+from paper.leakage.figure import leakage_figure
+from paper.leakage.measure import Leakage, Lift, TaskIdAccuracy
+from paper.leakage.study import (
     LeakageStudy,
     load_studies,
     load_study,
     save_study,
 )
+from undrift.errors import InputError
+from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.reporting.figures import sheet as module
-from undrift.reporting.figures.leakage import leakage_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 

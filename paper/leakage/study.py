@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from undrift.evaluation.leakage import Leakage, Lift
+from paper.leakage.measure import Leakage, Lift
 from undrift.evaluation.protocols import Protocol
 from undrift.experiments.record import Record, read_record, write_record
 

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paper.thin import ARXIV_EXTREMES, thin, thinned_sizes
 from undrift.errors import InputError
 from undrift.streams.benchmarks import STREAMS, load_stream
 from undrift.streams.stream import TaskStream
-from undrift.streams.thin import ARXIV_EXTREMES, thin, thinned_sizes
 from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -90,8 +90,8 @@ def test_by_name() -> None:
 def test_the_paper_s_extremes_are_those_of_the_real_labels() -> None:
     if not STREAMS["arxiv-cl-stand-in"].on_disk():
         pytest.skip("needs arxiv_labels_split.npz in the folder that UNDRIFT_DATA names")
+    from paper.stand_ins.arxiv import read_labels
     from undrift.datasets.folder import data_folder
-    from undrift.datasets.stand_ins.arxiv import read_labels
 
     labels = read_labels(data_folder() / "arxiv_labels_split.npz")
     counts = [int((labels == c).sum()) for c in range(40)]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from undrift.datasets.stand_ins import cache as stand_in_cache
-from undrift.datasets.stand_ins import load_stand_in
-from undrift.datasets.stand_ins.cache import cached_matrix
+from paper.stand_ins import cache as stand_in_cache
+from paper.stand_ins import load_stand_in
+from paper.stand_ins.cache import cached_matrix
 
 LABELS = np.arange(5)
 MATRIX = sp.csr_matrix(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 1]], dtype=np.int8))

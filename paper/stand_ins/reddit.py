@@ -6,11 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from paper.stand_ins import scaled_classes, scaled_links
+from paper.stand_ins.cache import cached_matrix
+from paper.stand_ins.draws import draw_links, features_of, generator
 from undrift.datasets.arrays import Array
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.stand_ins import scaled_classes, scaled_links
-from undrift.datasets.stand_ins.cache import cached_matrix
-from undrift.datasets.stand_ins.draws import draw_links, features_of, generator
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 

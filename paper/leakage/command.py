@@ -13,8 +13,8 @@ from undrift.learners.registry import DEFAULT
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from undrift.evaluation.leakage import Attack
-    from undrift.experiments.leakage_study import LeakageStudy
+    from paper.leakage.measure import Attack
+    from paper.leakage.study import LeakageStudy
     from undrift.experiments.spec import RunSpec
 
 
@@ -38,6 +38,12 @@ def leakage(
     under global testing. Then the method learns the stream and is graded with all classes to
     choose from, with those of the task each attacker named, and with those of the true task.
     All of it is written to OUT/leakage-STREAM-METHOD-SEED.json.
+
+    For example:
+
+        undrift leakage --method bare
+        undrift leakage --stream cs-cl --method adr --threads 4
+        undrift leakage --stream cs-cl --method bare --figure leakage.svg
 
     Parameters
     ----------
@@ -83,8 +89,8 @@ def leakage(
         sheet.check_suffix(figure)
         sheet.blank(1, 1)  # complains if matplotlib is missing
 
-    from undrift.experiments.leakage_study import load_studies, save_study
-    from undrift.reporting.figures.leakage import leakage_figure
+    from paper.leakage.figure import leakage_figure
+    from paper.leakage.study import load_studies, save_study
 
     params = choose_readings(method, texts)
     study = _study(RunSpec(stream=stream, method=method, seed=seed, params=params), hops)
@@ -100,20 +106,20 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
     """Attack the stream, learn it, and grade the learner with and without task ids."""
     from importlib.metadata import version
 
+    from paper.leakage import measure
+    from paper.leakage.study import LeakageStudy
     from undrift.cli.console import progress_console, run_progress
-    from undrift.evaluation import leakage as evaluation
     from undrift.evaluation.loop import evaluate
     from undrift.evaluation.protocols import Protocol
-    from undrift.experiments.leakage_study import LeakageStudy
     from undrift.experiments.run import prepare
 
     ready = prepare(spec)
     stream, learner = ready.stream, ready.learner
     protocols: tuple[Protocol, ...] = ("local", "global")
     with run_progress(progress_console(), len(stream)) as shown:
-        attacked = evaluation.leakage(stream, hops=hops, progress=shown.report)
+        attacked = measure.leakage(stream, hops=hops, progress=shown.report)
         evaluate(learner, stream, progress=shown.report, after_task=shown.after_task)
-        lift = {p: evaluation.oracle_lift(learner, stream, p, hops=hops) for p in protocols}
+        lift = {p: measure.oracle_lift(learner, stream, p, hops=hops) for p in protocols}
     return LeakageStudy(
         stream=stream.name,
         method=spec.method,
@@ -128,7 +134,7 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
 
 
 def _show(console: Console, study: LeakageStudy) -> None:
-    from undrift.datasets.stand_ins import marked
+    from undrift.datasets.stand_in import marked
     from undrift.reporting.terminal import plain_table
 
     stream = marked(study.stream, study.stand_in)

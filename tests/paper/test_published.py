@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from undrift.experiments.published import Published, Table, published, published_rows
+from paper.published import Published, Table, published, published_rows
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import STREAMS
 

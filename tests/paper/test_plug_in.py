@@ -1,0 +1,146 @@
+"""What the repository adds to undrift joins from a clone, and the wheel has none of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from zipfile import ZipFile
+
+import pytest
+
+from paper.plans import PLANS as PAPER_PLANS
+from undrift import doors
+from undrift.cli.app import COMMANDS, start
+from undrift.doors import IN_A_CLONE
+from undrift.errors import InputError
+from undrift.experiments.plans import PLANS, named_plan
+from undrift.streams.benchmarks import STREAMS, stream_info
+
+ROOT = Path(__file__).parents[2]
+ENTRIES = tomllib.loads((ROOT / "paper" / "pyproject.toml").read_text())["project"]["entry-points"]
+Captured = pytest.CaptureFixture[str]
+
+# one process: every name that a clone brings is refused by the package alone, in one sentence
+ALONE = """
+import sys
+from undrift.cli.app import start
+from undrift.streams.benchmarks import STREAMS
+import undrift
+assert undrift.__file__.startswith(sys.argv[1]), undrift.__file__
+assert not [name for name in STREAMS if "stand-in" in name]
+lines = [
+    ["run", "--stream", "reddit-cl-stand-in@0.01"],
+    ["streams", "--show", "photo-cl@thin"],
+    ["bench", "paper-table1", "--dry-run"],
+    ["bench", "paper"],
+    ["leakage", "--stream", "synthetic"],
+]
+for line in lines:
+    assert start(line) == 2, line
+assert start(["bench", "smoke", "--dry-run"]) == 0
+"""
+
+
+def test_the_names_of_a_clone_are_those_of_its_package() -> None:
+    named = {group: set(names) for group, names in ENTRIES.items()} | {
+        "undrift.plans": set(PAPER_PLANS)
+    }
+    del named["undrift.published"]  # asked for by no name
+    assert {group: set(names) for group, names in IN_A_CLONE.items()} == named
+
+
+def test_from_a_clone_all_of_it_is_there() -> None:
+    assert set(IN_A_CLONE["undrift.streams"]) < set(STREAMS)
+    assert list(PLANS)[:2] == ["smoke", "paper-table1"]
+    assert COMMANDS.told("leakage").startswith("Show what local testing gives away")
+    assert COMMANDS.origin("leakage") == "undrift-paper"
+
+
+def test_without_the_clone_a_name_says_where_it_comes_from(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(doors, "_outside", lambda group: {})
+    for name in IN_A_CLONE["undrift.streams"]:
+        with pytest.raises(InputError, match=f"{name}' comes with a clone .* make install"):
+            stream_info(name)
+    with pytest.raises(InputError, match="'thin' comes with a clone"):
+        stream_info("photo-cl@thin")
+    for name in IN_A_CLONE["undrift.plans"]:
+        with pytest.raises(InputError, match=f"{name}' comes with a clone"):
+            named_plan(name)
+    assert start(["leakage"]) == 2
+    assert "'leakage' comes with a clone" in capsys.readouterr().err
+
+
+def test_a_command_that_cannot_be_loaded_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    broken = {"undrift.commands": {"odd": EntryPoint("odd", "no.such:thing", "undrift.commands")}}
+    monkeypatch.setattr(doors, "_outside", lambda group: broken.get(group, {}))
+    assert start(["--help"]) == 0
+    assert "odd" in capsys.readouterr().out
+    assert start(["odd"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "command 'odd' of the package" in said
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    copytree(ROOT / "src", source / "src", ignore=ignore_patterns("*.egg-info", "__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    for name in ("paper", "tests", "benchmarks", "mutants"):  # beside the sources, as in a clone
+        (source / name).mkdir()
+        (source / name / "__init__.py").write_bytes(b"")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps"]
+    build += ["--no-build-isolation", "--disable-pip-version-check", "-w", str(folder)]
+    subprocess.run([*build, str(source)], check=True, capture_output=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_the_wheel_has_what_users_import_and_nothing_else(wheel: Path) -> None:
+    files = ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in files} == {"undrift", f"undrift-{_version()}.dist-info"}
+    kept = {Path(n).name for n in files if n.startswith("undrift/testing/")}
+    checks = {f"check_{part}.py" for part in ("examples", "kept", "learner", "living", "stream")}
+    assert kept == {"__init__.py", "graphs.py", *checks}
+    parts = ("fuzz", "torture", "references", "stand_ins", "leakage", "published", "streams/thin")
+    assert not [name for name in files for part in parts if part in name]
+
+
+def test_the_wheel_alone_says_what_comes_with_a_clone(wheel: Path, tmp_path: Path) -> None:
+    """In an environment without the clone: other packages are linked, those of ours are not."""
+    site = tmp_path / "site"
+    site.mkdir()
+    ZipFile(wheel).extractall(site)
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if "undrift" not in path.name:
+            (site / path.name).symlink_to(path)
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", ALONE, str(site)],
+        cwd=tmp_path,
+        env={**inherited, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.splitlines()
+    assert len(said) == 5
+    assert all("comes with a clone of the repository" in line for line in said)
+
+
+def _version() -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
