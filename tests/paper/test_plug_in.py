@@ -91,6 +91,16 @@ def test_a_command_that_cannot_be_loaded_is_one_sentence(
     assert "command 'odd' of the package" in said
 
 
+def test_a_command_of_ours_cannot_be_taken(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    taken = {"undrift.commands": {"run": EntryPoint("run", "math:sin", "undrift.commands")}}
+    monkeypatch.setattr(doors, "_outside", lambda group: taken.get(group, {}))
+    assert start(["run"]) == 2
+    assert "'run' is ours" in capsys.readouterr().err
+    assert start(["methods"]) == 0
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")

@@ -123,12 +123,17 @@ For example:
     ),
 }
 
-COMMANDS = Door("command", "undrift.commands", {})
-"""Commands of other packages: functions whose docstring is the help."""
-
 _DATA_HELP = "List, fetch and check the files of datasets; remove generated ones."
 _GRAPH_HELP = "Graphs larger than memory: import tables of any size into a folder, show, verify."
 _LEARNER_HELP = "A learner in a folder: observe, predict, forget, revise, merge, for years."
+_GROUPS = {"data": _DATA_HELP, "graph": _GRAPH_HELP, "learner": _LEARNER_HELP}
+
+COMMANDS = Door(
+    "command",
+    "undrift.commands",
+    {name: f"undrift.cli.{name}:{name}" for name in (*_COMMANDS, *_GROUPS)},
+)
+"""Ours, then those of other packages: functions whose docstring is the help."""
 
 
 def make_app() -> App:
@@ -141,15 +146,13 @@ def make_app() -> App:
         version=undrift.__version__,
         suppress_keyboard_interrupt=False,
     )
-    for name, (line, examples) in _COMMANDS.items():
-        where = f"undrift.cli.{name}:{name}"
-        app.command(where, name=name, help=line, help_epilogue=examples)
-    app.command("undrift.cli.data:data", name="data", help=_DATA_HELP)
-    app.command("undrift.cli.graph:graph", name="graph", help=_GRAPH_HELP)
-    app.command("undrift.cli.learner:learner", name="learner", help=_LEARNER_HELP)
     for name in COMMANDS.names():
-        line = COMMANDS.told(name)
-        app.command(COMMANDS.where(name), name=name, help=line, help_epilogue="")
+        where = COMMANDS.where(name)
+        if name in _GROUPS:
+            app.command(where, name=name, help=_GROUPS[name])
+        else:
+            line, examples = _COMMANDS.get(name) or (COMMANDS.told(name), "")
+            app.command(where, name=name, help=line, help_epilogue=examples)
     return app
 
 
@@ -157,7 +160,7 @@ def start(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code. Errors become one line on stderr."""
     app = make_app()
     try:
-        _check_outside(arguments)
+        _check_command(arguments)
         command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     except (CycloptsError, InputError) as error:
         return _complain(_usage(error), BAD_INPUT)
@@ -191,8 +194,8 @@ def _lost_output() -> str | None:
     return None
 
 
-def _check_outside(arguments: Sequence[str]) -> None:
-    """A command of another package that cannot be loaded, or is not here, is an `InputError`."""
+def _check_command(arguments: Sequence[str]) -> None:
+    """A command that cannot be loaded, comes with a clone or came twice is an `InputError`."""
     first = next(iter(arguments), "")
     if first in COMMANDS or COMMANDS.in_a_clone(first):
         COMMANDS.load(first)
