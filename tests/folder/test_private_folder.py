@@ -254,7 +254,7 @@ def test_without_remembered_nodes_a_merge_says_what_it_assumes(tmp_path: Path) -
     one, two = siblings(tmp_path, 2.0, remember=False)
     step = one.merge(two)
     assert step.line.assumes_disjoint is True
-    assert any("no person is in both" in note for note in step.notes)
+    assert any("no person is in two" in note for note in step.notes)
     assert "it is assumed" in (one.path / "README.md").read_text()
 
 

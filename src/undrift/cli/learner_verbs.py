@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from undrift.cli.batches import Columns, Many, aliases, batches, one_batch
 from undrift.cli.large import Workers, forget_folder, is_folder, observe_folder, predict_folder
 from undrift.cli.whole import Whole
+from undrift.formatting import counted
 from undrift.learners.registry import DEFAULT
 from undrift.learners.small_classes import SmallClasses
 
@@ -377,7 +378,8 @@ def tell(folder: Path, step: Step) -> None:
         say(f"note: {note}", progress=True)
     what = [f"{line.labelled:,} labelled of {line.nodes:,} nodes"] if line.nodes else []
     if line.rows_subtracted is not None:
-        what.append(f"{line.rows_subtracted:,} rows subtracted, {line.rows_added:,} added")
+        subtracted = counted(line.rows_subtracted, "row")
+        what.append(f"{subtracted} subtracted, {line.rows_added:,} added")
     if line.tested:
         what.append(f"{line.right:,} of {line.tested:,} of known classes predicted right before")
     what.append(f"+{len(line.added)} -{len(line.removed)} batches")

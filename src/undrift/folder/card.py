@@ -39,6 +39,7 @@ def card(record: Record, learner: Learner) -> str:
         else "Older states are deleted after each step, because two states give away what came\n"
         "between them: of a small batch, its rows. The same holds for a copy that you keep."
     )
+    counts = "" if record.private else " with counts"
     columns = "known by position" if record.columns is None else "known by name"
     return f"""\
 # A learner of undrift
@@ -52,7 +53,7 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
 
 - {kept} ({size(learner.nbytes())}). {examples}
 - {remembered}
-- The names of classes and columns, and per batch a keyed hash of its data with counts
+- The names of classes and columns, and per batch a keyed hash of its data{counts}
   (`history.jsonl`). The key is in `key`: without it the hashes tell nothing; with it one can test
   whether data that one has was observed. Keep it from others, and give it to sites that merge.
 

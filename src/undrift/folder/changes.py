@@ -111,8 +111,8 @@ def merge(draft: Draft, theirs: Draft) -> None:
     if has_noise(draft.learner) and mine.batches and brought and not both_remember:
         draft.record = draft.record.changed(assumes_disjoint=True)
         draft.notes.append(
-            f"epsilon holds if no person is in both {draft.folder} and {theirs.folder}; only "
-            "folders made with --remember-nodes can check that"
+            f"epsilon holds only if no person is in two of these folders: {draft.folder}, "
+            f"{theirs.folder}; folders made with --remember-nodes can check that"
         )
     if mine.remember_nodes:
         draft.nodes |= theirs.nodes

@@ -33,7 +33,7 @@ def fact_table(found: Version, title: str) -> Table:
         ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
         ("old states", f"{record.keep} kept"),
         ("node hashes", "remembered" if record.remember_nodes else "not kept"),
-        ("small classes", f"{record.small_classes}, under {record.least_rows} training nodes"),
+        ("small classes", _small_classes(record)),
     ]
     if entry.spent_epsilon is not None:
         once = "assumed" if record.assumes_disjoint else "checked by node hashes"
@@ -48,6 +48,12 @@ def _scaled(record: Record) -> str:
     if record.scale is None:
         return "not decided yet" if record.width is None else "no"
     return "by the first batch" if record.scale == "robust" else "no"
+
+
+def _small_classes(record: Record) -> str:
+    if record.private:
+        return "hidden by noise"
+    return f"{record.small_classes}, under {record.least_rows} training nodes"
 
 
 def class_table(found: Version) -> Table:
