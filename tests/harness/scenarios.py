@@ -122,6 +122,35 @@ def observing(place: Path) -> Scenario:
     return Scenario(place, step, check)
 
 
+def releasing(place: Path) -> Scenario:
+    """A private learner in a folder observes a batch: whatever is left of it is one release."""
+    place.mkdir()
+    first, second = batches((0, 1), (2, 3))
+    settings = {"epsilon": 2.0, "class_list": (0, 1, 2, 3), "hops": 1}
+    LearnerFolder.new(place / "desk", "propagation", settings=settings).observe(first)
+    known = {path.name for path in (place / "desk").glob("state-*")}
+
+    def step(folder: Path) -> None:
+        LearnerFolder(folder / "desk").observe(second)
+
+    def check(folder: Path, done: bool) -> None:
+        desk = folder / "desk"
+        left = [path for path in desk.glob("state-*") if path.name not in known]
+        grams = [load_state(path).tensors["sums.gram"] for path in left]
+        held = len(LearnerFolder(desk).show().record.batches)
+        assert held in (1, 2), f"{held} batches are held"
+        assert not done or held == 2, "it ended well and the batch is not there"
+        if held == 1:
+            step(folder)
+        final = LearnerFolder(desk).learner().learned_.sums.gram
+        assert all(torch.equal(gram, final) for gram in grams), "two releases of one batch"
+        LearnerFolder(desk).verify()
+        assert not (desk / "begun.json").exists(), "the key of a finished noise was left"
+        assert not list(folder.rglob("*.part")), "something was left"
+
+    return Scenario(place, step, check)
+
+
 def forgetting(place: Path) -> Scenario:
     """A learner in a folder forgets a batch, exactly."""
     place.mkdir()
@@ -254,6 +283,7 @@ SCENARIOS: dict[str, Callable[[Path], Scenario]] = {
     "save a state": saving,
     "make a folder": beginning,
     "observe in a folder": observing,
+    "observe with noise": releasing,
     "forget in a folder": forgetting,
     "a step of bench": benching,
     "write a report": reporting,

@@ -70,7 +70,10 @@ def test_a_slow_disk_is_only_slow(start: Path) -> None:
     assert fault.calls >= 5
 
 
-@pytest.mark.parametrize("name", ["make a folder", "observe in a folder", "a step of bench"])
+STEPS = ["make a folder", "observe in a folder", "observe with noise", "a step of bench"]
+
+
+@pytest.mark.parametrize("name", STEPS)
 def test_a_step_survives_some_faults(tmp_path: Path, name: str) -> None:
     made = SCENARIOS[name](tmp_path / "x")
     for kind in KINDS[0], KINDS[3]:
