@@ -29,7 +29,13 @@ from tests.harness.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
 from tests.harness.scenarios import SCENARIOS
 from undrift.learners.registry import METHODS
 
-KILLED = ("observe in a folder", "a step of bench", "make a folder", "forget in a folder")
+KILLED = (
+    "observe in a folder",
+    "observe with noise",
+    "a step of bench",
+    "make a folder",
+    "forget in a folder",
+)
 _PIECE = 25  # kills of one job
 Line = dict[str, Any]
 Job = tuple[Callable[..., Line], tuple[Any, ...]]
