@@ -14,7 +14,7 @@ from paper.public_code import (
 )
 from undrift.experiments.manifest import Skipped
 from undrift.experiments.plan import Plan, PlanRow
-from undrift.experiments.plans import Maker, PlanSet
+from undrift.experiments.plans import Announced, Maker, PlanSet
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
@@ -116,11 +116,14 @@ _PAST = "Past the paper: one setting for every stream"
 
 # made when asked for: a grid is on its method's class, and data may come and go
 _PLANS: dict[str, Maker] = {
-    "paper-table1": lambda s: _over("Table 1", _searched(*TABLE1), s),
-    "paper-ablation": lambda s: _over("Ablation: how encoders are merged", _ablation(), s),
+    "paper-table1": Announced(lambda s: _over("Table 1", _searched(*TABLE1), s), stands_first=True),
+    "paper-ablation": Announced(
+        lambda s: _over("Ablation: how encoders are merged", _ablation(), s), stands_first=True
+    ),
     "paper-grid": lambda s: _over("Grid search of ADR", _searched("adr"), s, seeds=(0,)),
-    "paper-plasticity": lambda s: _over(
-        "Model plasticity", _searched("bare", "acil", "ds-al", "adr"), s
+    "paper-plasticity": Announced(
+        lambda s: _over("Model plasticity", _searched("bare", "acil", "ds-al", "adr"), s),
+        first_metric="a_l",
     ),
     "paper-drift": _drift,
     "paper-imbalance": lambda s: _over(

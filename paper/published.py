@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from undrift.reporting.tables.comparison import Numbers
+
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
 
@@ -70,7 +72,7 @@ def published(table: Table, row: str, stream: str, metric: str) -> Published | N
     return _numbers(table).get((row, _SAME.get(stream, stream), metric))
 
 
-def number_of(row: str, result: Result, stream: str, metric: str) -> tuple[float, float] | None:
+def _number_of(row: str, result: Result, stream: str, metric: str) -> tuple[float, float] | None:
     """The paper's mean and deviation for what a run in a row of this label did.
 
     None where the setting is not the paper's, and for variants that it did not run.
@@ -78,6 +80,16 @@ def number_of(row: str, result: Result, stream: str, metric: str) -> tuple[float
     place = _place(row, result)
     found = None if place is None else published(*place, stream, metric)
     return None if found is None else (found.mean, found.deviation)
+
+
+number_of = Numbers(
+    _number_of,
+    "Song, Guan and Kong, Analytic Drift Resister",
+    {
+        "arxiv-cl": "The paper's Arxiv-CL has 1,166,243 edges, each citation once: that is "
+        "arxiv-cl@directed; arxiv-cl has every citation in both directions."
+    },
+)
 
 
 def _place(row: str, result: Result) -> tuple[Table, str] | None:

@@ -22,7 +22,7 @@ from paper.plans import ABLATION, TABLE1
 from paper.published import Table, published
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.standing import FIRST_PLANS, finished_rows
+from undrift.experiments.standing import finished_rows
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
@@ -84,7 +84,7 @@ class _Numbers:
         return f"{found.deviation if what == _DEVIATION else found.mean:.1f}"
 
     def _made(self, plan: str, row: str, what: str) -> str:
-        names = FIRST_PLANS if plan == "fresh" else (plan,)
+        names = ("paper-table1", "paper-ablation") if plan == "fresh" else (plan,)
         known = [name for name in names if name in self._plans]
         if not known:
             raise unknown_name("plan", plan, ["fresh", "paper", "run", "tried", *self._plans])

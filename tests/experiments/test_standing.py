@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from undrift.doors import Door
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.plans import Announced
 from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.standing import finished_rows, standing
 
@@ -153,3 +155,13 @@ def test_a_seed_that_stands_twice_counts_once(fakes: Any) -> None:
     first, again = fakes.result(), changed(fakes.result(), gamma=0.5)
     rows = finished_rows(plan("p", [cell(first), cell(again)]), by_id(first, again))
     assert rows == {("adr", "cs-cl"): {0: (first.spec.id, first)}}
+
+
+def test_a_plan_says_itself_that_it_stands_first(
+    fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"aaa": lambda _: None, "mine": Announced(lambda _: None, stands_first=True)}
+    monkeypatch.setattr("undrift.experiments.plans.SETS", Door("plan", "none", {"all": made}))
+    one, other = fakes.result(), changed(fakes.result(), gamma=0.5)
+    plans = [plan("aaa", [cell(other)]), plan("mine", [cell(one)])]
+    assert standing(by_id(one, other), plans)["cs-cl"]["adr"] == [one]

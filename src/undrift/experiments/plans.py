@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.experiments.plan import Plan, PlanRow
-from undrift.experiments.plan_file import read_plan
 
 Maker = Callable[[bool], Plan]
 """Makes a plan when it is asked for, as data may come and go; told whether stand-ins will do."""
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A maker with what a report must know before the plan is made.
+
+    `first_metric` comes first in the plan's tables. The runs of a plan that `stands_first` stand
+    for their methods before those of other plans.
+    """
+
+    make: Maker
+    first_metric: str = ""
+    stands_first: bool = False
+
+    def __call__(self, stand_ins: bool) -> Plan:
+        """Make the plan."""
+        return self.make(stand_ins)
+
 
 PlanSet = Mapping[str, Maker | tuple[str, ...]]
 """Plans by their names, in the order of a report; or the names that one name stands for."""
@@ -26,6 +43,8 @@ def chosen_plans(
     stand_ins: bool = False,
 ) -> list[Plan]:
     """The plans of these names and TOML files, each once, over these streams and seeds only."""
+    from undrift.experiments.plan_file import read_plan  # here: it imports torch
+
     plans: dict[str, Plan] = {}
     for name in names:
         if name.endswith(".toml"):
@@ -105,3 +124,10 @@ class _Those(Mapping[str, Any]):
 PLANS: Mapping[str, Maker] = _Those(callable)
 PARTS: Mapping[str, tuple[str, ...]] = _Those(lambda made: isinstance(made, tuple))
 """Names that stand for several plans."""
+
+
+def announced() -> dict[str, Announced]:
+    """Every plan by its name, in the order of a report."""
+    return {
+        n: made if isinstance(made, Announced) else Announced(made) for n, made in PLANS.items()
+    }

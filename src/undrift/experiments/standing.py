@@ -1,6 +1,6 @@
 """Which runs stand for a method on a stream: decided here for tables, figures and claims alike.
 
-1. The paper's plans come first, then the other plans in the order given, then runs that no plan
+1. Plans that say so come first, then the other plans in the order given, then runs that no plan
    asked for.
 2. In a plan, the row with the method's own name is the method. Without one it is the only row of
    the method; several (an ablation, a grid) do not say which of them is it, so none stands.
@@ -18,12 +18,11 @@ from statistics import fmean
 
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest
+from undrift.experiments.plans import announced
 from undrift.experiments.result import Result
 from undrift.learners.registry import METHODS
 from undrift.streams.arrival import split_place
 from undrift.streams.benchmarks import STREAMS
-
-FIRST_PLANS = ("paper-table1", "paper-ablation")
 
 Standing = dict[str, dict[str, list[Result]]]
 """By stream and then by method: the results over seeds, the lowest seed first."""
@@ -53,7 +52,8 @@ def standing(
     `names_of` says what a run may stand for, the name of its method without it; nothing for a run
     that is not to be counted. Streams are in the order of the plans, methods in ours.
     """
-    plans = sorted(manifests, key=_place)
+    first = [name for name, plan in announced().items() if plan.stands_first]
+    plans = sorted(manifests, key=lambda each: [*first, each.plan].index(each.plan))
     found: Standing = defaultdict(dict)
     for plan in plans:
         for (stream, name), runs in _of_plan(plan, results, names_of).items():
@@ -83,10 +83,6 @@ def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
         return split_place(name)[0].partition("@")[0]
 
     return sorted(names, key=lambda name: (places.get(plain(name), len(places)), name))
-
-
-def _place(plan: Manifest) -> int:
-    return FIRST_PLANS.index(plan.plan) if plan.plan in FIRST_PLANS else len(FIRST_PLANS)
 
 
 def _of_plan(

@@ -13,9 +13,8 @@ from typing import TypeVar
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.plans import PLANS
+from undrift.experiments.plans import announced
 from undrift.experiments.store import Records
-from undrift.reporting.figures import plasticity
 from undrift.reporting.figures.sheet import write_figure
 from undrift.reporting.html.overview import Page, PageFigure, PlanTable
 from undrift.reporting.tables.compare import Grading, compare
@@ -29,9 +28,6 @@ from undrift.typing import Progress, silent
 T = TypeVar("T")
 
 TITLE = "Continual learning on graphs: results"
-FIRST = {"paper-plasticity": plasticity.METRIC.key}
-"""Plans whose question is not the average: their metric comes first."""
-
 LARGEST = 10_000_000  # bytes of the page
 GRADINGS: tuple[Grading, ...] = ("class", "node")
 
@@ -136,14 +132,15 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
     """A table per plan with a finished run, then one of the runs that no plan asked for."""
     planned = {cell.run for manifest in records.manifests for cell in manifest.cells}
     loose = {run: result for run, result in records.results.items() if run not in planned}
-    places = {name: place for place, name in enumerate(PLANS)}  # then those of the reader
-    manifests = sorted(records.manifests, key=lambda each: places.get(each.plan, len(places)))
+    known = announced()  # then those of the reader
+    manifests = sorted(records.manifests, key=lambda each: [*known, each.plan].index(each.plan))
     if loose:
         title = "Runs that belong to no plan" if manifests else "Runs"
         manifests.append(manifest_of_runs(loose, plan="other-runs", title=title))
     made = []
     for plan in _told(manifests, "tables", progress):
-        metrics = sorted(METRICS, key=lambda key: key != FIRST.get(plan.plan))
+        first = known[plan.plan].first_metric if plan.plan in known else ""
+        metrics = sorted(METRICS, key=lambda key: key != first)
         tables = {
             grading: compare(records.results, plan, metrics=metrics, grading=grading)
             for grading in GRADINGS

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from undrift.doors import Door
 from undrift.experiments.manifest import Cell, Manifest
-from undrift.reporting.tables.comparison import Comparison, Entry, Spread
+from undrift.reporting.tables import comparison
+from undrift.reporting.tables.comparison import Comparison, Entry, Numbers, Spread
 from undrift.reporting.tables.notes import notes_of
 
 
@@ -77,3 +81,14 @@ def test_many_failures_are_counted_and_long_ones_cut() -> None:
 
 def test_an_error_without_a_message_still_makes_a_note() -> None:
     assert notes_of(table(), plan(failed(0, "\n")), [])[-1].endswith("no message")
+
+
+def test_published_numbers_name_their_source_and_what_is_to_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = Numbers(lambda *_: None, "Doe 2030", {"cs-": "CS is small."})
+    monkeypatch.setattr(comparison, "PUBLISHED", Door("numbers", "none", {"doe": numbers}))
+    cells = {("adr", "cs-cl", "a_avg"): entry(2, published=Spread(90.0, 1.0))}
+    notes = notes_of(table(entries=cells), plan(), [])
+    assert "Doe 2030" in next(note for note in notes if note.startswith("Paper:"))
+    assert "CS is small." in notes

@@ -14,13 +14,19 @@ from math import isfinite
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from undrift.doors import Door
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import metric_keys
 from undrift.experiments.standing import finished_rows
 from undrift.reporting.names import method_facts, metric_value, row_label
-from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry, Spread, spread_of
+from undrift.reporting.tables.comparison import (
+    IN_PRINT,
+    Comparison,
+    Entry,
+    Spread,
+    published_numbers,
+    spread_of,
+)
 from undrift.reporting.tables.notes import notes_of
 from undrift.streams.benchmarks import listed_stream
 
@@ -49,7 +55,7 @@ def compare(
 
     Ranks are of a column, without the bounds. The best is tested against each other row over
     the seeds they share. A metric that none of the runs can have is left out. A published number
-    (`PUBLISHED`) stands beside ours by class and on real data.
+    stands beside ours by class and on real data.
     """
     for metric in metrics:
         if metric not in METRICS:
@@ -189,16 +195,10 @@ def _score(result: Result, metric: str, grading: Grading) -> float:
     return metric_value(graded, metric)
 
 
-PUBLISHED = Door("published numbers", "undrift.published", {})
-"""Functions from the label of a row, a result, a stream and a metric to the number that was
-published for such a run: its mean and its deviation in percent, or None where there is none."""
-
-
 def _with_published(entry: Entry, row: str, stream: str, metric: str, group: Group) -> Entry:
     """The entry with the number that is published for what all these runs did."""
-    for name in PUBLISHED.names():
-        number_of = PUBLISHED.load(name)
-        numbers = {number_of(row, result, stream, metric) for _, result in group.values()}
+    for each in published_numbers():
+        numbers = {each.number_of(row, result, stream, metric) for _, result in group.values()}
         number = numbers.pop() if len(numbers) == 1 else None
         if number is not None:
             theirs = Spread(*number)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+from undrift.doors import Door
+
+if TYPE_CHECKING:
+    from undrift.experiments.result import Result
 
 IN_PRINT = 2
 """How many metrics stand in print, and are shown at first on the page; files have all."""
@@ -29,6 +35,29 @@ def spread_of(values: Iterable[float]) -> Spread:
     """
     numbers = list(values)
     return Spread(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Published numbers: whose they are, and what is to be said of streams that begin so.
+
+    `number_of` gives for the label of a row, a result, a stream and a metric the mean and the
+    deviation in percent that were published for such a run, or None where there is none.
+    """
+
+    number_of: Callable[[str, Result, str, str], tuple[float, float] | None]
+    source: str
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+
+PUBLISHED = Door("published numbers", "undrift.published", {})
+"""`Numbers`, or a `number_of` alone, whose source is then the name of its entry point."""
+
+
+def published_numbers() -> list[Numbers]:
+    """All that are published, as far as packages here know."""
+    found = {name: PUBLISHED.load(name) for name in PUBLISHED.names()}
+    return [each if isinstance(each, Numbers) else Numbers(each, n) for n, each in found.items()]
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.names import number_ranges, row_label, stream_title
+from undrift.reporting.tables.comparison import published_numbers
 
 if TYPE_CHECKING:
     from undrift.experiments.manifest import Cell, Manifest
     from undrift.experiments.result import Result
     from undrift.reporting.tables.comparison import Comparison
 
-_ARXIV = "arxiv-cl"
 _FAILURES = 8  # told one by one; more are counted
 
 
@@ -36,11 +36,12 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
                 f"{title}: this data only imitates the benchmark, so its numbers are not "
                 "comparable with the paper's, and none of those stands beside them."
             )
-    if any(stream.startswith(_ARXIV) for stream in table.streams):
-        notes.append(
-            f"The paper's Arxiv-CL has 1,166,243 edges, each citation once: that is "
-            f"{_ARXIV}@directed; {_ARXIV} has every citation in both directions."
-        )
+    notes += [
+        remark
+        for numbers in published_numbers()
+        for beginning, remark in numbers.remarks.items()
+        if any(stream.startswith(beginning) for stream in table.streams)
+    ]
     notes += [
         f"{stream_title(gone.stream)} was skipped: {gone.why.rstrip('.')}."
         for gone in manifest.skipped
@@ -96,10 +97,8 @@ def _tested(table: Comparison) -> list[str]:
 def _paper(table: Comparison) -> list[str]:
     if not any(entry.published for entry in table.entries.values()):
         return []
-    return [
-        "Paper: the number printed by Song, Guan and Kong, Analytic Drift Resister, and in "
-        "brackets ours minus it, in points."
-    ]
+    sources = _listed([numbers.source for numbers in published_numbers()])
+    return [f"Paper: the number printed by {sources}, and in brackets ours minus it, in points."]
 
 
 def _unfinished(table: Comparison, manifest: Manifest) -> list[Cell]:
