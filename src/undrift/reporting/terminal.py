@@ -32,6 +32,7 @@ _GAP = 2
 _KINDS: dict[str, dict[str, Any]] = {
     "name": {"no_wrap": True, "style": "bold"},
     "number": {"justify": "right", "no_wrap": True},
+    "total": {"justify": "right", "no_wrap": True, "style": "bold"},
     "word": {"no_wrap": True},
     "text": {"overflow": "fold"},
 }
@@ -42,7 +43,7 @@ def plain_table(
     columns: Mapping[str, str] | None = None,
     rows: Iterable[Sequence[str | Text]] = (),
 ) -> Table:
-    """A table in the one style of all tables here; a column is a name, number, word or text."""
+    """A table in the one style of all tables here; a column is one of `_KINDS`."""
     table = Table(
         title=title,
         title_justify="left",
@@ -72,49 +73,36 @@ def matrix_table(
     Where classes come back its rows are batches and its columns classes, and no entry is bold.
     One too wide for `width` characters loses its decimals, then columns from its middle.
     """
-    names = [f"T{t}" for t in range(len(matrix))]
-    if returning is not None:
-        return _class_table(matrix, returning, title, width)
-    shown, decimals = _fit(names, matrix, width)
+    if returning is None:
+        corner, after = "after", [f"T{t}" for t in range(len(matrix))]
+        names = after
+    else:
+        corner, after = "after batch", [str(batch) for batch in returning.graded]
+        names = [str(c) for c in returning.classes]
+    shown, decimals = _fit(corner, names, matrix, width)
     heads = {"..." if i is None else names[i]: "number" for i in shown}
-    table = plain_table(title, {"after": "word", **heads})
-    table.add_column("A_t", justify="right", no_wrap=True, style="bold")
-    # the first row with a number among the columns left out is the last one before them
-    gap = shown.index(None) - 1 if None in shown else len(matrix)
+    table = plain_table(title, {corner: "word", **heads, "A_t": "total"})
+    # of tasks, the first row with a number among the columns left out is the last one before them
+    gap = shown.index(None) - 1 if None in shown and returning is None else -1
 
-    def cell(t: int, i: int | None) -> Text:
+    def cell(t: int, i: int | None) -> str | Text:
         if i is None:
-            return Text("..." if t > gap else "")
-        text = f"{matrix.rows[t][i]:.{decimals}f}" if i <= t else ""
-        return Text(text, "bold" if i == t else "")
+            return "..." if t > gap else ""
+        text = f"{matrix.rows[t][i]:.{decimals}f}" if i < len(matrix.rows[t]) else ""
+        return Text(text, "bold") if i == t and returning is None else text
 
     for t, mean in enumerate(matrix.a_t):
-        table.add_row(names[t], *(cell(t, i) for i in shown), f"{mean:.1f}")
+        table.add_row(after[t], *(cell(t, i) for i in shown), f"{mean:.1f}")
     return table
 
 
-def _class_table(
-    matrix: AccuracyMatrix, returning: Returning, title: str | None, width: int
-) -> Table:
-    names = [str(c) for c in returning.classes]
-    shown, decimals = _fit(names, matrix, width)
-    heads = {"..." if i is None else names[i]: "number" for i in shown}
-    table = plain_table(title, {"after batch": "word", **heads})
-    table.add_column("A_t", justify="right", no_wrap=True, style="bold")
-    for batch, row, mean in zip(returning.graded, matrix.rows, matrix.a_t, strict=True):
-        told = [*(f"{accuracy:.{decimals}f}" for accuracy in row), *[""] * len(names)]
-        cells = ("..." if i is None else told[i] for i in shown)
-        table.add_row(str(batch), *cells, f"{mean:.1f}")
-    return table
-
-
-def _fit(names: Sequence[str], matrix: AccuracyMatrix, width: int) -> tuple[list[int | None], int]:
+def _fit(
+    corner: str, names: Sequence[str], matrix: AccuracyMatrix, width: int
+) -> tuple[list[int | None], int]:
     """Which columns fit (None stands for those left out) and with how many decimals."""
     columns: list[int | None] = list(range(len(names)))
     heading = max(map(len, names), default=0)
-    edge = max(len("after batch" if matrix.parts == "classes" else "after"), heading)
-    edge += 2 + len("100.0")
-    cell = heading + 2
+    edge = max(len(corner), heading) + 2 + len("100.0")
     for decimals in (1, 0):
         numbers = (len(f"{accuracy:.{decimals}f}") for row in matrix.rows for accuracy in row)
         cell = max(heading, *numbers, 0) + 2

@@ -15,7 +15,7 @@ import numpy as np
 from undrift.errors import InputError
 from undrift.formatting import percent
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Shown, chosen, missing, no_run_of, pages, ready
+from undrift.reporting.figures.figure import Figure, Shown, chosen, missing, not_run, pages, ready
 from undrift.reporting.figures.sheet import COLUMN, LARGE, PLAIN
 from undrift.reporting.figures.style import display, title_of
 
@@ -52,9 +52,10 @@ def figures(shown: Shown) -> Iterator[Figure]:
                     absent.append(what)
             except InputError as error:
                 yield missing("drift", f"{what}: {error}")
-    if absent or not groups:
-        why = f"there is no embedding.npz of {', '.join(absent)}"
-        yield missing("drift", why if groups else no_run_of(METHODS_SHOWN))
+    if not groups:
+        yield not_run("drift", METHODS_SHOWN)
+    elif absent:
+        yield missing("drift", f"there is no embedding.npz of {', '.join(absent)}")
     for name, streams in pages("drift", list(panels)):
         here = [panel for stream in streams for panel in panels[stream]]
         titles = dict.fromkeys(title_of(run) for run, _ in here)

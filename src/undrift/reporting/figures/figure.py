@@ -53,6 +53,12 @@ def missing(name: str, why: str) -> Figure:
     return Figure(name, name, "", lambda _: None, why)
 
 
+def not_run(name: str, methods: Sequence[str] = ()) -> Figure:
+    """A figure that has nothing to show."""
+    wanted = ", ".join(map(display, methods)) or "any method"
+    return missing(name, f"there is no finished run of {wanted}")
+
+
 @dataclass(eq=False)
 class Shown:
     """What figures are drawn from: the records, and which of them stand for what."""
@@ -99,7 +105,7 @@ def of_all_streams(
 ) -> Iterator[Figure]:
     """A figure of all methods on four streams at a time; `%s` in the words names the streams."""
     if not shown.every:
-        yield missing(name, no_run_of())
+        yield not_run(name)
     for page, streams in pages(name, list(shown.every)):
         here = {stream: shown.every[stream] for stream in streams}
         titles = named(here)
@@ -115,21 +121,16 @@ def named(groups: Groups) -> str:
 def chosen(wanted: Sequence[str], groups: Groups) -> str:
     """Sentences on a figure of the paper that shows these methods only, whatever else was run."""
     there = {method for found in groups.values() for method in found}
-    shown = [method for method in wanted if method in there]
-    missing_here = [method for method in wanted if method not in there]
-    others = in_order(there - set(wanted), METHODS)
-    told = f" Shown, as in the paper's figure: {', '.join(map(display, shown))}."
-    if missing_here:
-        told += f" Of its methods not run here: {', '.join(map(display, missing_here))}."
-    if others:
-        names = ", ".join(map(display, others))
-        told += f" Left out: {names}; the learning curves and the tables have them."
+
+    def names(methods: Iterable[str]) -> str:
+        return ", ".join(map(display, methods))
+
+    told = f" Shown, as in the paper's figure: {names(m for m in wanted if m in there)}."
+    if not there.issuperset(wanted):
+        told += f" Of its methods not run here: {names(m for m in wanted if m not in there)}."
+    if others := in_order(there - set(wanted), METHODS):
+        told += f" Left out: {names(others)}; the learning curves and the tables have them."
     return told
-
-
-def no_run_of(methods: Sequence[str] = ()) -> str:
-    """Why a figure has nothing to show."""
-    return f"there is no finished run of {', '.join(map(display, methods)) or 'any method'}"
 
 
 FIGURES = Door(

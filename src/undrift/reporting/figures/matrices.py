@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import (
-    HEADLINE,
-    Figure,
-    Shown,
-    chosen,
-    missing,
-    no_run_of,
-    ready,
-)
+from undrift.reporting.figures.figure import HEADLINE, Figure, Shown, chosen, not_run, ready
 from undrift.reporting.figures.sheet import PLAIN, SMALL
 from undrift.reporting.figures.style import display, safe_name, seeds_of, title_of
 from undrift.reporting.names import metric_value, symbol
@@ -38,7 +30,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
     """A figure per stream."""
     groups = shown.only(METHODS_SHOWN)
     if not groups:
-        yield missing("matrices", no_run_of(METHODS_SHOWN))
+        yield not_run("matrices", METHODS_SHOWN)
     for stream, found in groups.items():
         title = f"Performance matrices on {title_of(next(iter(found.values()))[0])}"
         caption = (

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import (
-    Figure,
-    Groups,
-    Shown,
-    chosen,
-    missing,
-    named,
-    no_run_of,
-    ready,
-)
+from undrift.reporting.figures.figure import Figure, Groups, Shown, chosen, named, not_run, ready
 from undrift.reporting.figures.style import display, ink, style_of, title_of
 from undrift.reporting.names import metric_value, symbol
 from undrift.reporting.tables.comparison import Spread, spread_of
@@ -45,7 +36,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
     """One figure of all streams."""
     groups = shown.only(METHODS_SHOWN)
     if not groups:
-        yield missing("plasticity", no_run_of(METHODS_SHOWN))
+        yield not_run("plasticity", METHODS_SHOWN)
         return
     caption = (
         f"{METRIC.title.capitalize()} {METRIC.symbol}, each task just after it was learned, on "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from undrift.formatting import size
 from undrift.reporting.names import stream_title, symbol
@@ -12,8 +13,8 @@ from undrift.reporting.tables.comparison import LEVEL, Comparison, Entry
 COSTS = {"seconds": "seconds", "memory_mb": "memory, MB", "kept_bytes": "kept"}
 PAPER = "paper"
 
-_Column = tuple[str, Callable[[str], str]]
-"""The name of a column, and what stands in it for a row."""
+_Column = tuple[str, list[str]]
+"""The name of a column, and what stands in it, row by row."""
 
 
 @dataclass(frozen=True)
@@ -43,42 +44,31 @@ class Grid:
 
 def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Grid]:
     """Accuracies and the paper's, where there are any, whole streams in `width` columns each."""
-    paper = {(stream, metric) for (_, stream, metric), e in table.entries.items() if e.published}
-
-    def column(stream: str, metric: str, write: Callable[[Entry | None, Markup], str]) -> _Column:
-        name = PAPER if write is _paper else symbol(metric, markup.symbol)
-        return name, lambda row: write(table.entries.get((row, stream, metric)), markup)
-
-    groups = {
-        stream: [
-            column(stream, metric, write)
-            for metric in table.metrics
-            for write in (_ours, *([_paper] if (stream, metric) in paper else []))
-        ]
-        for stream in table.streams
-    }
-    return _grids(table, markup, groups, {"": lambda row: _label(table, row, markup)}, width)
+    groups: dict[str, list[_Column]] = {stream: [] for stream in table.streams}
+    for stream, metric in product(table.streams, table.metrics):
+        entries = [table.entries.get((row, stream, metric)) for row in table.rows]
+        ours = [_ours(entry, markup) for entry in entries]
+        groups[stream].append((symbol(metric, markup.symbol), ours))
+        if any(entry and entry.published for entry in entries):
+            groups[stream].append((PAPER, [_paper(entry, markup) for entry in entries]))
+    return _grids(table, markup, groups, [("", _labels(table, markup))], width)
 
 
 def cost_grids(table: Comparison, markup: Markup, width: int = 9) -> list[Grid]:
     """What the rows cost, without the columns that no run measured."""
-    there = {(stream, name) for (_, stream), spent in table.costs.items() for name in spent}
-
-    def column(stream: str, name: str) -> _Column:
-        def written(row: str) -> str:
-            spent = table.costs.get((row, stream), {}).get(name)
-            return cost_text(name, spent) or markup.missing
-
-        return markup.escape(COSTS[name]), written
-
-    groups = {
-        stream: [column(stream, name) for name in COSTS if (stream, name) in there]
-        for stream in table.streams
-    }
-    first: dict[str, Callable[[str], str]] = {
-        "": lambda row: _label(table, row, markup),
-        "keeps examples": lambda row: "yes" if table.keeps_examples.get(row) else "no",
-    }
+    groups: dict[str, list[_Column]] = {}
+    for stream in table.streams:
+        spent = [table.costs.get((row, stream), {}) for row in table.rows]
+        groups[stream] = [
+            (
+                markup.escape(title),
+                [cost_text(name, cost.get(name)) or markup.missing for cost in spent],
+            )
+            for name, title in COSTS.items()
+            if any(name in cost for cost in spent)
+        ]
+    keeps = ["yes" if table.keeps_examples.get(row) else "no" for row in table.rows]
+    first = [("", _labels(table, markup)), ("keeps examples", keeps)]
     return _grids(table, markup, groups, first, width)
 
 
@@ -86,7 +76,7 @@ def _grids(
     table: Comparison,
     markup: Markup,
     groups: Mapping[str, Sequence[_Column]],
-    first: Mapping[str, Callable[[str], str]],
+    first: Sequence[_Column],
     width: int,
 ) -> list[Grid]:
     packed: list[list[str]] = []
@@ -98,13 +88,10 @@ def _grids(
     grids = []
     for streams in packed:
         columns = [column for stream in streams for column in groups[stream]]
-        writes = [*first.values(), *(write for _, write in columns)]
-        spans = [
-            (markup.escape(stream_title(s, stand_in=s in table.stand_ins)), len(groups[s]))
-            for s in streams
-        ]
-        lines = [[write(row) for write in writes] for row in table.rows]
-        grids.append(Grid(list(first), spans, [name for name, _ in columns], lines))
+        titles = [stream_title(s, stand_in=s in table.stand_ins) for s in streams]
+        spans = [(markup.escape(t), len(groups[s])) for t, s in zip(titles, streams, strict=True)]
+        lines = [[*line] for line in zip(*(texts for _, texts in [*first, *columns]), strict=True)]
+        grids.append(Grid([name for name, _ in first], spans, [n for n, _ in columns], lines))
     return grids
 
 
@@ -136,9 +123,10 @@ def legend(table: Comparison) -> list[tuple[str, str]]:
     return found
 
 
-def _label(table: Comparison, row: str, markup: Markup) -> str:
-    name = markup.escape(table.labels.get(row, row))
-    return name + (markup.keeps_examples if table.keeps_examples.get(row) else "")
+def _labels(table: Comparison, markup: Markup) -> list[str]:
+    marks = [markup.keeps_examples if table.keeps_examples.get(r) else "" for r in table.rows]
+    names = [markup.escape(table.labels.get(row, row)) for row in table.rows]
+    return [name + mark for name, mark in zip(names, marks, strict=True)]
 
 
 def _ours(entry: Entry | None, markup: Markup) -> str:
