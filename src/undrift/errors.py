@@ -37,6 +37,15 @@ def _part(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
 
 
+def not_installed(what: str, extra: str) -> InputError:
+    """The error for what an optional package does: it says how to install it.
+
+    >>> print(not_installed("the report needs jinja2", "report"))
+    the report needs jinja2; install it with: pip install 'undrift[report]'
+    """
+    return InputError(f"{what}; install it with: pip install 'undrift[{extra}]'")
+
+
 def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
     """The error for a name that is not in a list: it names the nearest and prints the list.
 

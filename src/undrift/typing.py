@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
@@ -26,6 +26,14 @@ phase named in the first of them.
 
 def silent(phase: str, done: int, total: int) -> None:
     """The progress callback that shows nothing."""
+
+
+def told(items: Sequence[T], phase: str, progress: Progress) -> Iterator[T]:
+    """The items one by one, told as they are done."""
+    progress(phase, 0, len(items))
+    for done, item in enumerate(items, start=1):
+        yield item
+        progress(phase, done, len(items))
 
 
 class Once(Protocol):

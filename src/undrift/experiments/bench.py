@@ -65,9 +65,6 @@ class Progress:
         return self.ended + len(self.running) + len(self.pending) + self.waiting
 
 
-Watch = Callable[[Progress], None]
-
-
 def survey(plans: Sequence[Plan], out: str | Path) -> Progress:
     """What of these plans is done and what is missing, without doing anything."""
     progress = Progress()
@@ -88,7 +85,7 @@ def bench(
     workers: int = 1,
     settings: Settings = Settings(),  # noqa: B008  # frozen
     seconds: Callable[[Job], float] = lambda job: 0.0,
-    watch: Watch = lambda progress: None,
+    watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Do every job of the plans that is not done, `workers` at a time in processes of their own.
 

@@ -83,16 +83,12 @@ class RunSpec(BaseModel):
             raise ValueError(str(error)) from error
 
     @model_validator(mode="after")
-    def _returning_is_graded_globally(self) -> RunSpec:
+    def _parts_agree(self) -> RunSpec:
         if self.arrive != BY_CLASS and self.protocol != "global":
             raise ValueError(
                 f"local testing asks task by task, which arrival {self.arrive!r} does not have; "
                 "use global testing"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _only_files_are_pinned(self) -> RunSpec:
         if self.stream_sha256 is not None and not is_stream_file(self.stream):
             raise ValueError(f"stream_sha256 is for stream files, and {self.stream!r} is a name")
         return self

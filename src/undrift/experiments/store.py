@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import own_metrics_of
 from undrift.experiments.manifest import Manifest, load_manifest
 from undrift.experiments.result import Metrics, Result, load_result
 from undrift.experiments.search_record import Search, load_search, search_rule
-from undrift.typing import Progress, silent
+from undrift.typing import Progress, silent, told
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,26 +40,30 @@ def load_records(folder: str | Path, *, progress: Progress = silent) -> Records:
     not there, or that is not one of results, is an `InputError`. Cost: 0.2 ms for a result.
     """
     folder = check_folder(folder)
+    kinds: dict[Callable[[Path], Any], list[Path]] = {
+        read_run: run_files(folder),
+        _read_plan: sorted(folder.glob("plans/*.json")),
+        read_search: sorted(folder.glob("searches/*.json")),
+    }
+    read, damaged = read_each([(p, load) for load, paths in kinds.items() for p in paths], progress)
+    runs, manifests, found = ([p for p in paths if p in read] for paths in kinds.values())
+    searches = [read[path] for path in found]
+    plans = with_rules([read[path] for path in manifests], searches)
+    return Records({p.parent.name: read[p] for p in runs}, plans, searches, damaged, folder)
+
+
+def read_each(
+    files: Sequence[tuple[Path, Callable[[Path], T]]], progress: Progress = silent
+) -> tuple[dict[Path, T], list[str]]:
+    """What lies in these files, each by its reader, and a sentence on each that is damaged."""
+    read: dict[Path, T] = {}
     damaged: list[str] = []
-    kinds: tuple[tuple[list[Path], Callable[[Path], Any]], ...] = (
-        (run_files(folder), read_run),
-        (sorted(folder.glob("plans/*.json")), _read_plan),
-        (sorted(folder.glob("searches/*.json")), read_search),
-    )
-    done, total = 0, sum(len(files) for files, _ in kinds)
-    progress("read", done, total)
-    read: list[dict[str, Any]] = []
-    for files, load in kinds:
-        read.append({})
-        for path in files:
-            try:
-                read[-1][path.parent.name if load is read_run else path.stem] = load(path)
-            except InputError as error:
-                damaged.append(str(error))
-            done += 1
-            progress("read", done, total)
-    results, manifests, found = read[0], list(read[1].values()), list(read[2].values())
-    return Records(results, with_rules(manifests, found), found, damaged, folder)
+    for path, load in told(files, "read", progress):
+        try:
+            read[path] = load(path)
+        except InputError as error:
+            damaged.append(str(error))
+    return read, damaged
 
 
 def with_rules(manifests: Iterable[Manifest], searches: Iterable[Search]) -> list[Manifest]:

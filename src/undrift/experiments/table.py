@@ -19,7 +19,7 @@ import numpy as np
 
 from undrift.errors import InputError, unknown_name
 from undrift.experiments.flat import Row, Value, flat, place_of, standing_columns
-from undrift.experiments.store import check_folder, read_run, run_files
+from undrift.experiments.store import check_folder, read_each, read_run, run_files
 from undrift.storage.files import write_atomically
 from undrift.typing import Progress, silent
 
@@ -39,17 +39,13 @@ def load_table(folder: str | Path, *, progress: Progress = silent) -> ResultTabl
 
     Cost: about 0.2 ms for a result.
     """
-    rows: list[Row] = []
-    damaged: list[str] = []
     files = run_files(check_folder(folder))
-    progress("read", 0, len(files))
-    for done, path in enumerate(files, start=1):
-        try:
-            rows.append(flat(read_run(path), path.parent.name))
-        except InputError as error:
-            damaged.append(str(error))
-        progress("read", done, len(files))
-    return ResultTable(rows, damaged)
+    rows, damaged = read_each([(path, _row) for path in files], progress)
+    return ResultTable([*rows.values()], damaged)
+
+
+def _row(path: Path) -> Row:
+    return flat(read_run(path), path.parent.name)
 
 
 class ResultTable:

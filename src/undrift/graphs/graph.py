@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from undrift.devices import check_device
-from undrift.errors import InputError
+from undrift.errors import InputError, not_installed
 from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, as_tensor
 from undrift.graphs.normalise import Operators
 from undrift.graphs.scaling import Scaling
@@ -175,9 +175,7 @@ class Graph:
         try:
             from torch_geometric.data import Data
         except ImportError as error:
-            raise InputError(
-                "to_pyg needs PyTorch Geometric; install it with: pip install 'undrift[pyg]'"
-            ) from error
+            raise not_installed("to_pyg needs PyTorch Geometric", "pyg") from error
         coo = self.adjacency.to_scipy().tocoo()
         edge_index = torch.from_numpy(np.stack([coo.col, coo.row]).astype(np.int64))
         x = self.features._torch if isinstance(self.features, Csr) else self.features

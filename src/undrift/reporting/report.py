@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
-from undrift.errors import InputError
+from undrift.errors import InputError, not_installed
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.plans import announced
 from undrift.experiments.store import Records
@@ -23,9 +22,7 @@ from undrift.reporting.tables.formats import csv_table, latex_document, markdown
 from undrift.reporting.tables.loose_runs import manifest_of_runs
 from undrift.storage.files import make_folder, writable_folder, write_atomically
 from undrift.storage.lock import exclusive
-from undrift.typing import Progress, silent
-
-T = TypeVar("T")
+from undrift.typing import Progress, silent, told
 
 TITLE = "Continual learning on graphs: results"
 LARGEST = 10_000_000  # bytes of the page
@@ -122,9 +119,7 @@ def _page_maker() -> Callable[..., str]:
     try:
         from undrift.reporting.html.page import render
     except ImportError as error:
-        raise InputError(
-            "the report needs jinja2; install it with: pip install 'undrift[report]'"
-        ) from error
+        raise not_installed("the report needs jinja2", "report") from error
     return render
 
 
@@ -138,7 +133,7 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
         title = "Runs that belong to no plan" if manifests else "Runs"
         manifests.append(manifest_of_runs(loose, plan="other-runs", title=title))
     made = []
-    for plan in _told(manifests, "tables", progress):
+    for plan in told(manifests, "tables", progress):
         first = known[plan.plan].first_metric if plan.plan in known else ""
         metrics = sorted(METRICS, key=lambda key: key != first)
         tables = {
@@ -150,17 +145,9 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
     return made
 
 
-def _told(items: Sequence[T], phase: str, progress: Progress) -> Iterator[T]:
-    """The items one by one, told as they are done."""
-    progress(phase, 0, len(items))
-    for done, item in enumerate(items, start=1):
-        yield item
-        progress(phase, done, len(items))
-
-
 def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> None:
     files = [(plan, grading) for plan in plans for grading in GRADINGS]
-    for plan, grading in _told(files, "table files", progress):
+    for plan, grading in told(files, "table files", progress):
         table = plan.tables[grading]
         short = _shortened(table)
         name = plan.manifest.plan + ("" if grading == "class" else f"-{grading}")
@@ -187,7 +174,7 @@ def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[Page
     left_out = [f"{figure.name}: {figure.left_out}" for figure in every if figure.left_out]
     drawable = [figure for figure in every if not figure.left_out]
     drawn = []
-    for each in _told(drawable, "figures", progress):
+    for each in told(drawable, "figures", progress):
         try:
             figure = each.draw(records)
             if figure is None:

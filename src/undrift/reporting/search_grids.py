@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from undrift.experiments.search_record import CHOSEN_BY
+from undrift.experiments.search_record import CHOSEN_BY, Search
+from undrift.experiments.spec import RunSpec
 from undrift.experiments.standing import in_order
 from undrift.formatting import duration
 from undrift.learners.registry import METHODS
 from undrift.reporting.names import method_facts, metric_value, short_title, value_text
 from undrift.streams.benchmarks import STREAMS
-
-if TYPE_CHECKING:
-    from undrift.experiments.search_record import Search
-    from undrift.experiments.spec import RunSpec
 
 Setting = tuple[str, ...]  # its values as text, in the order of `SearchGrid.values`
 

@@ -15,7 +15,7 @@ from multiprocessing import get_all_start_methods, get_context, parent_process
 from threading import Thread
 from typing import Any
 
-from undrift.errors import InputError
+from undrift.errors import InputError, not_installed
 from undrift.scale.plan import Call, Engine, Plan, installed, perform
 
 _PATIENCE = 10.0  # seconds until a cluster must have answered
@@ -207,9 +207,7 @@ def _client(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise InputError(
-            "a Dask cluster needs dask.distributed; install it with: pip install 'undrift[dask]'"
-        ) from error
+        raise not_installed("a Dask cluster needs dask.distributed", "dask") from error
     try:
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
+from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
-from undrift.reporting.figures.style import BOLD, display, name_style, seeds_of, style_of, title_of
+from undrift.reporting.figures.style import BOLD, display, name_style, panel_words, style_of
 from undrift.reporting.tables.comparison import spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from undrift.experiments.result import Result
 
 _LEAST = 42.0  # the least height of a panel, in mm
 _LINE = sheet.mm(sheet.SMALL * 1.12)  # the height of a line of small text
@@ -79,7 +78,7 @@ def _draw(axes: Axes, found: Mapping[str, Sequence[Result]], size: tuple[float, 
     returning = any(run.returning for runs in found.values() for run in runs)
     sheet.label(axes, "grading $t$" if returning else "task $t$", "accuracy $A_t$ (%)")
     sheet.dress(axes, "y")
-    sheet.heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
+    sheet.heading(axes, *panel_words(found))
     _name_ends(axes, ends, size)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from undrift.errors import InputError
+from undrift.experiments.result import Result
 from undrift.formatting import percent
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Shown, chosen, missing, not_run, pages, ready
@@ -21,8 +22,6 @@ from undrift.reporting.figures.style import display, title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from undrift.experiments.result import Result
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS, Metric
+from undrift.experiments.result import Result
 from undrift.experiments.standing import in_order, standing
+from undrift.experiments.store import Records
 from undrift.learners.registry import METHODS
 from undrift.reporting.figures.sheet import COLUMN
 from undrift.reporting.figures.style import display, title_of
-
-if TYPE_CHECKING:
-    from undrift.experiments.result import Result
-    from undrift.experiments.store import Records
 
 HEADLINE: Metric = METRICS["a_avg"]
 """The metric that a figure shows where it shows one."""

@@ -79,12 +79,10 @@ def _bars(axes: Axes, rho: Mapping[int, float], width: float) -> None:
         steps = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(1, top)
         axes.set_yticks([1, *(step for step in steps if 1.2 < step <= top)])
     axes.set_ylim(1, top)
+    full, empty = {"color": _COLOUR}, {"color": "white", "edgecolor": _COLOUR, "hatch": "////"}
     for t, value in rho.items():
-        if isfinite(value):
-            axes.bar(t, value - 1, 0.72, bottom=1, color=_COLOUR)
-        else:
-            empty = axes.bar(t, top - 1, 0.72, bottom=1, color="white")[0]
-            empty.set(edgecolor=_COLOUR, hatch="////", linewidth=0.6)
+        look = full if isfinite(value) else empty | {"linewidth": 0.6}
+        axes.bar(t, min(value, top) - 1, 0.72, bottom=1, **look)
     for t, label in _labels(rho, width):
         inside = not isfinite(rho[t])
         axes.annotate(

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
+from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import HEADLINE, Figure, Shown, chosen, not_run, ready
 from undrift.reporting.figures.sheet import PLAIN, SMALL
@@ -16,8 +17,6 @@ from undrift.reporting.names import metric_value, symbol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from undrift.experiments.result import Result
 
 METHODS_SHOWN = ("acil", "ds-al", "adr")  # of the paper's figure
 
@@ -107,8 +106,7 @@ def _matrix(axes: Axes, method: str, runs: Sequence[Result], size: float, *, ins
     for t, row in enumerate(rows if numbers else ()):
         for i, accuracy in enumerate(row):
             shade = "black" if accuracy > 50 else "white"
-            centre: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
-            axes.text(i, t, f"{accuracy:.0f}", color=shade, **centre)
+            axes.text(i, t, f"{accuracy:.0f}", color=shade, **sheet.CENTRED)
     step = ceil(tasks * 3.6 / size)
     axes.set_xticks(range(0, tasks, step))
     axes.set_yticks(range(0, tasks, step))

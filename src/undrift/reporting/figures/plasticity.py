@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
+from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Groups, Shown, chosen, named, not_run, ready
 from undrift.reporting.figures.style import display, ink, style_of, title_of
@@ -16,8 +17,6 @@ from undrift.reporting.tables.comparison import Spread, spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from undrift.experiments.result import Result
 
 METHODS_SHOWN = ("adr", "acil", "ds-al", "bare")  # of the paper's figure
 

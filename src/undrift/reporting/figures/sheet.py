@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from undrift.errors import InputError, unknown_name
+from undrift.errors import not_installed, unknown_name
 from undrift.storage.files import write_atomically
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ COLUMN, PAGE = 85.0, 178.0  # the width of one column and of a page with two, in
 SMALL, PLAIN, LARGE = 6.5, 7.0, 7.5  # the sizes of letters, in points
 TOP, BOTTOM = 5.5, 8.5  # over a panel for its heading, and under it for its axis, in mm
 MATHS = r"$%s_{\mathrm{%s}}$"  # how a figure writes the symbol of a metric
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
 _INCH = 25.4
 _POINT = _INCH / 72
 SUFFIXES = (".pdf", ".png", ".svg")
@@ -53,9 +54,7 @@ def _matplotlib() -> Any:
         import matplotlib
         import matplotlib.figure  # a part that is missing is found here
     except ImportError as error:
-        raise InputError(
-            "figures need matplotlib; install it with: pip install 'undrift[figures]'"
-        ) from error
+        raise not_installed("figures need matplotlib", "figures") from error
     return matplotlib
 
 

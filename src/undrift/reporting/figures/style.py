@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
+from undrift.experiments.result import Result
 from undrift.reporting.figures.sheet import SMALL
 from undrift.reporting.names import method_facts, stream_title
-
-if TYPE_CHECKING:
-    from undrift.experiments.result import Result
 
 BOLD = ("adr",)
 """What the eye looks for first."""
@@ -129,6 +127,11 @@ def safe_name(text: str) -> str:
     ('reddit-cl-stand-in-0.01', 'data-my-stream.toml')
     """
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
+
+
+def panel_words(found: Mapping[str, Sequence[Result]]) -> tuple[str, str]:
+    """What stands over a panel with these runs by method: the stream, and how many seeds."""
+    return title_of(next(iter(found.values()))[0]), seeds_of(found.values())
 
 
 def seeds_of(groups: Iterable[Sequence[Result]]) -> str:

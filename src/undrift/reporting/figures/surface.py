@@ -95,6 +95,9 @@ def _map(axes: Axes, grid: SearchGrid, cell_width: float) -> None:
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
+    def box(x: float, y: float, wide: float, high: float, **look: Any) -> None:
+        axes.add_patch(Rectangle((x - wide / 2, y - high / 2), wide, high, **look))
+
     across, down = (grid.values[name] for name in grid.varied)
     scores, chosen, failed = grid.scores, grid.chosen, grid.failed
     high = max(scores.values(), default=100.0)
@@ -105,24 +108,18 @@ def _map(axes: Axes, grid: SearchGrid, cell_width: float) -> None:
         for y, b in enumerate(down):
             key = grid.key({**rest, grid.varied[0]: a, grid.varied[1]: b})
             value = None if key in failed else scores.get(key)
-            box = (x - 0.5, y - 0.5)
             if value is None:
-                blank = Rectangle(box, 1, 1, facecolor="#F2F2F2", edgecolor="#BBBBBB")
-                blank.set(hatch="////", linewidth=0)
-                axes.add_patch(blank)
+                grey = {"facecolor": "#F2F2F2", "edgecolor": "#BBBBBB", "hatch": "////"}
+                box(x, y, 1, 1, **grey, linewidth=0)
             else:
                 shade = (value - low) / (high - low)
-                axes.add_patch(Rectangle(box, 1, 1, facecolor=colours(shade), linewidth=0))
-                text = f"{value:.1f}"
-                if sheet.text_width(text) < cell_width:
-                    middle: dict[str, Any] = {"ha": "center", "va": "center"}
+                box(x, y, 1, 1, facecolor=colours(shade), linewidth=0)
+                if sheet.text_width(text := f"{value:.1f}") < cell_width:
                     ink = "black" if shade > 0.5 else "white"
-                    axes.text(x, y, text, **middle, fontsize=sheet.SMALL, color=ink)
+                    axes.text(x, y, text, **sheet.CENTRED, color=ink)
             if key in chosen:
                 for colour, line in (("white", 2.6), (_FRAME, 1.3)):
-                    edge = Rectangle((x - 0.45, y - 0.43), 0.9, 0.86, fill=False)
-                    edge.set(edgecolor=colour, linewidth=line, zorder=3)
-                    axes.add_patch(edge)
+                    box(x, y, 0.9, 0.86, fill=False, edgecolor=colour, linewidth=line, zorder=3)
     axes.set_xlim(-0.5, len(across) - 0.5)
     axes.set_ylim(-0.5, len(down) - 0.5)
     axes.set_xticks(range(len(across)), [value_text(value) for value in across])

@@ -8,18 +8,17 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from undrift.errors import InputError
+from undrift.experiments.result import Result
 from undrift.formatting import size
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import HEADLINE, Figure, Groups, Shown, of_all_streams
 from undrift.reporting.figures.label_places import Box, label_places
-from undrift.reporting.figures.style import display, name_style, seeds_of, style_of, title_of
+from undrift.reporting.figures.style import display, name_style, panel_words, style_of
 from undrift.reporting.names import method_facts, metric_value, symbol
 from undrift.reporting.tables.comparison import spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from undrift.experiments.result import Result
 
 _HEIGHT, _RIGHT, _KEY = 44.0, 2.5, 5.0  # in mm
 _STEPS = "#B0B0B0"
@@ -63,7 +62,7 @@ def trade_off_figure(
         _draw(axes, _points(found, against), inner)
         axes.set_xlabel(_axis(against, found), fontsize=sheet.PLAIN, labelpad=1)
         _ticks(axes, against)
-        sheet.heading(axes, title_of(next(iter(found.values()))[0]), seeds_of(found.values()))
+        sheet.heading(axes, *panel_words(found))
     dot = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 4}
     key = [
         (dot, "keeps no examples"),

@@ -10,7 +10,6 @@ from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import Graded, Metrics, Result, metric_keys
 from undrift.experiments.search_record import CHOSEN_BY, Search
 from undrift.experiments.spec import command_of
-from undrift.experiments.standing import finished_rows
 from undrift.formatting import duration, size
 from undrift.reporting.html.overview import PlanTable
 from undrift.reporting.names import metric_value, short_title, value_text
@@ -39,25 +38,21 @@ def details_data(
 def _cells(
     plan: PlanTable, number: int, results: Mapping[str, Result], searches: Mapping[str, Search]
 ) -> dict[str, Any]:
-    table, finished = plan.first, finished_rows(plan.manifest, results)
+    table = plan.first
     asked: dict[tuple[str, str], list[Any]] = {}
     for cell in plan.manifest.cells:
         asked.setdefault((cell.row, cell.stream), []).append(cell)
     cells: dict[str, Any] = {}
-    for r, row in enumerate(table.rows):
-        for s, stream in enumerate(table.streams):
-            runs = [run for run, _ in finished.get((row, stream), {}).values()]
-            planned = asked.get((row, stream), [])
-            if not runs and not planned:
-                continue
+    for key, row, stream, runs in plan.cells(number, results):
+        planned = asked.get((row, stream), [])
+        if runs or planned:
             stand_in = " (stand-in)" if stream in table.stand_ins else ""
             chosen = dict.fromkeys(cell.search for cell in planned if cell.search in searches)
-            failed = [[cell.seed, cell.failed] for cell in planned if cell.failed is not None]
-            cells[f"{number}-{r}-{s}"] = {
+            cells[key] = {
                 "title": f"{table.labels.get(row, row)} on {short_title(stream)}{stand_in}",
                 "plan": table.title,
-                "runs": runs,
-                "failed": failed,
+                "runs": list(runs),
+                "failed": [[c.seed, c.failed] for c in planned if c.failed is not None],
                 "missing": [c.seed for c in planned if c.failed is None and c.run not in runs],
                 "searches": list(chosen),
             }

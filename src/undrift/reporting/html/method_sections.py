@@ -11,8 +11,8 @@ from typing import Any
 from markupsafe import Markup
 
 from undrift.experiments.result import Result, metric_keys
-from undrift.experiments.standing import finished_rows, in_order
-from undrift.formatting import duration, size
+from undrift.experiments.standing import in_order
+from undrift.formatting import counted, duration, size
 from undrift.learners.registry import DOOR, METHODS
 from undrift.reporting.html.overview import PlanTable
 from undrift.reporting.html.table import minus
@@ -103,19 +103,14 @@ def method_sections(plans: Sequence[PlanTable], results: Mapping[str, Result]) -
 def _places(plans: Sequence[PlanTable], results: Mapping[str, Result]) -> list[_Place]:
     found: dict[tuple[str, ...], _Place] = {}
     for p, plan in enumerate(plans):
-        finished = finished_rows(plan.manifest, results)
-        for r, row in enumerate(plan.first.rows):
-            for s, stream in enumerate(plan.first.streams):
-                runs = finished.get((row, stream), {}).values()
-                place = _Place(plan, row, stream, f"{p}-{r}-{s}", [result for _, result in runs])
-                if runs:
-                    found.setdefault(tuple(run for run, _ in runs), place)
+        for key, row, stream, runs in plan.cells(p, results):
+            if runs:
+                found.setdefault(tuple(runs), _Place(plan, row, stream, key, [*runs.values()]))
     return list(found.values())
 
 
 def _section(name: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     facts = method_facts(name)
-    streams = len({line["stream"] for line in lines})
     return {
         "name": name,
         "title": facts.display,
@@ -124,7 +119,7 @@ def _section(name: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "keeps": facts.keeps.strip("-"),
         "keeps_examples": facts.keeps_examples,
         "page": f"docs/methods/{name}.md" if name in DOOR.own else "",
-        "best": f"{streams} stream{'s' if streams != 1 else ''}",
+        "best": counted(len({line["stream"] for line in lines}), "stream"),
         "lines": lines,
     }
 

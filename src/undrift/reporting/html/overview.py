@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from undrift.experiments.manifest import Manifest
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search
-from undrift.formatting import duration
+from undrift.experiments.standing import finished_rows
+from undrift.formatting import counted, duration
 from undrift.reporting.names import number_ranges, short_title
 from undrift.reporting.tables.compare import Grading
 from undrift.reporting.tables.comparison import Comparison
@@ -31,6 +32,16 @@ class PlanTable:
     def method_of(self, row: str) -> str:
         """The method behind a row."""
         return self.manifest.row_methods.get(row, row)
+
+    def cells(
+        self, number: int, results: Mapping[str, Result]
+    ) -> Iterator[tuple[str, str, str, dict[str, Result]]]:
+        """Every cell of the plan with this number: its key, row, stream and finished runs."""
+        finished = finished_rows(self.manifest, results)
+        for r, row in enumerate(self.first.rows):
+            for s, stream in enumerate(self.first.streams):
+                runs = dict(finished.get((row, stream), {}).values())
+                yield f"{number}-{r}-{s}", row, stream, runs
 
 
 @dataclass(frozen=True)
@@ -73,8 +84,7 @@ def overview(page: Page) -> dict[str, Any]:
     for result in results:
         for package, version in result.versions.items():
             versions[package][version] += 1
-        many = result.cost.threads
-        machines[f"{result.spec.device}, {many} thread{'s' if many != 1 else ''}"] += 1
+        machines[f"{result.spec.device}, {counted(result.cost.threads, 'thread')}"] += 1
     spent = sum(result.cost.total_seconds for result in results)
     # searches that were done together each have the seconds of all
     spent += sum(search.seconds / (1 + len(search.shared_with)) for search in page.searches)

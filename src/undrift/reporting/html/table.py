@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from undrift.evaluation.metrics import METRICS
-from undrift.formatting import duration, size
+from undrift.formatting import counted, duration, size
 from undrift.reporting.html.overview import PlanTable
 from undrift.reporting.names import method_facts, short_title, symbol
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison, Entry
@@ -153,8 +153,7 @@ def _mean_cells(table: Comparison, row: str, streams: Sequence[str]) -> list[Cel
 
 def _accuracy(entry: Entry, metric: str, key: str | None) -> Cell:
     ours, published = entry.ours, entry.published
-    seeds = f"{len(entry.seeds)} seed{'s' if len(entry.seeds) != 1 else ''}"
-    tip, paper = [seeds], ""
+    tip, paper = [counted(len(entry.seeds), "seed")], ""
     if entry.significance is not None:
         tip.append(f"p = {entry.significance:.2g} against the best")
     if published is not None:

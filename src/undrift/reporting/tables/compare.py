@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.result import metric_keys
+from undrift.experiments.manifest import Manifest
+from undrift.experiments.result import Result, metric_keys
 from undrift.experiments.standing import finished_rows
 from undrift.reporting.names import method_facts, metric_value, row_label
 from undrift.reporting.tables.comparison import (
@@ -29,10 +30,6 @@ from undrift.reporting.tables.comparison import (
 )
 from undrift.reporting.tables.notes import notes_of
 from undrift.streams.benchmarks import listed_stream
-
-if TYPE_CHECKING:
-    from undrift.experiments.manifest import Manifest
-    from undrift.experiments.result import Result
 
 Grading = Literal["class", "node"]
 Group = dict[int, tuple[str, "Result"]]

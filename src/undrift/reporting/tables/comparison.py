@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
 
 from undrift.doors import Door
-
-if TYPE_CHECKING:
-    from undrift.experiments.result import Result
+from undrift.experiments.result import Result
 
 IN_PRINT = 2
 """How many metrics stand in print, and are shown at first on the page; files have all."""

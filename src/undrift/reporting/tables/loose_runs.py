@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.result import Result
 from undrift.experiments.standing import in_order
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import STREAMS
-
-if TYPE_CHECKING:
-    from undrift.experiments.result import Result
 
 # a setting that makes another method of it is named even where all runs share it
 _NAMING = ("merge", "protocol")

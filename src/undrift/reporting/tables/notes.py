@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from undrift.evaluation.metrics import METRICS
+from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.result import Result
 from undrift.reporting.names import number_ranges, row_label, stream_title
-from undrift.reporting.tables.comparison import published_numbers
-
-if TYPE_CHECKING:
-    from undrift.experiments.manifest import Cell, Manifest
-    from undrift.experiments.result import Result
-    from undrift.reporting.tables.comparison import Comparison
+from undrift.reporting.tables.comparison import Comparison, published_numbers
 
 _FAILURES = 8  # told one by one; more are counted
 
