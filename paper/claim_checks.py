@@ -78,7 +78,7 @@ def _ham_leads_ours(stream: str, runs: Runs) -> Claim | None:
 
 
 def _rules(others: tuple[str, ...]) -> _Race:
-    return _Race("ablation", "ham", others, {rule: f"merge={rule}" for rule in _RULES}, _RULES)
+    return _Race("ablation", "ham", others, {rule: f"merging={rule}" for rule in _RULES}, _RULES)
 
 
 def _leads(name: str, text: str, stream: str, runs: Runs, race: _Race) -> Claim | None:

@@ -12,7 +12,7 @@ from undrift.experiments.store import Records
 __all__ = ["Runs", "adr_searches", "claimed_runs"]
 
 Runs = Mapping[str, Mapping[int, Result]]
-"""On one stream: the runs by seed of every method, and of every merging rule as `merge=RULE`."""
+"""On one stream: the runs by seed of every method, and of every merging rule as `merging=RULE`."""
 
 
 def claimed_runs(records: Records) -> dict[str, dict[str, dict[int, Result]]]:
@@ -31,12 +31,12 @@ def claimed_runs(records: Records) -> dict[str, dict[str, dict[int, Result]]]:
 
 
 def _claimed_names(result: Result) -> list[str]:
-    """What a run may stand for in a claim: its method, and ADR's merging rule as `merge=RULE`."""
+    """What a run may stand for in a claim: its method, and ADR's merging rule as `merging=RULE`."""
     if result.spec.protocol != "global" or result.returning:
         return []
-    merge = str(result.spec.params.get("merge", "ham"))
-    names = [f"merge={merge}"] if result.spec.method == "adr" else []
-    return [*names, result.spec.method] if merge == "ham" else names
+    rule = str(result.spec.params.get("merging", "ham"))
+    names = [f"merging={rule}"] if result.spec.method == "adr" else []
+    return [*names, result.spec.method] if rule == "ham" else names
 
 
 def adr_searches(searches: Iterable[Search]) -> dict[str, Search]:
@@ -44,7 +44,7 @@ def adr_searches(searches: Iterable[Search]) -> dict[str, Search]:
     found: dict[str, Search] = {}
     for search in sorted(searches, key=lambda search: (search.spec.base.seed, search.spec.id)):
         base = search.spec.base
-        plain = base.method == "adr" and base.params.get("merge", "ham") == "ham"
+        plain = base.method == "adr" and base.params.get("merging", "ham") == "ham"
         plain = plain and base.place == base.stream  # no class comes back
         if plain and {"alpha", "gamma"} <= set(search.spec.grid) and base.protocol == "global":
             found.setdefault(base.stream, search)

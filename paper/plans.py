@@ -43,7 +43,7 @@ def _fixed(*methods: str) -> tuple[PlanRow, ...]:
 def _ablation() -> tuple[PlanRow, ...]:
     grid = method_class("adr").grid
     return tuple(
-        PlanRow(rule, "adr", {"merge": rule} if rule != "ham" else {}, grid, searched={})
+        PlanRow(rule, "adr", {"merging": rule} if rule != "ham" else {}, grid, searched={})
         for rule in ABLATION
     )
 

@@ -69,7 +69,7 @@ def public_rows(*, carried: bool, classes: int) -> tuple[PlanRow, ...]:
             rows.append(PlanRow(method, method, {**form, **own, **more}, grid))
     seen = {"logits": "seen", **more}
     rows.append(PlanRow("adr", "adr", seen, method_class("adr").grid))
-    floored = {"merge": "undrift.merging.fisher:FlooredFisher"}
+    floored = {"merging": "undrift.merging.fisher:FlooredFisher"}
     first = PlanRow("fisher floor first", "adr", {**seen, **floored}, rows[-1].grid, searched=seen)
     return (*rows, *_merging(seen), first)
 
@@ -124,5 +124,5 @@ def _merging(params: dict[str, Any]) -> tuple[PlanRow, ...]:
     grid = method_class("adr").grid
     rules = ("none", *(rule for rule in RULES.names() if rule != "ham"))
     return tuple(
-        PlanRow(rule, "adr", {**params, "merge": rule}, grid, searched=params) for rule in rules
+        PlanRow(rule, "adr", {**params, "merging": rule}, grid, searched=params) for rule in rules
     )

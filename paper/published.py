@@ -3,7 +3,7 @@
 Song, Guan and Kong, Analytic Drift Resister: the comparison of methods (Table 1) and the
 ablation of HAM. Both give the average incremental accuracy and the final accuracy in percent,
 mean and deviation over seeds, on the paper's four streams; Joint has no a_avg. Rows carry the
-names used here: methods as in `undrift methods`, merging rules as in `merge` of ADR.
+names used here: methods as in `undrift methods`, merging rules as in `merging` of ADR.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ number_of = Numbers(
 
 def _place(row: str, result: Result) -> tuple[Table, str] | None:
     """The table and the row that a run remakes."""
-    method, merge = result.spec.method, result.spec.params.get("merge", "ham")
+    method, rule = result.spec.method, result.spec.params.get("merging", "ham")
     if result.spec.protocol != "global":
         return None
-    if method == "adr" and row in (merge, f"adr merge={merge}"):
-        return "ablation", str(merge)
-    return ("table1", method) if row == method and merge == "ham" else None
+    if method == "adr" and row in (rule, f"adr merging={rule}", f"adr merge={rule}"):
+        return "ablation", str(rule)
+    return ("table1", method) if row == method and rule == "ham" else None
 
 
 def published_rows(table: Table) -> tuple[str, ...]:

@@ -66,10 +66,10 @@ def variants(method: str) -> list[Learner]:
     changes: list[dict[str, object]] = [{}]
     changes += [{name: value} for name, values in grid.items() for value in values]
     if method == "adr":
-        changes += [{"merge": rule} for rule in ("none", "average", "fisher", "ties", "regmean")]
+        changes += [{"merging": rule} for rule in ("none", "average", "fisher", "ties", "regmean")]
         changes += [{"start": start} for start in ("merged", "base", "scratch")]
         changes += [{"nodes": "all"}, {"logits": "seen"}, {"relative_gamma": True}]
-        changes += [{"solver": "auto"}, {"origin": "initial", "merge": "magmax"}]
+        changes += [{"solver": "auto"}, {"origin": "initial", "merging": "magmax"}]
     return [make_learner(method, seed=1, **{**small, **change}) for change in changes]
 
 

@@ -78,7 +78,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for row in ROWS:
         for stream in STREAMS:
             for seed in (0, 1):
-                params = {"gamma": 1.0, "merge": "none"} if row == "adr" else {}
+                params = {"gamma": 1.0, "merging": "none"} if row == "adr" else {}
                 spec = RunSpec(stream=stream, method=row, seed=seed, params=params)
                 search = search_of(spec) if row == "adr" else None
                 searches += [search] if search else []
@@ -223,16 +223,16 @@ def test_a_click_on_a_cell_lists_its_runs(page: Any) -> None:
     assert page.until("document.getElementById('runs').open")
     assert page.run("document.getElementById('runs-title').textContent") == "ADR on CS-CL"
     specs = [
-        RunSpec(method="adr", stream="cs-cl", seed=s, params={"gamma": 1.0, "merge": "none"})
+        RunSpec(method="adr", stream="cs-cl", seed=s, params={"gamma": 1.0, "merging": "none"})
         for s in (0, 1)
     ]
     shown = "Array.from(document.querySelectorAll('#runs {}')).map((e) => e.textContent)"
     ids = page.run("Array.from(document.querySelectorAll('#runs .run')).map((e) => e.dataset.run)")
     assert ids == [spec.id for spec in specs]
     assert page.run(shown.format(".command code"))[1] == (
-        "undrift run --stream cs-cl --method adr --seed 1 --set gamma=1.0 --set 'merge=\"none\"'"
+        "undrift run --stream cs-cl --method adr --seed 1 --set gamma=1.0 --set 'merging=\"none\"'"
     )
-    assert '"merge": "none"' in page.run(shown.format("pre"))[0]
+    assert '"merging": "none"' in page.run(shown.format("pre"))[0]
     assert page.run(shown.format(".picked")) == ["71.00", "71.00"]
     page.press("Escape", 27)
     assert page.until("!document.getElementById('runs').open")

@@ -76,13 +76,13 @@ def test_settings_are_read_by_the_methods_types(tmp_path: Path) -> None:
         "--set",
         "hidden=4",
         "--set",
-        "merge=none",
+        "merging=none",
         "--set",
         "patience=none",
     ]
     assert start(["run", *adr, "--protocol", "local"]) == 0
     spec = written(tmp_path / "runs")["spec"]
-    assert spec["params"] == {"epochs": 2, "hidden": 4, "merge": "none", "patience": None}
+    assert spec["params"] == {"epochs": 2, "hidden": 4, "merging": "none", "patience": None}
     assert spec["protocol"] == "local"
 
 

@@ -72,14 +72,14 @@ def test_what_has_an_option_of_its_own_is_not_set(name: str) -> None:
 
 def test_the_type_decides_what_a_word_means() -> None:
     readings = {
-        "merge": (None, "none"),
+        "merging": (None, "none"),
         "batch_size": (None, "none"),
         "gamma": (0.1, "0.1"),
         "hidden": ((8, 8), "8,8"),
         "backbone__lr": (1, "1"),
     }
     assert choose_readings("adr", readings) == {
-        "merge": "none",
+        "merging": "none",
         "batch_size": None,
         "gamma": 0.1,
         "hidden": (8, 8),

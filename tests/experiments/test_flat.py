@@ -33,7 +33,7 @@ def result(*, validation: bool = True, phases: tuple[str, ...] = ("train",), **s
 
 
 def test_a_row_says_all_about_its_run() -> None:
-    params = {"gamma": 0.1, "hidden": (8, 8), "merge": "ham"}
+    params = {"gamma": 0.1, "hidden": (8, 8), "merging": "ham"}
     one = result(method="er-gnn", stream="cs-cl", seed=3, params=params)
     prefixes = ("", "node_", "val_", "val_node_")
     assert flat(one) == {
@@ -45,10 +45,10 @@ def test_a_row_says_all_about_its_run() -> None:
         "seed": 3,
         "protocol": "global",
         "device": "cpu",
-        "params": '{"gamma": 0.1, "hidden": [8, 8], "merge": "ham"}',
+        "params": '{"gamma": 0.1, "hidden": [8, 8], "merging": "ham"}',
         "param_gamma": 0.1,
         "param_hidden": "[8, 8]",
-        "param_merge": "ham",
+        "param_merging": "ham",
         "tasks": 2,
         **{f"{prefix}{name}": value for prefix in prefixes for name, value in METRICS.items()},
         **dict.fromkeys(p + key for p in prefixes for key in ("a_auc", "class_forgetting")),
@@ -89,5 +89,5 @@ def test_what_is_not_a_finite_number_has_no_value() -> None:
 
 
 def test_params_survive_as_json() -> None:
-    row = flat(result(params={"hidden": (8, 8), "merge": None}))
-    assert json.loads(str(row["params"])) == {"hidden": [8, 8], "merge": None}
+    row = flat(result(params={"hidden": (8, 8), "merging": None}))
+    assert json.loads(str(row["params"])) == {"hidden": [8, 8], "merging": None}

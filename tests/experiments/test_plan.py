@@ -19,7 +19,7 @@ GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0)}
 def plan(**changes: Any) -> Plan:
     rows = (
         PlanRow("bare", "bare"),
-        PlanRow("none", "adr", {"merge": "none"}, GRID, searched={}),
+        PlanRow("none", "adr", {"merging": "none"}, GRID, searched={}),
         PlanRow("ham", "adr", {}, GRID, searched={}),
     )
     fields: dict[str, Any] = {"rows": rows, "streams": ("synthetic", "cs-cl"), "seeds": (0, 3)}
@@ -42,8 +42,8 @@ def test_rows_of_an_ablation_share_one_search() -> None:
 
 def test_a_run_takes_what_its_search_chose_and_keeps_its_own() -> None:
     none = next(cell for cell in plan().cells() if cell.row.label == "none")
-    assert none.spec({"gamma": 0.1}).params == {"gamma": 0.1, "merge": "none"}
-    assert none.spec({"gamma": 0.1, "merge": "ham"}).params["merge"] == "none"
+    assert none.spec({"gamma": 0.1}).params == {"gamma": 0.1, "merging": "none"}
+    assert none.spec({"gamma": 0.1, "merging": "ham"}).params["merging"] == "none"
 
 
 def test_jobs_are_made_once_and_runs_wait_for_their_search() -> None:

@@ -53,9 +53,22 @@ def test_the_order_of_params_and_the_type_of_whole_numbers_do_not() -> None:
     assert RunSpec(method="adr", params={"gamma": True}).id != left.id
 
 
+def test_the_old_name_of_a_parameter_names_the_same_run() -> None:
+    old = RunSpec(method="adr", params={"merge": "none"})
+    assert old == RunSpec(method="adr", params={"merging": "none"})
+    text = (
+        '{"device":"cpu","method":"adr","params":{"merge":"none"},"protocol":"global","seed":0,'
+        '"stream":"synthetic"}'
+    )
+    assert old.id == hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert RunSpec(method="propagation", params={"merge": 1}).params == {"merge": 1}
+    with pytest.raises(InputError, match="give merging"):
+        RunSpec(method="adr", params={"merge": "none", "merging": "ham"})
+
+
 def test_a_spec_read_from_json_equals_the_one_written() -> None:
     spec = RunSpec(
-        method="adr", params={"hidden": (8, 8), "patience": None, "merge": "none", "x": True}
+        method="adr", params={"hidden": (8, 8), "patience": None, "merging": "none", "x": True}
     )
     again = RunSpec.model_validate_json(spec.model_dump_json())
     assert again == spec
@@ -184,7 +197,7 @@ def repeated(command: str) -> RunSpec:
         ),
         RunSpec(
             method="adr",
-            params={"merge": "none", "batch_size": None, "hidden": (64,), "gamma": 1.0},
+            params={"merging": "none", "batch_size": None, "hidden": (64,), "gamma": 1.0},
         ),
         RunSpec(method="adr", params={"hidden": (64, 32), "epochs": 40}),
         RunSpec(stream="my graphs/it's/stream.toml", method="lwf"),
@@ -196,10 +209,10 @@ def test_the_command_gives_the_spec_back(spec: RunSpec) -> None:
 
 
 def test_it_reads_well() -> None:
-    spec = RunSpec(method="adr", stream="a b/stream.toml", params={"gamma": 0.1, "merge": "none"})
+    spec = RunSpec(method="adr", stream="a b/stream.toml", params={"gamma": 0.1, "merging": "none"})
     assert command_of(spec) == (
         "undrift run --stream 'a b/stream.toml' --method adr --seed 0 --set gamma=0.1 "
-        "--set 'merge=\"none\"'"
+        "--set 'merging=\"none\"'"
     )
 
 
@@ -214,7 +227,7 @@ scalars = st.one_of(
 values = st.one_of(scalars, st.lists(scalars, max_size=3).map(tuple))
 
 
-@given(st.dictionaries(st.sampled_from(["gamma", "alpha", "merge", "hidden"]), values))
+@given(st.dictionaries(st.sampled_from(["gamma", "alpha", "merging", "hidden"]), values))
 @settings(deadline=None, max_examples=150, derandomize=True)
 def test_any_value_survives_the_shell_and_the_parser(params: dict[str, Any]) -> None:
     spec = RunSpec(method="adr", params=params)

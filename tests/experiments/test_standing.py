@@ -76,7 +76,7 @@ def test_table_one_goes_before_other_plans(fakes: Any) -> None:
 
 
 def test_rows_of_an_ablation_are_not_taken_for_the_method(fakes: Any) -> None:
-    a, b = changed(fakes.result(), merge="average"), changed(fakes.result(), merge="ties")
+    a, b = changed(fakes.result(), merging="average"), changed(fakes.result(), merging="ties")
     ablation = plan("ablation", [cell(a, "average"), cell(b, "ties")])
     assert standing(by_id(a, b), [ablation]) == {}
     own = fakes.result()

@@ -289,7 +289,7 @@ FORGED: dict[str, Callable[[Path, Place], None]] = {
     "a method": lambda folder, place: forge(folder, "evil:Evil"),
     "a module": lambda folder, place: forge(folder, "evil"),
     "a nested module": lambda folder, place: forge(folder, "evil.deep:Evil.inner"),
-    "a rule": lambda folder, place: forge(folder, "adr", merge="evil:Rule"),
+    "a rule": lambda folder, place: forge(folder, "adr", merging="evil:Rule"),
     "a device": lambda folder, place: forge(folder, device="evil:0"),
     "a parameter": lambda folder, place: forge(folder, budget="evil:1"),
     "HEAD above": lambda folder, place: write_head(

@@ -44,7 +44,7 @@ search = true
 [params.adr]
 epochs = 2
 hidden = [8]
-merge = "recent"
+merging = "recent"
 
 [grid.adr]
 gamma = [0.1, 1.0]
@@ -197,7 +197,7 @@ def check_the_method(outcome: Outcome, methods: str, asked: str) -> None:
 
 def check_the_rule(outcome: Outcome) -> None:
     specs = [result["spec"] for result in outcome.results.values()]
-    rules = {spec["method"]: spec["params"].get("merge") for spec in specs}
+    rules = {spec["method"]: spec["params"].get("merging") for spec in specs}
     assert rules == {"joint": None, "nearest-mean": None, "adr": "recent"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,8 +128,19 @@ def test_what_moving_encoders_cannot_do_is_refused() -> None:
     learner = adr().observe(batch)
     assert "ADR cannot forget" in refused("forgetting", lambda: learner.forget(batch))
     assert "ADR cannot revise" in refused("revising", lambda: learner.revise(batch, batch))
-    merge: Any = learner.merge  # the rule's name, which refuses like the verb
-    assert "ADR cannot merge" in refused("merging", lambda: merge(adr()))
+    assert "ADR cannot merge" in refused("merging", lambda: learner.merge(adr()))
+
+
+def test_the_old_name_of_the_merging_rule_is_read() -> None:
+    learner = adr(merge="average").observe(tiny_stream().task(0))
+    assert learner.params()["merging"] == "average"
+    state = learner.state()
+    rest = {name: value for name, value in state.params.items() if name != "merging"}
+    old = replace(state, params={**rest, "merge": "average"})
+    graph = tiny_stream().graph
+    assert torch.equal(adr(merging="average").load(old).scores(graph), learner.scores(graph))
+    with pytest.raises(InputError, match="merging='average'"):
+        adr().load(old)
 
 
 def test_balanced_and_plain_share_no_merge() -> None:
@@ -163,7 +175,7 @@ def test_start_previous_continues_and_scratch_does_not() -> None:
     assert second[1].start is not None
     moved = (first[1].start.weights[0] - second[1].start.weights[0]).abs().max()
     assert float(moved) < 1e-8
-    first, second = observed(adr(start="scratch", merge="none", **frozen), 2)
+    first, second = observed(adr(start="scratch", merging="none", **frozen), 2)
     assert first[1].start is None
     assert not torch.allclose(first[1].merged.weights[0], second[1].merged.weights[0], atol=1e-2)
 
@@ -203,7 +215,7 @@ def test_logits_seen_grows_one_head_and_task_keeps_none() -> None:
 
 
 def test_merge_none_predicts_with_the_last_encoder() -> None:
-    known = observed(adr(merge="none"))[-1][1]
+    known = observed(adr(merging="none"))[-1][1]
     assert known.memory is None
     assert known.start is not None
     assert same(known.merged, known.start)
@@ -241,7 +253,7 @@ def whole_history(rule: str, models: list[Weights], grams: list[Weights]) -> Wei
 
 @pytest.mark.parametrize("rule", ["average", "magmax", "regmean", "ties"])
 def test_merged_encoder_is_the_rule_over_all_tasks(rule: str) -> None:
-    steps = observed(adr(merge=rule))
+    steps = observed(adr(merging=rule))
     for t, (_, known) in enumerate(steps):
         models = thetas(steps)[: t + 1]
         wanted = whole_history(rule, models, [mean_grams(*step) for step in steps[: t + 1]])
@@ -255,7 +267,7 @@ def test_merged_encoder_is_the_rule_over_all_tasks(rule: str) -> None:
 
 @pytest.mark.parametrize("nodes", ["train", "all"])
 def test_fisher_merging_weighs_by_the_fisher_of_each_task(nodes: str) -> None:
-    steps = observed(adr(merge="fisher", logits="seen", nodes=nodes))  # keeps each head
+    steps = observed(adr(merging="fisher", logits="seen", nodes=nodes))  # keeps each head
     memories = [known.memory for _, known in steps]
     totals = [m.total for m in memories if isinstance(m, Fisher)]
     assert len(totals) == 3
@@ -288,19 +300,19 @@ def many_probes(task: Task, known: AdrLearned, nodes: str) -> tuple[torch.Tensor
 
 @pytest.mark.parametrize("rule", ["magmax", "ties"])
 def test_origin_initial_measures_changes_from_the_random_weights(rule: str) -> None:
-    steps = observed(adr(merge=rule, origin="initial"))
+    steps = observed(adr(merging=rule, origin="initial"))
     merge = merge_magmax if rule == "magmax" else merge_ties
     wanted = merge(thetas(steps), initial())
     for fast, slow in zip(steps[-1][1].merged.weights, wanted.values(), strict=True):
         assert torch.allclose(fast, slow, atol=1e-6)
-    other = observed(adr(merge=rule))[-1][1].merged
+    other = observed(adr(merging=rule))[-1][1].merged
     assert not torch.allclose(steps[-1][1].merged.weights[0], other.weights[0], atol=1e-3)
 
 
 def test_the_rule_leaves_adaptation_alone() -> None:
     """A rule only merges: the encoders it merges are the same under every rule."""
     last = [
-        observed(adr(merge=rule))[-1][1].start
+        observed(adr(merging=rule))[-1][1].start
         for rule in ("ham", "none", "average", "fisher", "magmax", "regmean", "ties")
     ]
     assert last[0] is not None
@@ -309,7 +321,7 @@ def test_the_rule_leaves_adaptation_alone() -> None:
 
 def test_unknown_rule_and_origin_list_the_names() -> None:
     with pytest.raises(InputError, match="average, fisher, ham, magmax, none, regmean, ties"):
-        adr(merge="mean")
+        adr(merging="mean")
     with pytest.raises(InputError, match="base, initial"):
         adr(origin="zero")
 
@@ -318,7 +330,7 @@ def test_unknown_rule_and_origin_list_the_names() -> None:
     ("rule", "per_weight"), [("average", 8), ("fisher", 16), ("magmax", 8), ("ties", 28)]
 )
 def test_memory_of_the_rules_is_constant_per_weight(rule: str, per_weight: int) -> None:
-    learner = adr(merge=rule)
+    learner = adr(merging=rule)
     for t in range(3):
         state = learner.observe(tiny_stream().task(t)).state()
         kept = sum(v.nbytes for k, v in state.tensors.items() if k.startswith("memory."))
@@ -336,7 +348,7 @@ def test_merging_reduces_drift() -> None:
             learner.observe(stream.task(t))
         return float((learner.embed(graph) - before).norm() / before.norm())
 
-    assert drift(merge="ham") < 0.5 * drift(merge="none")
+    assert drift(merging="ham") < 0.5 * drift(merging="none")
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -347,7 +359,7 @@ def test_gamma_reaches_both_systems(relative: bool) -> None:
 
     weak, strong = weak_and_strong()
     assert float(strong.merged.weights[0].norm()) < 0.5 * float(weak.merged.weights[0].norm())
-    weak, strong = weak_and_strong(merge="none")  # the same embeddings in both
+    weak, strong = weak_and_strong(merging="none")  # the same embeddings in both
     assert float(strong.classifier.norm()) < 0.5 * float(weak.classifier.norm())
 
 

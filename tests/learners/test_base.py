@@ -150,7 +150,7 @@ def test_generators_depend_on_seed_and_task_only() -> None:
         ({"gamma": 0}, "gamma must be greater than 0, not 0"),
         ({"gamma": -1.0}, "gamma must be greater than 0"),
         ({"alpha": 0}, "alpha must be a whole number of at least 1"),
-        ({"merge": "sum"}, "average, fisher, ham, magmax, none, regmean, ties"),
+        ({"merging": "sum"}, "average, fisher, ham, magmax, none, regmean, ties"),
         ({"start": "zero"}, "base, merged, previous, scratch"),
         ({"nodes": "some"}, "all, train"),
         ({"logits": "x"}, "seen, task"),
@@ -238,7 +238,7 @@ def test_nodes_that_cannot_be_meant_get_one_sentence(nodes: Any, message: str) -
         learner.predict(stream.graph, nodes)
 
 
-@pytest.mark.parametrize(("method", "params"), [("spy:Mine", {}), ("adr", {"merge": "spy:Rule"})])
+@pytest.mark.parametrize(("method", "params"), [("spy:Mine", {}), ("adr", {"merging": "spy:Rule"})])
 def test_a_file_imports_nothing(
     method: str, params: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ def test_the_rows_of_other_forms_add_up_too(variant: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES.names())
 def test_every_merging_rule_says_which_sums_it_keeps(rule: str) -> None:
-    learner = quick("adr", merge=rule).observe(tiny_stream().task(0))
+    learner = quick("adr", merging=rule).observe(tiny_stream().task(0))
     layers = [kept for kept in learner.inventory().sums if kept.name.startswith("layer")]
     assert len(layers) == (2 if rule in ("ham", "regmean") else 0)
     assert unnamed(learner.learned_, learner.inventory()) == {}
@@ -68,7 +68,7 @@ def test_every_merging_rule_says_which_sums_it_keeps(rule: str) -> None:
 
 def test_a_rule_that_does_not_say_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Average.__mro__[1], "grams")
-    learner = quick("adr", merge="average").observe(tiny_stream().task(0))
+    learner = quick("adr", merging="average").observe(tiny_stream().task(0))
     left = unnamed(learner.learned_, learner.inventory())
     assert left
     assert all(path.startswith("memory.") for path in left)

@@ -94,12 +94,13 @@ def test_what_a_user_spells_out_is_imported_while_a_file_may_not(
     (tmp_path / "colon_rules.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "state"
-    save_state(path, replace(make_learner("adr").state(), params={"merge": "colon_rules:Ham"}))
+    save_state(path, replace(make_learner("adr").state(), params={"merging": "colon_rules:Ham"}))
     with pytest.raises(InputError, match="a file imports nothing; import colon_rules first"):
         undrift.load(path)
     assert "colon_rules" not in sys.modules
     try:
-        assert make_learner("adr", merge="colon_rules:Ham").params()["merge"] == "colon_rules:Ham"
-        assert undrift.load(path).params()["merge"] == "colon_rules:Ham"
+        made = make_learner("adr", merging="colon_rules:Ham")
+        assert made.params()["merging"] == "colon_rules:Ham"
+        assert undrift.load(path).params()["merging"] == "colon_rules:Ham"
     finally:
         sys.modules.pop("colon_rules", None)

@@ -44,7 +44,7 @@ def paper(stream: str, metric: str = "a_f") -> dict[str, dict[int, Result]]:
     runs = {row: flat(number.mean) for row, number in rows.items() if number}
     for rule in published_rows("ablation"):
         number = published("ablation", rule, stream, metric)
-        runs[f"merge={rule}"] = flat(number.mean if number else 0.0)
+        runs[f"merging={rule}"] = flat(number.mean if number else 0.0)
     return runs
 
 
@@ -91,7 +91,7 @@ def test_both_numbers_stand_in_the_evidence() -> None:
 
 
 def test_rules_that_the_paper_does_not_have_are_apart() -> None:
-    runs = {"merge=ham": flat(90), "merge=none": flat(50), "merge=regmean": flat(91)}
+    runs = {"merging=ham": flat(90), "merging=none": flat(50), "merging=regmean": flat(91)}
     claims = checked("cs-cl", runs)
     assert claims["ham-first"].holds
     assert not claims["ham-first-added"].holds

@@ -69,14 +69,14 @@ def test_of_other_plans_the_first_counts() -> None:
 
 
 def test_merging_rules_are_told_by_their_settings() -> None:
-    rules = {rule: run(params={"merge": rule}) for rule in ("none", "average")}
+    rules = {rule: run(params={"merging": rule}) for rule in ("none", "average")}
     ham = run()
     rows = plan("paper-ablation", *rules.items(), ("ham", ham))
     found = claimed_runs(records(rows, results=[*rules.values(), ham]))["cs-cl"]
     assert found == {
-        "merge=none": {0: rules["none"]},
-        "merge=average": {0: rules["average"]},
-        "merge=ham": {0: ham},
+        "merging=none": {0: rules["none"]},
+        "merging=average": {0: rules["average"]},
+        "merging=ham": {0: ham},
         "adr": {0: ham},
     }
 
@@ -103,7 +103,7 @@ def search(method: str = "adr", *, seed: int = 0, **params: Any) -> Search:
 
 def test_the_search_of_plain_adr_with_the_lowest_seed() -> None:
     wanted = search()
-    others = [search("acil"), search(merge="none"), search(seed=1)]
+    others = [search("acil"), search(merging="none"), search(seed=1)]
     one = SearchSpec(base=wanted.spec.base, grid={"gamma": (0.1,)})
     narrow = wanted.model_copy(update={"spec": one})
     assert adr_searches([*others, narrow, wanted]) == {"cs-cl": wanted}

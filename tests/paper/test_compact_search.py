@@ -26,7 +26,7 @@ def search(seed: int = 0, **grid: tuple[Any, ...]) -> Search:
     [
         {"gamma": (0.1, 1.0), "alpha": (1, 2)},
         {"alpha": (64, 1), "gamma": (1, 1.0)},  # equal numbers, but another id
-        {"merge": ("ham", "none"), "balanced": (True, False)},
+        {"merging": ("ham", "none"), "balanced": (True, False)},
         {"hidden": ((8, 8), (16,))},
         {},
     ],

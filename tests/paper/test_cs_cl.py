@@ -37,7 +37,7 @@ def test_adr_reaches_the_paper() -> None:
 
 def test_without_ham_it_falls_apart() -> None:
     """Paper: a_avg 52.28, a_f 36.63."""
-    result = run("adr", merge="none", epochs=60)
+    result = run("adr", merging="none", epochs=60)
     assert result.by_class.a_f < 50
     assert result.drift[-1] > 0.3
 

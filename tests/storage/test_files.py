@@ -33,7 +33,7 @@ def fail(*arguments: Any) -> None:
 def state() -> State:
     return State(
         method="adr",
-        params={"gamma": 0.1, "hidden": [8, 8], "patience": None, "merge": "ham"},
+        params={"gamma": 0.1, "hidden": [8, 8], "patience": None, "merging": "ham"},
         tensors={
             "gram": torch.arange(6, dtype=torch.float64).reshape(2, 3),
             "mask": torch.tensor([True, False]),

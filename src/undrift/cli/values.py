@@ -12,8 +12,8 @@ from undrift.experiments.spec import readings
 def parse_settings(settings: Iterable[str]) -> dict[str, tuple[Any, ...]]:
     """The readings of each `name=value`; one without `=` or given twice is an `InputError`.
 
-    >>> parse_settings(["gamma=1e-3", "merge=ham"])
-    {'gamma': (0.001, '1e-3'), 'merge': ('ham',)}
+    >>> parse_settings(["gamma=1e-3", "merging=ham"])
+    {'gamma': (0.001, '1e-3'), 'merging': ('ham',)}
     """
     parsed: dict[str, tuple[Any, ...]] = {}
     for setting in settings:
@@ -34,8 +34,8 @@ def parse_settings(settings: Iterable[str]) -> dict[str, tuple[Any, ...]]:
 def choose_readings(method: str, readings: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """For each name the first of its readings that is of the right type; none is an `InputError`.
 
-    >>> choose_readings("adr", {"merge": (None, "none"), "batch_size": (None, "none")})
-    {'merge': 'none', 'batch_size': None}
+    >>> choose_readings("adr", {"merging": (None, "none"), "batch_size": (None, "none")})
+    {'merging': 'none', 'batch_size': None}
     """
     from undrift.learners.registry import method_class
 

@@ -44,7 +44,8 @@ class PlanCell:
     def spec(self, chosen: Params) -> RunSpec:
         """The run with what its search chose; the row's own settings stand above it."""
         params = {**chosen, **self.row.params} if self.search else dict(self.row.params)
-        return self.run.model_copy(update={"params": RunSpec(params=params).params})
+        checked = RunSpec(method=self.row.method, params=params).params
+        return self.run.model_copy(update={"params": checked})
 
 
 @dataclass(frozen=True)

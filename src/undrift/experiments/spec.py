@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -26,6 +27,10 @@ from undrift.experiments.record import validation_message
 from undrift.learners.registry import DEFAULT
 from undrift.streams.arrival import BY_CLASS, parse_arrival, place_of
 from undrift.streams.file import is_stream_file, read_stream_file
+
+# by method: parameters that runs were recorded with under another name. Old names are read; an id
+# keeps the first name, so that what was recorded is found.
+_RENAMED = {"adr": {"merge": "merging"}}
 
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
@@ -68,11 +73,15 @@ class RunSpec(BaseModel):
 
     @field_validator("params")
     @classmethod
-    def _plain(cls, params: dict[str, Any]) -> dict[str, Any]:
+    def _plain(cls, params: dict[str, Any], told: ValidationInfo) -> dict[str, Any]:
         for name in ("seed", "device"):
             if name in params:
                 raise ValueError(f"{name} is not a parameter of the method, give it beside them")
-        return {name: _plain(name, value) for name, value in params.items()}
+        renamed = _RENAMED.get(told.data.get("method", ""), {})
+        for old in renamed.keys() & params.keys():
+            if renamed[old] in params:
+                raise ValueError(f"{old} and {renamed[old]} are one parameter, give {renamed[old]}")
+        return {renamed.get(name, name): _plain(name, value) for name, value in params.items()}
 
     @field_validator("arrive")
     @classmethod
@@ -120,10 +129,13 @@ class RunSpec(BaseModel):
     def id(self) -> str:
         """The first 12 hex digits of the SHA-256 of the spec as canonical JSON.
 
-        `gamma=1` and `gamma=1.0` name the same run. For a stream file its content stands in the
-        place of its path: a copied folder gives the same run, a changed file another.
+        `gamma=1` and `gamma=1.0` name the same run, and so do the old and the new name of a
+        parameter. For a stream file its content stands in the place of its path: a copied folder
+        gives the same run, a changed file another.
         """
         fields = {name: _canonical(getattr(self, name)) for name in type(self).model_fields}
+        first = {new: old for old, new in _RENAMED.get(self.method, {}).items()}
+        fields["params"] = {first.get(name, name): v for name, v in fields["params"].items()}
         content = fields.pop("stream_sha256")
         if self.arrive == BY_CLASS:  # so that ids are what they were before there was another
             del fields["arrive"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import torch
 
 from undrift.analytic.bank import RidgeBank, Solver
 from undrift.encoders.encoder import Encoder
-from undrift.errors import InputError, unknown_name
+from undrift.errors import unknown_name
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.adaptation import AdaptingLearner, AdrLearned, Logits, Start
 from undrift.learners.parts.analytic.class_balance import Nodes
@@ -19,16 +19,6 @@ from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import Merger, Origin, Settings
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task
-
-
-class _Rule(str):
-    """A merging rule's name. ADR's hyperparameter hides the verb `merge`, so it refuses like it."""
-
-    def __call__(self, other: object) -> NoReturn:
-        raise InputError(
-            "ADR cannot merge with another learner, as its encoders move; undrift methods lists "
-            "those that can, such as propagation"
-        )
 
 
 @dataclass(kw_only=True)
@@ -41,7 +31,7 @@ class Adr(AdaptingLearner):
     theta_t, with layers W_k,t, is trained on the task's cross-entropy (eq. 2). H_k are the inputs
     of layer k; H are the merged encoder's embeddings, expanded by `alpha`.
 
-    `relative_gamma`: gamma times the mean diagonal. `merge`: `ham`, `none` ("w/o HAM") or another
+    `relative_gamma`: gamma times the mean diagonal. `merging`: `ham`, `none` ("w/o HAM") or another
     rule (`undrift.merging.RULES`, or `module:Class`). `origin`: what MagMax and TIES measure
     changes from, `base` or `initial` weights. `start` of theta_t: the `previous` theta, the
     `merged` or the `base` encoder, or `scratch`. `nodes` in the sums of a merging rule: `train` or
@@ -69,6 +59,7 @@ class Adr(AdaptingLearner):
     keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrLearned
+    renamed: ClassVar[dict[str, str]] = {"merge": "merging"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
         "alpha": (1, 2, 4, 8, 16, 32, 64),
@@ -77,7 +68,7 @@ class Adr(AdaptingLearner):
     gamma: float = 1.0
     alpha: int = 1
     relative_gamma: bool = False
-    merge: str = "ham"  # type: ignore[assignment]  # see _Rule
+    merging: str = "ham"
     origin: Origin = "base"
     start: Start = "previous"
     nodes: Nodes = "train"
@@ -88,26 +79,23 @@ class Adr(AdaptingLearner):
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
-        if self.merge not in ("none", *RULES.names()) and ":" not in self.merge:
-            raise unknown_name("merge", self.merge, ("none", *RULES.names()))
-        if self.merge != "none":
-            merging_rule(self.merge)
+        if self.merging not in ("none", *RULES.names()) and ":" not in self.merging:
+            raise unknown_name("merging", self.merging, ("none", *RULES.names()))
+        if self.merging != "none":
+            merging_rule(self.merging)
         self._expansion()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, _Rule(value) if name == "merge" and type(value) is str else value)
-
     def _kinds(self) -> dict[Any, type]:
-        return {} if self.merge == "none" else {Merger: merging_rule(self.merge)}
+        return {} if self.merging == "none" else {Merger: merging_rule(self.merging)}
 
     # stage 2: Hierarchical Analytic Merging ----------------------------------------------
 
     def _empty_memory(self, initial: Encoder) -> Merger | None:
         """The memory of the merging rule before the first task; None keeps the last encoder."""
-        if self.merge == "none":
+        if self.merging == "none":
             return None
         settings = Settings(self.gamma, self.relative_gamma, self.solver, self.origin)
-        return merging_rule(self.merge).empty(initial, settings)
+        return merging_rule(self.merging).empty(initial, settings)
 
     def _merge(
         self,
@@ -126,7 +114,7 @@ class Adr(AdaptingLearner):
             memory = memory.observe(self._adapted(model, task, generator, weights))
             return memory, model.encoder.with_weights(memory.merge())
 
-        rule = (self.merge, self.gamma, self.relative_gamma, self.solver, self.origin, self.nodes)
+        rule = (self.merging, self.gamma, self.relative_gamma, self.solver, self.origin, self.nodes)
         memory = before.memory if before else None
         return drawn_once(self.once, merge, generator, "merge", rule, weights, memory, model)
 

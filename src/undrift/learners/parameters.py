@@ -108,6 +108,7 @@ class Parameters(ABC):
         super().__setattr__(name, value if hint is None else checked(name, hint, value))
 
     def _check_same_params(self, theirs: Mapping[str, Any], who: str) -> None:
+        theirs = {self.renamed.get(name, name): value for name, value in theirs.items()}
         for key, mine in self.params().items():
             if key != "device" and key in theirs and mine != theirs[key]:
                 raise InputError(

@@ -191,7 +191,7 @@ class FlooredFisher(Fisher):
     """The same with the floor before the scaling to length 1, the order of the public code.
 
     Of a model whose Fisher is mostly under the floor, most entries then weigh the same, so that
-    the merge is nearly the plain average. As `merge="undrift.merging.fisher:FlooredFisher"`.
+    the merge is nearly the plain average. As `merging="undrift.merging.fisher:FlooredFisher"`.
     """
 
     name: ClassVar[str] = "floored-fisher"

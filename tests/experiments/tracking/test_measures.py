@@ -21,10 +21,16 @@ def test_a_name_says_what_the_run_is() -> None:
 
 
 def test_settings_are_flat_and_plain() -> None:
-    params = {"gamma": 0.1, "merge": "ham", "hidden": (8, 8), "batch_size": None, "relative": True}
+    params = {
+        "gamma": 0.1,
+        "merging": "ham",
+        "hidden": (8, 8),
+        "batch_size": None,
+        "relative": True,
+    }
     assert settings(RunSpec(method="adr", stream="cs-cl", params=params)) == {
         "param.gamma": 0.1,
-        "param.merge": "ham",
+        "param.merging": "ham",
         "param.hidden": "[8, 8]",
         "param.batch_size": "null",
         "param.relative": True,

@@ -138,7 +138,7 @@ def test_more_than_four_streams_go_to_further_figures(fakes: Any, tmp_path: Path
 
 def test_a_surface_per_method_and_what_its_trials_share(fakes: Any, tmp_path: Path) -> None:
     search = fakes.search()
-    base = search.spec.base.model_copy(update={"params": {"merge": "average"}})
+    base = search.spec.base.model_copy(update={"params": {"merging": "average"}})
     other = search.model_copy(update={"spec": search.spec.model_copy(update={"base": base})})
     searches = [
         *(search, other, fakes.search(method="ewc", strength=(1, 2, 3))),
@@ -147,11 +147,11 @@ def test_a_surface_per_method_and_what_its_trials_share(fakes: Any, tmp_path: Pa
     found = Found({}, [], searches, tmp_path)
     assert set(found.makers) == {
         "surface-adr",
-        "surface-adr-merge-average",
+        "surface-adr-merging-average",
         "surface-efc-damping-strength",
     }
     assert "surface" not in " ".join(name for name, _ in found.left_out)
-    assert "with merge=average" in found.figures["surface-adr-merge-average"].title
+    assert "with merging=average" in found.figures["surface-adr-merging-average"].title
 
 
 def test_a_grid_of_adr_without_a_surface_is_explained(fakes: Any, tmp_path: Path) -> None:

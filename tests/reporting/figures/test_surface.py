@@ -89,7 +89,7 @@ def test_any_two_parameters_do(fakes: Any, in_print: Any) -> None:
 
 def test_other_settings_are_another_map(fakes: Any) -> None:
     search = fakes.search()
-    base = search.spec.base.model_copy(update={"params": {"merge": "average"}})
+    base = search.spec.base.model_copy(update={"params": {"merging": "average"}})
     other = search.model_copy(update={"spec": search.spec.model_copy(update={"base": base})})
     assert len(surface_figure([search, other]).axes) == 2
 

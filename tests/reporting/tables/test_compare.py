@@ -117,7 +117,7 @@ def test_the_papers_number_and_the_difference() -> None:
 
 
 def test_rows_of_the_ablation_meet_its_table() -> None:
-    none = table({"none": [50.0]}, methods={"none": "adr"}, spec={"params": {"merge": "none"}})
+    none = table({"none": [50.0]}, methods={"none": "adr"}, spec={"params": {"merging": "none"}})
     assert column(none)["none"].published == Spread(52.28, 1.27)
     assert none.labels["none"] == "ADR without HAM"
     ham = table({"ham": [50.0]}, methods={"ham": "adr"})
@@ -128,10 +128,10 @@ def test_rows_of_the_ablation_meet_its_table() -> None:
     ("row", "spec"),
     [
         ("adr", {"protocol": "local"}),
-        ("adr", {"params": {"merge": "average"}}),  # named like the method, but not it
+        ("adr", {"params": {"merging": "average"}}),  # named like the method, but not it
         ("adr nodes=all", {"params": {"nodes": "all"}}),
-        ("regmean", {"params": {"merge": "regmean"}}),
-        ("none", {"params": {"merge": "average"}}),
+        ("regmean", {"params": {"merging": "regmean"}}),
+        ("none", {"params": {"merging": "average"}}),
     ],
 )
 def test_what_the_paper_did_not_run_has_no_number(row: str, spec: dict[str, Any]) -> None:

@@ -53,20 +53,20 @@ def test_several_settings_are_rows_that_name_what_differs() -> None:
 
 
 def test_a_merging_rule_and_a_protocol_are_named_even_alone() -> None:
-    manifest = manifest_of_runs(runs({"params": {"merge": "none"}}))
-    assert manifest.rows == ["adr merge=none"]
+    manifest = manifest_of_runs(runs({"params": {"merging": "none"}}))
+    assert manifest.rows == ["adr merging=none"]
     assert manifest_of_runs(runs({"protocol": "local"})).rows == ["adr protocol=local"]
 
 
 def test_the_ablation_run_by_hand_meets_the_paper() -> None:
-    results = runs({}, {"params": {"merge": "none"}})
+    results = runs({}, {"params": {"merging": "none"}})
     table = compare(results, manifest_of_runs(results))
     published = {row: entry.published for (row, _, m), entry in table.entries.items() if m == "a_f"}
     assert {row: number and number.mean for row, number in published.items()} == {
         "adr": 87.21,
-        "adr merge=none": 36.63,
+        "adr merging=none": 36.63,
     }
-    assert table.labels["adr merge=none"] == "ADR merge=none"
+    assert table.labels["adr merging=none"] == "ADR merging=none"
 
 
 def test_a_device_splits_rows_only_where_it_differs() -> None:
@@ -108,7 +108,7 @@ SPECS = st.fixed_dictionaries(
         "method": st.sampled_from(["adr", "ewc"]),
         "seed": st.integers(0, 1),
         "protocol": st.sampled_from(["global", "local"]),
-        "params": st.dictionaries(st.sampled_from(["a", "b", "merge"]), VALUES, max_size=2),
+        "params": st.dictionaries(st.sampled_from(["a", "b", "merging"]), VALUES, max_size=2),
     }
 )
 

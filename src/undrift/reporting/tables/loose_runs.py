@@ -13,7 +13,7 @@ from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import STREAMS
 
 # a setting that makes another method of it is named even where all runs share it
-_NAMING = ("merge", "protocol")
+_NAMING = ("merging", "protocol")
 _DEFAULTS = {"protocol": "global", "device": "cpu"}
 
 
