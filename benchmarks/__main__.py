@@ -14,7 +14,6 @@ ALL = (
     "epoch",
     "ham",
     "gram",
-    "update",
     "memory",
     "tasks",
     "reading",

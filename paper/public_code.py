@@ -6,71 +6,94 @@ methods' pages say under "where we depart" is undone here. Does not import torch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from undrift.experiments.plan import PlanRow
 from undrift.learners.registry import method_class
 from undrift.merging import RULES
 
-TRAINING_ON = ("bare", "lwf", "ewc", "mas", "twp", "er-gnn", "polo", "efc", "dpcr", "adr")
-"""The methods of Table 1 that train one encoder over all tasks: an optimiser can be carried."""
-
 _CARRIED = {"optimiser": "carried"}
-_PUBLIC_STRENGTHS = (1.0, 1e2, 1e4, 1e6)
 
-# method -> its form in public code, and the grid searched there; an empty grid: constants there
-_FORMS: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
-    "lwf": (
-        {"overlapping": True},
-        {"strength": (0.1, 1.0, 10.0), "temperature": (0.2, 2.0, 20.0)},
+
+@dataclass(frozen=True)
+class Profile:
+    """A method as its public code has it; without a word it is as ours.
+
+    `form`: its parameters where it is another than ours. `grid`: what is searched there, ours
+    where it is None; an empty one means constants. `default`: what it takes where it is not told
+    otherwise. `trains_on`: it trains one encoder over all tasks, so an optimiser can be carried.
+    `whole_head`: its head has a column per class of the stream from the start, which it counts.
+    `dropout_once`: its step never switches dropout on again after the first examination.
+    """
+
+    form: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] | None = None
+    default: Mapping[str, Any] = field(default_factory=dict)
+    trains_on: bool = True
+    whole_head: bool = False
+    dropout_once: bool = False
+
+    def params(self, classes: int) -> dict[str, Any]:
+        """Its form on a stream of so many classes."""
+        return {**self.form, **({"outputs": classes} if self.whole_head else {})}
+
+
+_STRENGTHS = (1.0, 1e2, 1e4, 1e6)
+
+PROFILES: dict[str, Profile] = {
+    "joint": Profile(trains_on=False),
+    "bare": Profile(dropout_once=True),
+    "lwf": Profile(
+        {"overlapping": True}, {"strength": (0.1, 1.0, 10.0), "temperature": (0.2, 2.0, 20.0)}
     ),
-    "ewc": ({"batch_fisher": True}, {"strength": _PUBLIC_STRENGTHS}),
-    "mas": ({"batch_importance": True}, {"strength": _PUBLIC_STRENGTHS}),
-    "twp": (
+    "ewc": Profile({"batch_fisher": True}, {"strength": _STRENGTHS}, {"strength": 1e4}),
+    "mas": Profile(
+        {"batch_importance": True}, {"strength": _STRENGTHS}, {"strength": 1e4}, whole_head=True
+    ),
+    "twp": Profile(
         {"faithful": True},
         {"loss_strength": (1e2, 1e4), "topology_strength": (1e2, 1e4)},
+        {"loss_strength": 1e4, "topology_strength": 1e4},
     ),
-    "cat": ({"budget": 2, "n_encoders": 3000, "encoder_width": 512}, {}),
-    "polo": ({"gamma": 10.0, "kd": 10.0, "drift_weight": 1.1}, {}),
-    "efc": ({"jitter": 0.1}, {}),
-    "dpcr": (
+    "cat": Profile({"budget": 2, "n_encoders": 3000, "encoder_width": 512}, {}, trains_on=False),
+    "er-gnn": Profile(),
+    "polo": Profile({"gamma": 10.0, "kd": 10.0, "drift_weight": 1.1}, {}),
+    "efc": Profile({"jitter": 0.1}, {}, dropout_once=True),
+    "dpcr": Profile(
         {"projector": "last", "tolerance": 1e-9},
         {"gamma": (200.0, 2000.0), "distill": (5.0, 10.0, 20.0)},
     ),
+    "acil": Profile(trains_on=False),
+    "ds-al": Profile(trains_on=False),
+    "adr": Profile({"logits": "seen"}),
 }
+"""The methods of Table 1, in its order, each as its public code has it."""
 
-# what public code takes where it is not told otherwise
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "ewc": {"strength": 1e4},
-    "mas": {"strength": 1e4},
-    "twp": {"loss_strength": 1e4, "topology_strength": 1e4},
-}
-
-DROPOUT_ONCE = ("bare", "efc")
+DROPOUT_ONCE = tuple(name for name, profile in PROFILES.items() if profile.dropout_once)
 """The methods whose public step never switches dropout on again after the first examination."""
 
 
 def carried_rows() -> tuple[PlanRow, ...]:
     """Table 1 and the ablation with our forms and grids, and an optimiser that goes on."""
-    rows = [PlanRow(m, m, _CARRIED, method_class(m).grid) for m in TRAINING_ON]
+    on = [m for m, profile in PROFILES.items() if profile.trains_on]
+    rows = [PlanRow(m, m, _CARRIED, method_class(m).grid) for m in on]
     return (*rows, *_merging(_CARRIED))
 
 
 def public_rows(*, carried: bool, classes: int) -> tuple[PlanRow, ...]:
-    """The rows whose form in public code is another than ours; `classes` of the whole stream.
-
-    The head of public code has a column per class from the start, which MAS counts.
-    """
+    """The rows whose form in public code is another than ours; `classes` of the whole stream."""
     more = _CARRIED if carried else {}
-    rows = []
-    for method, (form, grid) in _FORMS.items():
-        if method in TRAINING_ON or not carried:
-            own = {"outputs": classes} if method == "mas" else {}
-            rows.append(PlanRow(method, method, {**form, **own, **more}, grid))
-    seen = {"logits": "seen", **more}
-    rows.append(PlanRow("adr", "adr", seen, method_class("adr").grid))
+    rows = [
+        _row(method, {**profile.params(classes), **more})
+        for method, profile in PROFILES.items()
+        if profile.form and (profile.trains_on or not carried)
+    ]
+    seen = {**PROFILES["adr"].form, **more}
     floored = {"merging": "undrift.merging.fisher:FlooredFisher"}
-    first = PlanRow("fisher floor first", "adr", {**seen, **floored}, rows[-1].grid, searched=seen)
+    grid = method_class("adr").grid
+    first = PlanRow("fisher floor first", "adr", {**seen, **floored}, grid, searched=seen)
     return (*rows, *_merging(seen), first)
 
 
@@ -81,8 +104,9 @@ def layer_rows(*, classes: int) -> tuple[PlanRow, ...]:
     little (`public-fresh`). The ablation has what `public-carried` chose for ADR.
     """
     forms = {row.label: row for row in public_rows(carried=True, classes=classes)}
-    plain = {"joint": {}, "bare": _CARRIED, "er-gnn": _CARRIED, "acil": {}, "ds-al": {}}
-    every = {m: PlanRow(m, m, more, method_class(m).grid) for m, more in plain.items()} | forms
+    ours = {m: profile for m, profile in PROFILES.items() if not profile.form}
+    plain = {m: _row(m, _CARRIED if profile.trains_on else {}) for m, profile in ours.items()}
+    every = plain | forms
     every["cat"] = PlanRow("cat", "cat", {"budget": 2})
     return tuple(_with_layer(row) for row in every.values())
 
@@ -107,9 +131,15 @@ def default_rows(*, classes: int) -> tuple[PlanRow, ...]:
     """
     rows = {row.label: row for row in layer_rows(classes=classes)}
     return tuple(
-        PlanRow(method, method, {**rows[method].params, **default})
-        for method, default in _DEFAULTS.items()
+        PlanRow(method, method, {**rows[method].params, **profile.default})
+        for method, profile in PROFILES.items()
+        if profile.default
     )
+
+
+def _row(method: str, params: Mapping[str, Any]) -> PlanRow:
+    grid = PROFILES[method].grid
+    return PlanRow(method, method, params, method_class(method).grid if grid is None else grid)
 
 
 def _with_layer(row: PlanRow) -> PlanRow:

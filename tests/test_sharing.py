@@ -69,7 +69,7 @@ def variants(method: str) -> list[Learner]:
         changes += [{"merging": rule} for rule in ("none", "average", "fisher", "ties", "regmean")]
         changes += [{"start": start} for start in ("merged", "base", "scratch")]
         changes += [{"nodes": "all"}, {"logits": "seen"}, {"relative_gamma": True}]
-        changes += [{"solver": "auto"}, {"origin": "initial", "merging": "magmax"}]
+        changes += [{"origin": "initial", "merging": "magmax"}]
     return [make_learner(method, seed=1, **{**small, **change}) for change in changes]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,7 @@ from undrift.errors import InputError
 
 @pytest.fixture
 def scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cholesky, "_scipy_is_faster", lambda system: True)
+    monkeypatch.setattr(cholesky, "_by_scipy", lambda system: True)
 
 
 def system(d: int) -> torch.Tensor:
@@ -48,15 +46,6 @@ def test_scipy_says_what_is_not_positive_definite() -> None:
     assert lifted.jitter > 0
 
 
-@pytest.mark.usefixtures("scipy")
-def test_an_update_of_its_factor_starts_from_the_lower_half_alone() -> None:
-    gram, rows = system(30), torch.ones(2, 30, dtype=torch.float64)
-    updated = factorise(gram, 0.5).updated(rows)
-    assert torch.equal(updated.lower, updated.lower.tril())
-    fresh = factorise(gram + rows.T @ rows, 0.5).lower.tril()
-    assert torch.allclose(updated.lower, fresh, rtol=1e-10, atol=1e-10)
-
-
 def test_each_is_asked_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     for name in ("dpotrf", "dpotrs"):
@@ -70,44 +59,61 @@ def test_each_is_asked_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> No
     right = torch.ones(5, 1, dtype=torch.float64)
     factorise(system(5), 1.0).solve(right)
     assert not asked
-    monkeypatch.setattr(cholesky, "_scipy_is_faster", lambda system: True)
+    monkeypatch.setattr(cholesky, "_by_scipy", lambda system: True)
     factorise(system(5), 1.0).solve(right)
     assert asked == ["dpotrf", "dpotrs"]
 
 
-@pytest.mark.parametrize(
-    ("processor", "mkl", "wanted"),
-    [("AuthenticAMD", True, True), ("AuthenticAMD", False, False), ("GenuineIntel", True, False)],
-)
-def test_openblas_is_faster_than_mkl_on_amd(
-    processor: str, mkl: bool, wanted: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("by_scipy", "wanted"), [(0.8, True), (0.95, False), (2.0, False)])
+def test_scipy_is_taken_if_a_tenth_faster_when_timed(
+    by_scipy: float, wanted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: f"vendor_id : {processor}")
-    assert cholesky._mkl_on_amd.__wrapped__() is wanted
+    slow = iter([3.0, 3.0, 1.0, by_scipy, 7.0, 7.0])  # the shortest counts
+    timed: list[torch.Tensor] = []
 
-    def nowhere(*_: object, **__: object) -> str:
-        raise OSError
+    def seconds(way: Any, matrix: torch.Tensor) -> float:
+        assert way(matrix)
+        timed.append(matrix)
+        return next(slow)
 
-    monkeypatch.setattr(Path, "read_text", nowhere)
-    monkeypatch.setattr(platform, "processor", lambda: f"Family 25, {processor}")
-    assert cholesky._mkl_on_amd.__wrapped__() is wanted
+    monkeypatch.setattr(cholesky, "_TIMED", 40)
+    monkeypatch.setattr(cholesky, "_seconds", seconds)
+    assert cholesky._scipy_is_faster.__wrapped__() is wanted
+    assert torch.allclose(timed[0].tril(), timed[1].tril(), rtol=1e-12)
 
 
-def test_scipy_is_asked_for_large_systems_on_amd_with_as_many_threads(
+def test_large_systems_are_timed_once_if_both_have_as_many_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.delenv(cholesky.VARIABLE, raising=False)
     monkeypatch.setattr(cholesky, "_LARGE", 20)
-    monkeypatch.setattr(cholesky, "_mkl_on_amd", lambda: True)
+    monkeypatch.setattr(cholesky, "_scipy_is_faster", lambda: True)
     monkeypatch.setattr(cholesky, "_threads_of_openblas", torch.get_num_threads)
-    assert cholesky._scipy_is_faster(system(20))
-    assert not cholesky._scipy_is_faster(system(19))
-    assert not cholesky._scipy_is_faster(system(20).float())
+    assert cholesky._by_scipy(system(20))
+    assert not cholesky._by_scipy(system(19))
+    assert not cholesky._by_scipy(system(20).float())
     monkeypatch.setattr(cholesky, "_threads_of_openblas", lambda: torch.get_num_threads() + 1)
-    assert not cholesky._scipy_is_faster(system(20))
+    assert not cholesky._by_scipy(system(20))
     monkeypatch.setattr(cholesky, "_threads_of_openblas", torch.get_num_threads)
-    monkeypatch.setattr(cholesky, "_mkl_on_amd", lambda: False)
-    assert not cholesky._scipy_is_faster(system(20))
+    monkeypatch.setattr(cholesky, "_scipy_is_faster", lambda: False)
+    assert not cholesky._by_scipy(system(20))
+
+
+def test_the_environment_says_which_without_timing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never() -> bool:
+        raise AssertionError
+
+    monkeypatch.setattr(cholesky, "_LARGE", 20)
+    monkeypatch.setattr(cholesky, "_scipy_is_faster", never)
+    monkeypatch.setattr(cholesky, "_threads_of_openblas", lambda: 0)
+    monkeypatch.setenv("UNDRIFT_LAPACK", "scipy")
+    assert cholesky._by_scipy(system(20))
+    assert not cholesky._by_scipy(system(19))
+    monkeypatch.setenv("UNDRIFT_LAPACK", "torch")
+    assert not cholesky._by_scipy(system(20))
+    monkeypatch.setenv("UNDRIFT_LAPACK", "mkl")
+    with pytest.raises(InputError, match="torch or scipy, not 'mkl'"):
+        cholesky._by_scipy(system(20))
 
 
 def test_openblas_has_the_threads_that_the_environment_says(

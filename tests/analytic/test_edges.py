@@ -13,7 +13,7 @@ from undrift.analytic.bank import RidgeBank
 from undrift.analytic.border import Border
 from undrift.analytic.calibration import _least, _noise, held_out_scores
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.factor import factorise, update_is_cheaper
+from undrift.analytic.factor import factorise
 from undrift.analytic.gram import BUDGET_MB, chunks, pieces
 from undrift.analytic.per_class import PRIOR_ROWS
 from undrift.analytic.random_maps import Expansion, Fourier, Sketch
@@ -202,20 +202,6 @@ def test_jitter_ends_at_a_ten_millionth_of_the_mean_diagonal() -> None:
         factorise(torch.diag(torch.tensor([2.0, -5e-7], dtype=torch.float64)), 1e-20)
 
 
-def test_an_update_by_rows_of_zeros_changes_nothing() -> None:
-    x = normal(300, 200)
-    factor = factorise(x.T @ x, 0.1)
-    again = factor.updated(torch.zeros(3, 200, dtype=torch.float64))
-    torch.testing.assert_close(again.lower.tril(), factor.lower.tril())
-    assert (again.ridge, again.jitter) == (factor.ridge, factor.jitter)
-
-
-def test_an_update_is_cheaper_up_to_a_certain_row() -> None:
-    """3.2 (n + 128) d^2 < d^3 / 3: for 9,600 columns n < 872."""
-    assert update_is_cheaper(871, 9600)
-    assert not update_is_cheaper(873, 9600)
-
-
 def test_chunks_of_rows_without_columns_or_with_wide_ones() -> None:
     assert BUDGET_MB == 256
     (only,) = chunks(torch.zeros(5, 0))
@@ -350,9 +336,8 @@ def test_defaults() -> None:
     assert Sketch(4, 2) == Sketch(4, 2, seed=0)
     assert ThinSums.zero(3, rank=2).seed == ThinSums.of(ROW, ONE, rank=2).seed == 0
     bank = RidgeBank.empty(3, 0.5)
-    assert (bank.gamma, bank.relative, bank.solver, bank.updated) == (0.5, False, "direct", None)
-    plain = RidgeBank(bank.statistics, 0.5)
-    assert (plain.relative, plain.solver) == (False, "direct")
+    assert (bank.gamma, bank.relative) == (0.5, False)
+    assert not RidgeBank(bank.statistics, 0.5).relative
 
 
 @pytest.mark.parametrize("wrong", [{"outputs": 0}, {"outputs": -1}, {"sharpness": -1.0}], ids=str)

@@ -1,11 +1,11 @@
-"""Factors: from a sum, by update, with jitter; the choice between them is by counted cost."""
+"""Factors: from a sum, of some of its columns, with jitter."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from undrift.analytic.factor import factorise, update_is_cheaper
+from undrift.analytic.factor import factorise
 from undrift.errors import InputError
 
 
@@ -34,39 +34,6 @@ def test_some_columns_alone(d: int) -> None:
     assert torch.equal(gram, before)
 
 
-@pytest.mark.parametrize("rows", [1, 5, 130, 300])
-@pytest.mark.parametrize("width", [7, 128, 300])
-def test_an_update_equals_a_fresh_factor(rows: int, width: int) -> None:
-    gram = system(40, width)
-    new = torch.randn(rows, width, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    updated = factorise(gram, 0.1).updated(new).lower.tril()
-    fresh = factorise(gram + new.T @ new, 0.1).lower.tril()
-    assert float((updated - fresh).norm() / fresh.norm()) < 1e-11
-
-
-def test_fifty_updates_stay_exact() -> None:
-    width = 150
-    gram = system(200, width)
-    factor = factorise(gram, 1e-3)
-    for seed in range(50):
-        new = torch.randn(
-            4, width, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)
-        )
-        factor = factor.updated(new)
-        gram = gram + new.T @ new
-    right = torch.ones(width, 1, dtype=torch.float64)
-    direct = factorise(gram, 1e-3).solve(right)
-    assert float((factor.solve(right) - direct).norm() / direct.norm()) < 1e-8
-
-
-def test_an_update_leaves_its_source_alone() -> None:
-    factor = factorise(system(30, 10), 1.0)
-    kept, rows = factor.lower.clone(), torch.ones(2, 10, dtype=torch.float64)
-    factor.updated(rows)
-    assert torch.equal(factor.lower, kept)
-    assert torch.equal(rows, torch.ones(2, 10, dtype=torch.float64))
-
-
 def test_jitter_is_escalated_and_reported() -> None:
     gram = system(5, 40) - 1e-9 * torch.eye(40, dtype=torch.float64)  # slightly indefinite
     factor = factorise(gram, 1e-12)
@@ -78,10 +45,3 @@ def test_jitter_is_escalated_and_reported() -> None:
 def test_a_hopeless_system_says_what_to_do() -> None:
     with pytest.raises(InputError, match="raise gamma"):
         factorise(-torch.eye(4, dtype=torch.float64), 1e-3)
-
-
-def test_the_choice_follows_the_counted_cost() -> None:
-    assert update_is_cheaper(26, 8710)
-    assert update_is_cheaper(500, 8710)
-    assert not update_is_cheaper(3000, 8710)
-    assert not update_is_cheaper(1, 128)

@@ -154,7 +154,7 @@ def test_generators_depend_on_seed_and_task_only() -> None:
         ({"start": "zero"}, "base, merged, previous, scratch"),
         ({"nodes": "some"}, "all, train"),
         ({"logits": "x"}, "seen, task"),
-        ({"solver": "x"}, "auto, direct"),
+        ({"solver": "auto"}, "has no solver any more"),
         ({"epochs": -1}, "epochs"),
         ({"encoder": "gnn"}, "gat, gcn, gin, sage, sgc"),
     ],
@@ -267,11 +267,8 @@ def test_every_method_is_imported_from_one_place() -> None:
             {"evidence_threshold": 9.0, "homophily": 0.5},
         ),
         ("hybrid", {"words": 9.0, "trust": 0.5}, {"evidence_threshold": 9.0, "homophily": 0.5}),
-        (
-            "adr-plus",
-            {"cure": "map", "cure_gamma": 0.5, "pull": "previous"},
-            {"compensation": "map", "compensation_gamma": 0.5, "ridge_prior": "previous"},
-        ),
+        ("adr", {"merge": "none"}, {"merging": "none"}),
+        ("adr-plus", {"cure": "none", "cure_gamma": 0.5, "pull": "zero"}, {}),
     ],
 )
 def test_parameters_recorded_under_an_old_name_still_make_a_learner(

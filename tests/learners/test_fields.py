@@ -32,7 +32,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "propagation sketched": ("propagation", {"sketch": 5, "evidence_threshold": 25.0}),
     "propagation structured": ("propagation", {"structure": True, "evidence_threshold": 3.0}),
     "hybrid without gain": ("hybrid", {"gain": 0.0, "evidence_threshold": 25.0}),
-    "adr-plus exact": ("adr-plus", {"compensation": "exact"}),
 }
 WIDTH = 12
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.errors import InputError
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.testing.graphs import tiny_stream
 
@@ -26,8 +25,3 @@ def test_learns_and_answers_for_some_nodes_as_for_all(name: str) -> None:
     nodes = torch.tensor([3, 77])
     assert bool(torch.isfinite(whole).all())
     torch.testing.assert_close(learner.scores(stream.graph, nodes), whole[nodes])
-
-
-def test_what_exact_compensation_rests_on_does_not_hold() -> None:
-    with pytest.raises(InputError, match="and attention does; set another compensation"):
-        make_learner("adr-plus", encoder="gat", compensation="exact")

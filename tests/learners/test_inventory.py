@@ -23,10 +23,8 @@ SUMS = {  # how many sums after a task; the others keep weights, or examples
     "propagation": 2, "hybrid": 4, "al-gnn": 1, "ugcn": 1, "sgc-ridge": 1, "gacl": 1,
 }  # fmt: skip
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
-    "adr updated factor": ("adr", {"solver": "auto", "alpha": 1}),
-    "adr-plus exact": ("adr-plus", {"compensation": "exact", "alpha": 1, "balance": "none"}),
-    "adr-plus map": ("adr-plus", {"compensation": "map", "balance": "none"}),
-    "adr-plus merged inputs": ("adr-plus", {"inputs": "merged", "balance": "both"}),
+    "adr-plus plain": ("adr-plus", {"balance": "none"}),
+    "adr-plus balanced": ("adr-plus", {"balance": "both"}),
     "ds-al balanced": ("ds-al", {"balanced": True}),
     "mas reserved": ("mas", {"outputs": 9}),
     "polo plain means": ("polo", {"gamma": 0.0}),

@@ -1,20 +1,27 @@
 """A Cholesky factor, and solving with it, by the faster of the two LAPACKs at hand.
 
-Torch's is MKL, which on AMD takes a fifth to a quarter longer for a large matrix than SciPy's
-OpenBLAS (`python -m benchmarks ham`).
+Torch's wheels bring MKL, SciPy's bring OpenBLAS. Which is faster depends on the processor, so both
+are timed once, when a process first has a large system. The environment variable `UNDRIFT_LAPACK`,
+`torch` or `scipy`, says which to take without timing. The two differ in the last bits.
 """
 
 from __future__ import annotations
 
 import os
-import platform
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
+from time import perf_counter
 
 import torch
 from torch import Tensor
 
+from undrift.errors import InputError
+
+VARIABLE = "UNDRIFT_LAPACK"
 _LARGE = 3000  # columns; under it the two take the same time
+_TIMED = 1500  # columns of the system that both are timed on
+_TIMES = 3  # in turn; the shortest counts, as other processes only add to it
+_WORTH = 0.9  # SciPy's must take less than this share of torch's time
 
 
 def cholesky_(system: Tensor) -> bool:
@@ -22,18 +29,12 @@ def cholesky_(system: Tensor) -> bool:
 
     What is above the diagonal is no number to read.
     """
-    if _scipy_is_faster(system):
-        from scipy.linalg.lapack import dpotrf
-
-        return int(dpotrf(system.numpy(), lower=1, overwrite_a=1, clean=0)[1]) == 0
-    info = torch.empty((), dtype=torch.int32, device=system.device)
-    torch.linalg.cholesky_ex(system, out=(system, info))
-    return int(info) == 0
+    return _factorise_by_scipy(system) if _by_scipy(system) else _factorise_by_torch(system)
 
 
 def cholesky_solve(lower: Tensor, right: Tensor) -> Tensor:
     """`(L L^T)^-1 right` by two triangular solves; L in column order or in row order."""
-    if _scipy_is_faster(lower):
+    if _by_scipy(lower):
         from scipy.linalg.lapack import dpotrs
 
         by_column = lower.mT.is_contiguous()
@@ -45,20 +46,49 @@ def cholesky_solve(lower: Tensor, right: Tensor) -> Tensor:
     return whole
 
 
-def _scipy_is_faster(system: Tensor) -> bool:
+def _factorise_by_scipy(system: Tensor) -> bool:
+    from scipy.linalg.lapack import dpotrf
+
+    return int(dpotrf(system.numpy(), lower=1, overwrite_a=1, clean=0)[1]) == 0
+
+
+def _factorise_by_torch(system: Tensor) -> bool:
+    info = torch.empty((), dtype=torch.int32, device=system.device)
+    torch.linalg.cholesky_ex(system, out=(system, info))
+    return int(info) == 0
+
+
+def _by_scipy(system: Tensor) -> bool:
     on_cpu = system.device.type == "cpu" and system.dtype == torch.float64
-    large = on_cpu and system.shape[0] >= _LARGE
+    if not on_cpu or system.shape[0] < _LARGE:
+        return False
+    told = os.environ.get(VARIABLE, "")
+    if told not in ("", "torch", "scipy"):
+        raise InputError(f"{VARIABLE} must be torch or scipy, not {told!r}; or unset it")
+    if told:
+        return told == "scipy"
     # OpenBLAS does not hear of torch's number of threads: where the two differ, torch's counts
-    return large and _mkl_on_amd() and torch.get_num_threads() == _threads_of_openblas()
+    return torch.get_num_threads() == _threads_of_openblas() and _scipy_is_faster()
 
 
 @cache
-def _mkl_on_amd() -> bool:
-    try:
-        processor = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
-    except OSError:
-        processor = platform.processor()
-    return torch.backends.mkl.is_available() and "AuthenticAMD" in processor
+def _scipy_is_faster() -> bool:
+    """Both in turn on one system, about half a second, once per process."""
+    drawn = torch.Generator().manual_seed(0)
+    system = torch.rand(_TIMED, _TIMED, dtype=torch.float64, generator=drawn)
+    system = system + system.T
+    system.diagonal().add_(2.0 * _TIMED)  # larger than the rest of its row: positive definite
+    by_torch, by_scipy = [], []
+    for _ in range(_TIMES):
+        by_torch.append(_seconds(_factorise_by_torch, system.clone().mT))
+        by_scipy.append(_seconds(_factorise_by_scipy, system.clone().mT))
+    return min(by_scipy) < _WORTH * min(by_torch)
+
+
+def _seconds(way: Callable[[Tensor], bool], system: Tensor) -> float:
+    start = perf_counter()
+    way(system)
+    return perf_counter() - start
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A Cholesky factor of a ridge system: made from a sum, or updated by a few rows."""
+"""A Cholesky factor of a ridge system, made from a sum."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.cholesky import cholesky_, cholesky_solve
-from undrift.analytic.room import square
 from undrift.errors import InputError
-from undrift.typing import Rows
 
-_BLOCK = 128  # columns per step of an update
-_UPDATE_PENALTY = 1.6  # an update runs at about 1/1.6 of the rate of a factorisation
+_BLOCK = 128  # rows per step of a copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,33 +24,6 @@ class Factor:
     def solve(self, right: Tensor) -> Tensor:
         """`(L L^T)^-1 right` by two triangular solves; cost 2 d^2 columns operations."""
         return cholesky_solve(self.lower, right.to(self.lower))
-
-    def updated(self, rows: Rows) -> Factor:
-        """The factor of `L L^T + rows^T rows`; rows in float64, weights already in them.
-
-        Block by block a QR decomposition of `[L_jj^T; V_j]` gives the new diagonal block, and
-        its orthogonal factor turns the rest of the block row: orthogonal steps only, so the
-        rounding of many updates adds up slowly instead of growing. Cost: 2 (n + 128) d^2.
-        """
-        d = self.lower.shape[0]
-        # rows in order: a restored factor has that layout, and other layouts round differently
-        lower = self.lower.contiguous().tril()
-        v = rows.to_dense(torch.float64).clone()
-        for j in range(0, d, _BLOCK):
-            stop = min(j + _BLOCK, d)
-            b = stop - j
-            top = lower[j:stop, j:stop].tril().T
-            reflectors, tau = torch.geqrf(torch.cat([top, v[:, j:stop]]))
-            triangle = reflectors[:b].triu()
-            signs = torch.where(triangle.diagonal() < 0, -1.0, 1.0).to(triangle)
-            lower[j:stop, j:stop] = (signs.unsqueeze(1) * triangle).T
-            if stop == d:
-                break
-            rest = torch.cat([lower[stop:, j:stop].T, v[:, stop:]])
-            turned = torch.ormqr(reflectors, tau, rest, left=True, transpose=True)
-            lower[stop:, j:stop] = (signs.unsqueeze(1) * turned[:b]).T
-            v[:, stop:] = turned[b:]
-        return Factor(lower, self.ridge, self.jitter)
 
 
 def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Factor:
@@ -79,21 +49,11 @@ def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Fact
 
 
 def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
-    room = square(gram.shape[0], gram)
     if columns is None:
-        return room.copy_(gram)
+        return gram.clone(memory_format=torch.contiguous_format)
     d = columns.numel()
-    copy = room.flatten()[: d * d].view(d, d)
+    copy = gram.new_empty(d, d)
     for start in range(0, d, _BLOCK):
         rows = gram[columns[start : start + _BLOCK]]
         torch.gather(rows, 1, columns.expand(rows.shape[0], d), out=copy[start : start + _BLOCK])
     return copy
-
-
-def update_is_cheaper(rows: int, width: int) -> bool:
-    """Whether updating a factor by this many rows costs less than factorising anew.
-
-    >>> update_is_cheaper(26, 8710), update_is_cheaper(3000, 6805)
-    (True, False)
-    """
-    return _UPDATE_PENALTY * 2 * (rows + _BLOCK) * width**2 < width**3 / 3

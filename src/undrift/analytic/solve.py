@@ -11,18 +11,11 @@ from undrift.errors import InputError
 _WORTH_A_CUT = 1 / 64  # a share of columns never seen, and three times that of the operations
 
 
-def solve(
-    statistics: RidgeStatistics,
-    gamma: float,
-    *,
-    relative: bool = False,
-    prior: Tensor | None = None,
-) -> Tensor:
+def solve(statistics: RidgeStatistics, gamma: float, *, relative: bool = False) -> Tensor:
     """`W = (R + gamma I)^-1 Q` (eqs. 7, 9, 11), in float64, by Cholesky.
 
     `relative=True` scales gamma by the mean diagonal of R, so that one value means the same
-    for 100 rows and for a million. `prior` pulls W toward that matrix instead of zero:
-    `(R + gamma I)^-1 (Q + gamma W0)`. Cost: d^3 / 3 + 2 d^2 C operations, with d the columns that
+    for 100 rows and for a million. Cost: d^3 / 3 + 2 d^2 C operations, with d the columns that
     were ever seen: the others are a system of their own, which is diagonal.
 
     >>> import torch
@@ -32,7 +25,7 @@ def solve(
             [0.0000, 0.5000]], dtype=torch.float64)
     """
     ridge = effective_ridge(statistics, gamma, relative=relative)
-    right = _right(statistics, ridge, prior)
+    right = statistics.moment
     seen = statistics.gram.diagonal().nonzero().flatten()
     if statistics.width - seen.numel() < _WORTH_A_CUT * statistics.width:
         return factorise(statistics.gram, ridge).solve(right).contiguous()
@@ -42,24 +35,10 @@ def solve(
     return weights
 
 
-def solve_with(
-    factor: Factor, statistics: RidgeStatistics, *, prior: Tensor | None = None
-) -> Tensor:
+def solve_with(factor: Factor, statistics: RidgeStatistics) -> Tensor:
     """The same with a factor that is already there."""
     # rows in order: a restored copy has that layout, and other layouts round differently
-    return factor.solve(_right(statistics, factor.ridge, prior)).contiguous()
-
-
-def _right(statistics: RidgeStatistics, ridge: float, prior: Tensor | None) -> Tensor:
-    right = statistics.moment
-    if prior is None:
-        return right
-    if prior.shape != right.shape:
-        raise InputError(
-            f"a prior of shape {tuple(prior.shape)} does not fit weights of shape "
-            f"{tuple(right.shape)}"
-        )
-    return right + ridge * prior.to(right)
+    return factor.solve(statistics.moment).contiguous()
 
 
 def effective_ridge(statistics: RidgeStatistics, gamma: float, *, relative: bool = False) -> float:

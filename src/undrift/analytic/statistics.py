@@ -10,7 +10,6 @@ from torch import Tensor
 
 from undrift import ranks
 from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, scaled
-from undrift.analytic.room import square
 from undrift.errors import InputError
 from undrift.typing import Rows
 
@@ -73,7 +72,7 @@ class RidgeStatistics:
 
         `targets` may have more columns than were seen: new classes are new columns.
         """
-        gram = square(self.width, self.gram).copy_(self.gram)
+        gram = self.gram.clone(memory_format=torch.contiguous_format)
         return self._plus_rows(gram, rows, targets, weights, budget_mb)
 
     def _plus_rows(

@@ -21,7 +21,8 @@ from undrift.learners.base import Learned, Verb
 from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, mean_class_size, weighed
-from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows, targets_of
+from undrift.learners.parts.analytic.expanded import targets_of
+from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress

@@ -11,9 +11,11 @@ from torch.nn.functional import pad
 
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
+from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, KeptSum
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner, base_encoder
+from undrift.learners.parts.analytic.expanded import Expanded
+from undrift.learners.parts.analytic.frozen_encoder import base_encoder
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
@@ -34,7 +36,7 @@ class GaclLearned:
 
 
 @dataclass(kw_only=True)
-class Gacl(ExpandedLearner):
+class Gacl(Expanded, Learner):
     """Recursive least squares on a frozen encoder; a batch may bring known and new classes.
 
         Phi <- Phi - Phi H^T (I + H Phi H^T)^-1 H Phi

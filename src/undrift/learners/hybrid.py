@@ -18,7 +18,8 @@ from undrift.errors import InputError
 from undrift.graphs import Field, Graph
 from undrift.learners.kept import Inventory, KeptSum, facts_of
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.frozen_encoder import base_encoder, embedded
+from undrift.learners.parts.analytic.expanded import embedded
+from undrift.learners.parts.analytic.frozen_encoder import base_encoder
 from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, sample_of
 from undrift.learners.parts.sum_learner import SumLearner

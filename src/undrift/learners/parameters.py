@@ -22,6 +22,9 @@ class Parameters(ABC):
 
     name: ClassVar[str]
     renamed: ClassVar[dict[str, str]] = {}  # parameters by the names they had, for old records
+    gone: ClassVar[
+        dict[str, Any]
+    ] = {}  # parameters that went, with the value that stayed; ...: any
 
     def params(self) -> dict[str, Any]:
         """The hyperparameters as plain values; those of a part such as `backbone` stand beside.
@@ -78,6 +81,8 @@ class Parameters(ABC):
     @classmethod
     def check_param(cls, name: str, value: Any) -> Any:
         """The value as the hyperparameter takes it; an unknown name or wrong type is named."""
+        if cls._is_gone(name, value):
+            return value
         return checked(name, cls._place(name).hint, value)
 
     @classmethod
@@ -85,6 +90,8 @@ class Parameters(ABC):
         """The learner of these constructor arguments with some hyperparameters changed."""
         inner: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
+            if cls._is_gone(name, value):
+                continue
             place = _Place(None, name) if name in own else cls._place(name)
             if place.part is None:
                 own[place.field] = value
@@ -103,12 +110,29 @@ class Parameters(ABC):
                 return place
         raise unknown_name(f"parameter of {cls.name}", name, known)
 
+    @classmethod
+    def _is_gone(cls, name: str, value: Any) -> bool:
+        """Whether a parameter went, so that this value, which is how it is now, may be left out."""
+        name = cls.renamed.get(name, name)
+        if name not in cls.gone:
+            return False
+        if cls.gone[name] not in (..., value):
+            raise InputError(
+                f"{cls.name} has no {name} any more, and {name}={value!r} is not how it does it; "
+                "leave it out, or take the version that docs/decisions/0022 names"
+            )
+        return True
+
     def __setattr__(self, name: str, value: Any) -> None:
         hint = field_types(type(self)).get(name)
         super().__setattr__(name, value if hint is None else checked(name, hint, value))
 
     def _check_same_params(self, theirs: Mapping[str, Any], who: str) -> None:
-        theirs = {self.renamed.get(name, name): value for name, value in theirs.items()}
+        theirs = {
+            self.renamed.get(name, name): value
+            for name, value in theirs.items()
+            if not self._is_gone(name, value)
+        }
         for key, mine in self.params().items():
             if key != "device" and key in theirs and mine != theirs[key]:
                 raise InputError(

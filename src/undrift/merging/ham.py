@@ -47,7 +47,6 @@ class Ham:
                     weight.shape[0],
                     settings.gamma,
                     relative=settings.relative,
-                    solver=settings.solver,
                     device=str(weight.device),
                 )
                 for weight in encoder.weights

@@ -10,7 +10,6 @@ from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor
 
-from undrift.analytic.bank import Solver
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
@@ -24,13 +23,12 @@ Origin = Literal["base", "initial"]
 class Settings:
     """What a learner tells its rule; a rule reads what it needs.
 
-    `gamma`, `relative`, `solver`: as in `RidgeBank`, for rules that regress. `origin`: what
+    `gamma`, `relative`: as in `RidgeBank`, for rules that regress. `origin`: what
     changes are measured from, the `base` encoder theta_0 or the `initial` random weights.
     """
 
     gamma: float = 1.0
     relative: bool = False
-    solver: Solver = "direct"
     origin: Origin = "base"
 
 

@@ -1,34 +1,22 @@
-"""What ADR and ADR+ share: adapting theta_t to its task (eq. 2), and the order of the stages."""
+"""ADR's first stage, adapting theta_t to its task (eq. 2), and what ADR and ADR+ keep."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from undrift.analytic.bank import RidgeBank
-from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.adam import Moments
 from undrift.encoders.encoder import Encoder, Head
-from undrift.graphs import Graph
-from undrift.learners.kept import Inventory, KeptSum, RowsOf, of_statistics
-from undrift.learners.parts.analytic.class_balance import (
-    Nodes,
-    balanced_rows,
-    mean_class_size,
-    nodes_that_count,
-)
-from undrift.learners.parts.analytic.frozen_encoder import ExpandedLearner
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.model_learner import base_training
-from undrift.merging.ham import Ham
-from undrift.merging.merger import Adapted, Merger
+from undrift.merging.merger import Merger
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
-from undrift.typing import Progress
+from undrift.typing import Once, Progress
 
 Start = Literal["previous", "merged", "base", "scratch"]
 """Where theta_t begins: the previous theta, the merged encoder, the base encoder, or anew."""
@@ -66,131 +54,17 @@ class AdrLearned:
         return self.merged
 
 
-class AdaptingLearner(ExpandedLearner):
-    """ADR's three stages (Alg. 1); a method says how encoders merge and what the bank sums."""
+class Adapts(Protocol):
+    """A learner that adapts: where theta_t begins, what its loss sees, and how it trains."""
 
     start: Start
     logits: Logits
-    nodes: Nodes
-
-    @abstractmethod
-    def _merge(
-        self, before: Any, trained: tuple[Model, Model], task: Task, generator: torch.Generator
-    ) -> tuple[Any, Encoder]:
-        """What the rule remembers with this task's encoder, and all encoders so far as one."""
-
-    @abstractmethod
-    def _grown_bank(
-        self, before: Any, merged: Encoder, task: Task, classes: tuple[int, ...]
-    ) -> RidgeBank:
-        """The classifier's sums with this task's rows."""
-
-    def _learn(self, task: Task, progress: Progress) -> AdrLearned:
-        before: AdrLearned | None = self.learned_
-        t = before.tasks if before else 0
-        classes = joined(before.classes if before else (), task.classes)
-        generator = generator_for(self.seed, t)
-        trained = adapt(self, before, task, generator=generator, progress=progress)
-        progress("merge", 0, 1)
-        memory, merged = self._merge(before, trained, task, generator)
-        progress("classify", 0, 1)
-        bank = self._grown_bank(before, merged, task, classes)
-        classifier = self._solved(bank, merged)
-        progress("classify", 1, 1)
-        learned: AdrLearned = self.learned_type(
-            classes=classes,
-            num_features=task.graph.num_features,
-            tasks=t + 1,
-            merged=merged,
-            memory=memory,
-            bank=bank,
-            counts=_counted(before, task, classes),
-            share=before.share if before else mean_class_size(task),
-            classifier=classifier,
-            start=next_start(self.start, before, trained[1].encoder),
-            head=trained[1].head if self.logits == "seen" else None,
-            moments=next_moments(self, before, trained[1]),
-        )
-        return learned
-
-    def _solved(self, bank: RidgeBank, merged: Encoder) -> Tensor:
-        return bank.solve()
-
-    @abstractmethod
-    def _weighs(self) -> tuple[bool, bool]:
-        """Whether rows have weights in the sums of the merging rule, and of the classifier."""
-
-    def _bank_rows(self, learned: AdrLearned) -> RowsOf:
-        """The rows of the classifier's sums, as the merged encoder makes them now."""
-        return self._rows_by(learned.merged)
-
-    def _inventory(self, learned: AdrLearned) -> Inventory:
-        classifier = of_statistics(
-            "classifier",
-            learned.bank.statistics,
-            self._bank_rows(learned),
-            ("bank",),
-            classes=learned.classes,
-            counts=torch.tensor(learned.counts, dtype=torch.float64),
-            current=False,
-            exact=not self._weighs()[1],
-        )
-        grams: tuple[RidgeStatistics, ...] | None = getattr(learned.memory, "grams", None)
-        weights = ("memory",) if grams == () else ()  # the rule says that it keeps no sum
-        rest = (*weights, "merged", "start", "head", "moments", "classifier")
-        layers = (self._layer(learned, k, sums) for k, sums in enumerate(grams or ()))
-        return Inventory((*layers, classifier), rest)
-
-    def _layer(self, learned: AdrLearned, k: int, sums: RidgeStatistics) -> KeptSum:
-        """The sums over the inputs of layer k of every adapted encoder.
-
-        The first layer of a GCN reads `A X`, whatever the weights: its rows are known of every
-        batch. Those of later layers are known where the last adapted encoder is kept.
-        """
-        adapted = self.start == "previous" or (self.start == "base" and learned.tasks == 1)
-        encoder = learned.start if adapted and learned.start else learned.merged
-        always = k == 0 and self.backbone.encoder != "gat"  # attention depends on weights
-        plain = isinstance(learned.memory, Ham) and not self._weighs()[0]
-
-        def rows(graph: Graph, nodes: Tensor) -> Tensor:
-            return encoder.trace(graph, nodes)[k].double().to_dense()
-
-        return of_statistics(
-            f"layer {k + 1}",
-            sums,
-            rows,
-            ("memory",),
-            nodes=self.nodes,
-            current=always,
-            exact=plain and (always or adapted),
-        )
-
-    def _adapted(
-        self, model: Model, task: Task, generator: torch.Generator, weights: Tensor | None
-    ) -> Adapted:
-        """The trained encoder as a merging rule sees it."""
-        chosen = nodes_that_count(task, self.nodes, self.once)
-        data = (task.graph, chosen, generator, weights, self.once)
-        return Adapted(model.encoder, model.head, *data)
-
-    def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor:
-        """The weights of the rows in a sum over these nodes, the same for every class."""
-        if before is None:
-            return balanced_rows(task, nodes, mean_class_size(task), self.once)
-        known = dict(zip(before.classes, before.counts, strict=True))
-        seen = tuple(known.get(c, 0) for c in task.classes)
-        return balanced_rows(task, nodes, before.share, self.once, seen)
-
-
-def _counted(before: AdrLearned | None, task: Task, classes: tuple[int, ...]) -> tuple[int, ...]:
-    """The training rows of each class, with this task's."""
-    known = dict(zip(before.classes, before.counts, strict=True)) if before else {}
-    labels = task.labels[task.train]
-    return tuple(known.get(c, 0) + int((labels == c).sum()) for c in classes)
+    backbone: Backbone
+    once: Once
 
 
 def adapt(
-    learner: AdaptingLearner,
+    learner: Adapts,
     before: AdrLearned | None,
     task: Task,
     *,
@@ -216,7 +90,7 @@ def adapt(
     return drawn_once(learner.once, train, generator, "adapt", *inputs, *origin)
 
 
-def _started(learner: AdaptingLearner, before: AdrLearned | None) -> Encoder | None:
+def _started(learner: Adapts, before: AdrLearned | None) -> Encoder | None:
     """The encoder that this task starts from; None is a new one."""
     if before is None:
         return None
@@ -242,9 +116,7 @@ def next_start(start: Start, before: AdrLearned | None, adapted: Encoder) -> Enc
     return None
 
 
-def next_moments(
-    learner: AdaptingLearner, before: AdrLearned | None, adapted: Model
-) -> Moments | None:
+def next_moments(learner: Adapts, before: AdrLearned | None, adapted: Model) -> Moments | None:
     """What the next task's optimiser goes on with: from where its encoder comes.
 
     A head of the task's own classes is thrown away, so of the next one nothing is known.

@@ -1,96 +1,26 @@
-"""For the analytic methods: a frozen base encoder, and scores that are linear in embeddings."""
+"""For the analytic methods: sums over rows of a frozen base encoder."""
 
 from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.random_maps import Activation, Expansion
-from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
-from undrift.graphs import Field, Graph
-from undrift.learners.base import Learner
-from undrift.learners.kept import RowsOf
+from undrift.graphs import Graph
+from undrift.learners.parts.analytic.expanded import Expanded
 from undrift.learners.parts.sum_learner import SumLearner
-from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
-from undrift.memory import need
-from undrift.sparse import row_index
 from undrift.streams.task import Task
-from undrift.typing import Once, Progress, unshared
+from undrift.typing import Once, Progress
 
 
 def base_encoder(learner: Trains, task: Task, progress: Progress) -> Encoder:
     """The encoder after training on the base task; its head is thrown away."""
     return TaskTraining.of(learner, task, None).train(progress).encoder
-
-
-def embedded(
-    encoder: Encoder, graph: Graph, nodes: Tensor | None = None, once: Once = unshared
-) -> Tensor:
-    """Embeddings of every node, or of some, in float64; shared by learners side by side.
-
-    In float64 a row does not depend, to 1e-12, on which others are computed with it, so some rows
-    may be computed alone, and again after a change of the graph.
-    """
-    field = None
-    if nodes is not None and once is unshared:
-        field = Field.of(graph, row_index(nodes, graph.num_nodes), encoder.hops)
-    if field is not None:
-        return encoder.double().embed(field.graph)[field.at]
-    h = once(lambda: encoder.double().embed(graph), "embedded", encoder, graph)
-    return h if nodes is None else h[nodes.to(h.device)]
-
-
-def targets_of(task: Task, classes: tuple[int, ...], once: Once = unshared) -> Tensor:
-    """Y of the task's training nodes, with a column per class; shared side by side."""
-    labels = task.labels[task.train]
-    return once(lambda: one_hot(labels, classes), "targets", task, classes)
-
-
-class ExpandedLearner(Learner, ABC):
-    """A learner whose classifier reads the embeddings of its `encoder`, expanded by `alpha`.
-
-    No dataclass itself: what is annotated here are fields of the methods.
-    """
-
-    activation: ClassVar[Activation] = "relu"
-    alpha: int
-    backbone: Backbone
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node: what must not drift."""
-        self._check_graph(graph)
-        encoder: Encoder = self.learned_.encoder
-        return encoder.embed(graph).cpu()
-
-    def _expansion(self) -> Expansion:
-        width = self.backbone.architecture().width
-        columns = width * self.alpha
-        what = f"an expansion by alpha = {self.alpha:,} to {columns:,} columns"
-        need(8 * columns**2, what, "lower alpha, or use a machine with more")
-        return Expansion(width, self.alpha, self.seed, self.activation)
-
-    def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        return self._expansion()(embedded(encoder, graph, nodes, self.once), self.once)
-
-    def _rows_by(self, encoder: Encoder) -> RowsOf:
-        """The rows that this encoder makes, as they are summed."""
-        return lambda graph, nodes: self._expanded(encoder, graph, nodes).double()
-
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return self._scores_of(learned, graph, None)
-
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        scores: Tensor = self._expanded(learned.encoder, graph, nodes) @ learned.classifier
-        return scores
-
-    def _hops(self, learned: Any) -> int | None:
-        return self.backbone.architecture().reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +32,7 @@ class FrozenRows:
     trained_on: str
 
 
-class FrozenLearner(ExpandedLearner, SumLearner, ABC):
+class FrozenLearner(Expanded, SumLearner, ABC):
     """Sums over rows that are read off a frozen encoder, so that every verb is exact.
 
     But for the first batch, which the encoder was trained on: it cannot be forgotten or revised.
