@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from undrift.analytic import statistics
+from undrift.analytic.additive import PRIOR_ROWS
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.border import Border
 from undrift.analytic.calibration import _least, _noise, held_out_scores
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.factor import factorise
 from undrift.analytic.gram import BUDGET_MB, chunks, pieces
-from undrift.analytic.per_class import PRIOR_ROWS
 from undrift.analytic.random_maps import Expansion, Fourier, Sketch
 from undrift.analytic.selection import (
     FIRST_GAMMA,

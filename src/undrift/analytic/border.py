@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from undrift.analytic.additive import Additive
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.gram import add_product_, pieces
 from undrift.analytic.rounding import drawn, level, profile
@@ -16,7 +16,7 @@ from undrift.typing import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Border:
+class Border(Additive):
     """What columns h add to the sums over rows x: `cross = sum x h^T`, and their own sums.
 
     The sums over `[x, h]` are those over x with this around them, so the first need not be kept
@@ -49,16 +49,6 @@ class Border:
         for where, part in pieces(rows):
             add_product_(cross, part.double(), beside[where])
         return Border(cross, own)
-
-    def __add__(self, other: Border) -> Border:
-        return Border(self.cross + other.cross, self.own + other.own)
-
-    def __sub__(self, other: Border) -> Border:
-        return Border(self.cross - other.cross, self.own - other.own)
-
-    def select(self, columns: Sequence[int]) -> Border:
-        """The same border with these classes in this order; -1 is a class without rows."""
-        return Border(self.cross, self.own.select(columns))
 
     def around(self, inner: ClassSums) -> ClassSums:
         """The sums over both kinds of columns, the inner ones first."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from undrift.analytic.additive import PRIOR_ROWS, PerClass
 from undrift.analytic.gram import add_product_, pieces
-from undrift.analytic.per_class import PRIOR_ROWS, PerClass
 from undrift.analytic.rounding import combined, drawn, level, of_rows, profile
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.errors import InputError
 from undrift.typing import Rows
 
 _NO_VARIANCE = 1e-12  # of the mean square: a column that does not vary within classes
@@ -74,29 +73,8 @@ class ClassSums(PerClass):
         counts = wide.counts + y.sum(dim=0)
         return ClassSums(plain.gram, plain.moment, squares, counts, rounding)
 
-    # the group ---------------------------------------------------------------------------
-
-    def __add__(self, other: ClassSums) -> ClassSums:
-        return self._combine(other, 1)
-
-    def __sub__(self, other: ClassSums) -> ClassSums:
-        return self._combine(other, -1)
-
-    def _combine(self, other: ClassSums, sign: int) -> ClassSums:
-        if self.width != other.width:
-            raise InputError(
-                f"cannot combine sums of {self.width} and {other.width} columns; they describe "
-                "different features"
-            )
-        grown = max(self.classes, other.classes)
-        a, b = self.grow(grown), other.grow(grown)
-        return ClassSums(
-            torch.add(a.gram, b.gram, alpha=sign),
-            torch.add(a.moment, b.moment, alpha=sign),
-            torch.add(a.squares, b.squares, alpha=sign),
-            torch.add(a.counts, b.counts, alpha=sign),
-            combined(self, other, sign),
-        )
+    def _beside(self, other: ClassSums, sign: int) -> dict[str, Any]:
+        return {"rounding": combined(self, other, sign)}
 
     # what it is --------------------------------------------------------------------------
 

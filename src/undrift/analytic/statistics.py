@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from undrift import ranks
+from undrift.analytic.additive import Additive
 from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, scaled
 from undrift.errors import InputError
 from undrift.typing import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeStatistics:
+class RidgeStatistics(Additive):
     """`gram = sum w x x^T`, `moment = sum w x y^T`, `count`, `energy = sum w |y|^2`, in float64.
 
     The R and Q of eqs. 7, 9 and 11. A commutative group: `a + b`, `a - b`, `zero`. Columns of
@@ -30,6 +32,7 @@ class RidgeStatistics:
     ([1.0, 2.0], 2)
     """
 
+    per_class: ClassVar[tuple[str, ...]] = ("moment",)
     stored_as_half: ClassVar[tuple[str, ...]] = ("gram",)
 
     gram: Tensor
@@ -87,10 +90,9 @@ class RidgeStatistics:
             x = scaled(part, None if weights is None else weights[where])
             add_gram_(gram, x, budget_mb)
             add_product_(moment, x, y[where])
-        grown = max(self.outputs, y.shape[1])
         return RidgeStatistics(
             gram,
-            _widened(self.moment, grown) + _widened(moment, grown),
+            self._moment_with(moment),
             self.count + rows.shape[0],
             self.energy + float(y.square().sum()),
         )
@@ -107,13 +109,16 @@ class RidgeStatistics:
             add_gram_(more, part.double(), budget_mb)
             add_product_(moment, part.double(), y[own][where])
         ranks.add_(more, moment)
-        grown = max(self.outputs, y.shape[1])
         return RidgeStatistics(
             gram.add_(more),
-            _widened(self.moment, grown) + _widened(moment, grown),
+            self._moment_with(moment),
             self.count + rows.shape[0],
             self.energy + float(y.square().sum()),
         )
+
+    def _moment_with(self, more: Tensor) -> Tensor:
+        wide = self.grow(more.shape[1]).moment
+        return wide + pad(more, (0, wide.shape[1] - more.shape[1]))
 
     def _check_rows(self, rows: Rows, targets: Tensor, weights: Tensor | None) -> None:
         n, d = rows.shape
@@ -135,28 +140,6 @@ class RidgeStatistics:
         if weights is not None and (weights.shape != (n,) or not bool((weights >= 0).all())):
             raise InputError(f"row weights must be {n} numbers that are at least 0")
 
-    # the group ---------------------------------------------------------------------------
-
-    def __add__(self, other: RidgeStatistics) -> RidgeStatistics:
-        return self._combine(other, 1)
-
-    def __sub__(self, other: RidgeStatistics) -> RidgeStatistics:
-        return self._combine(other, -1)
-
-    def _combine(self, other: RidgeStatistics, sign: int) -> RidgeStatistics:
-        if self.width != other.width:
-            raise InputError(
-                f"cannot combine statistics of {self.width} and {other.width} columns; they "
-                "describe different features"
-            )
-        grown = max(self.outputs, other.outputs)
-        return RidgeStatistics(
-            torch.add(self.gram, other.gram, alpha=sign),
-            torch.add(_widened(self.moment, grown), _widened(other.moment, grown), alpha=sign),
-            self.count + sign * other.count,
-            self.energy + sign * other.energy,
-        )
-
     # what it is --------------------------------------------------------------------------
 
     @property
@@ -169,10 +152,6 @@ class RidgeStatistics:
         """Columns of a target: C."""
         return int(self.moment.shape[1])
 
-    def grow(self, outputs: int) -> RidgeStatistics:
-        """The same sum with at least this many target columns."""
-        return replace(self, moment=_widened(self.moment, max(outputs, self.outputs)))
-
     def squared_error(self, weights: Tensor) -> float:
         """`sum w |y - W^T x|^2` of any W over every row ever added, without one of them.
 
@@ -180,7 +159,7 @@ class RidgeStatistics:
         """
         w = weights.to(self.gram)
         quadratic = (w * (self.gram @ w)).sum()
-        return float(quadratic - 2 * (w * _widened(self.moment, w.shape[1])).sum()) + self.energy
+        return float(quadratic - 2 * (w * self.grow(w.shape[1]).moment).sum()) + self.energy
 
 
 def one_hot(labels: Tensor, classes: tuple[int, ...]) -> Tensor:
@@ -199,11 +178,3 @@ def one_hot(labels: Tensor, classes: tuple[int, ...]) -> Tensor:
 def _finite(values: Tensor) -> bool:
     """Whether no number is NaN or infinite: then their sum is not, unless it overflows."""
     return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
-
-
-def _widened(moment: Tensor, outputs: int) -> Tensor:
-    if moment.shape[1] == outputs:
-        return moment
-    wide = moment.new_zeros(moment.shape[0], outputs)
-    wide[:, : moment.shape[1]] = moment
-    return wide

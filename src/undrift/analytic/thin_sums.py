@@ -6,17 +6,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from undrift.analytic.additive import PRIOR_ROWS, PerClass
 from undrift.analytic.gram import BUDGET_MB, add_product_, pieces
-from undrift.analytic.per_class import PRIOR_ROWS, PerClass
 from undrift.analytic.rounding import combined, drawn, level, likely, of_rows, profile
 from undrift.analytic.thin import Thin, ThinStatistics
-from undrift.errors import InputError
 from undrift.typing import Rows
 
 _ON_CPU_MB = 16  # larger arrays are handed out by the system anew each time, page by page
@@ -44,6 +43,7 @@ class ThinSums(PerClass):
     """
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "lengths", "counts")
+    told: ClassVar[tuple[str, ...]] = ("seed",)
     added_later: ClassVar[tuple[str, ...]] = ("rounding",)
 
     seen: Tensor
@@ -107,32 +107,8 @@ class ThinSums(PerClass):
         drawn = torch.from_numpy(rng.standard_normal((self.width, self.rank)))
         return drawn.to(self.seen.device)
 
-    # the group ---------------------------------------------------------------------------
-
-    def __add__(self, other: ThinSums) -> ThinSums:
-        return self._combine(other, 1)
-
-    def __sub__(self, other: ThinSums) -> ThinSums:
-        return self._combine(other, -1)
-
-    def _combine(self, other: ThinSums, sign: int) -> ThinSums:
-        if self.seen.shape != other.seen.shape or self.seed != other.seed:
-            raise InputError(
-                f"cannot combine sums of {self.width} columns at rank {self.rank} with those of "
-                f"{other.width} at {other.rank}, or of different seeds; they describe different "
-                "features"
-            )
-        grown = max(self.classes, other.classes)
-        a, b = self.grow(grown), other.grow(grown)
-        return ThinSums(
-            torch.add(a.seen, b.seen, alpha=sign),
-            torch.add(a.diagonal, b.diagonal, alpha=sign),
-            torch.add(a.moment, b.moment, alpha=sign),
-            torch.add(a.lengths, b.lengths, alpha=sign),
-            torch.add(a.counts, b.counts, alpha=sign),
-            self.seed,
-            combined(self, other, sign),
-        )
+    def _beside(self, other: ThinSums, sign: int) -> dict[str, Any]:
+        return {"rounding": combined(self, other, sign)}
 
     def below_zero(self, before: ThinSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as a sum can tell."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from undrift.analytic.additive import Additive
 from undrift.analytic.border import Border
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import Linear
@@ -51,7 +52,7 @@ class FixedHybridRows:
 
 
 @dataclass(frozen=True, eq=False)
-class HybridSums:
+class HybridSums(Additive):
     """Propagation's sums, and a border around each bank: the encoder's columns beside its own."""
 
     inside: PropagationSums
@@ -61,19 +62,6 @@ class HybridSums:
     def counts(self) -> Tensor:
         """Rows per class."""
         return self.inside.counts
-
-    def __add__(self, other: HybridSums) -> HybridSums:
-        encoded = {name: bank + other.encoded[name] for name, bank in self.encoded.items()}
-        return HybridSums(self.inside + other.inside, encoded)
-
-    def __sub__(self, other: HybridSums) -> HybridSums:
-        encoded = {name: bank - other.encoded[name] for name, bank in self.encoded.items()}
-        return HybridSums(self.inside - other.inside, encoded)
-
-    def select(self, columns: Sequence[int]) -> HybridSums:
-        """The same sums with these classes in this order; -1 is a class without rows."""
-        encoded = {name: bank.select(columns) for name, bank in self.encoded.items()}
-        return HybridSums(self.inside.select(columns), encoded)
 
     def shaken(self, noise: torch.Generator) -> HybridSums:
         """The same sums with noise that is larger than their rounding."""

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
+from undrift.analytic.additive import Additive
 from undrift.analytic.rounding import Linear
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
@@ -86,11 +86,13 @@ class FixedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class PropagationSums:
+class PropagationSums(Additive):
     """The sums over all rows in each bank, and `edges[a, b]`: labelled edges from class b to a.
 
     Edges are counted where there is a bank with ego and neighbour channels.
     """
+
+    per_pair: ClassVar[tuple[str, ...]] = ("edges",)
 
     banks: dict[str, AnySums]
     edges: Tensor
@@ -99,26 +101,6 @@ class PropagationSums:
     def counts(self) -> Tensor:
         """Rows per class."""
         return self.banks["mix"].counts
-
-    def __add__(self, other: PropagationSums) -> PropagationSums:
-        theirs: dict[str, Any] = other.banks  # of the same kind: they have the same sizes
-        banks = {name: bank + theirs[name] for name, bank in self.banks.items()}
-        return PropagationSums(banks, self._grown(other) + other._grown(self))
-
-    def __sub__(self, other: PropagationSums) -> PropagationSums:
-        theirs: dict[str, Any] = other.banks
-        banks = {name: bank - theirs[name] for name, bank in self.banks.items()}
-        return PropagationSums(banks, self._grown(other) - other._grown(self))
-
-    def _grown(self, other: PropagationSums) -> Tensor:
-        more = max(other.edges.shape[0] - self.edges.shape[0], 0)
-        return pad(self.edges, (0, more, 0, more))
-
-    def select(self, columns: Sequence[int]) -> PropagationSums:
-        """The same sums with these classes in this order; -1 is a class without rows."""
-        banks = {name: bank.select(columns) for name, bank in self.banks.items()}
-        wide = pad(self.edges, (0, 1, 0, 1))  # -1 is the last row and column
-        return PropagationSums(banks, wide[list(columns)][:, list(columns)])
 
     def below_zero(self, before: PropagationSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
@@ -357,11 +339,6 @@ class Propagation(SumLearner):
                 "memory"
             )
         return super().take(fixed, classes, sums, progress=progress)
-
-    def _emptied(self) -> Learned:
-        if self.private is None:
-            return super()._emptied()
-        return PropagationLearned((), self.learned_.fixed, self.learned_.sums.emptied())
 
     def _known(
         self,

@@ -302,7 +302,7 @@ class SumLearner(Learner, ABC):
 
     def _emptied(self) -> Learned:
         known: SummedLearned = self.learned_
-        return self._known(known.fixed, (), (known.sums - known.sums).select([]), silent)
+        return self._known(known.fixed, (), known.sums.emptied(), silent)
 
     def map_digest(self) -> str:
         """A SHA-256 of what rows depend on: learners with the same one can merge."""

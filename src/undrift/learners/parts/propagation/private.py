@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from undrift.analytic.additive import PerClass
 from undrift.errors import InputError
 from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
 from undrift.noise.accountant import Accountant
@@ -32,11 +32,13 @@ _PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach 
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateSums:
+class PrivateSums(PerClass):
     """Sums of releases: R, Q and counts with noise, and how many releases each of them adds up.
 
     `parts`: of every class, the releases in which it was found; its columns are sums of those.
     """
+
+    per_class: ClassVar[tuple[str, ...]] = ("moment", "counts", "parts")
 
     gram: Tensor
     moment: Tensor
@@ -49,36 +51,15 @@ class PrivateSums:
         """How many releases the Gram is the sum of."""
         return self.account.releases
 
-    def __add__(self, other: PrivateSums) -> PrivateSums:
-        grown = max(self.counts.shape[0], other.counts.shape[0])
-        a, b = self._grown(grown), other._grown(grown)
-        return PrivateSums(
-            a.gram + b.gram,
-            a.moment + b.moment,
-            a.counts + b.counts,
-            a.parts + b.parts,
-            a.account.merged(b.account),
-        )
-
-    def select(self, columns: Sequence[int]) -> PrivateSums:
-        """The same sums with these classes in this order; -1 is a class that was not found."""
-        index = torch.tensor(columns, dtype=torch.int64, device=self.counts.device)
-
-        def taken(table: Tensor) -> Tensor:
-            none = table.new_zeros(*table.shape[:-1], 1)
-            return torch.cat([table, none], dim=-1)[..., index]
-
-        moment, counts, parts = map(taken, (self.moment, self.counts, self.parts))
-        return PrivateSums(self.gram, moment, counts, parts, self.account)
+    def _beside(self, other: PrivateSums, sign: int) -> dict[str, Any]:
+        if sign < 0:
+            raise TypeError("what was released with noise cannot be subtracted")
+        return {"account": self.account.merged(other.account)}
 
     def emptied(self) -> PrivateSums:
         """The sum of no release over the same features."""
         account = Accountant(self.account.epsilon, self.account.delta)
         return replace(self.select([]), gram=torch.zeros_like(self.gram), account=account)
-
-    def _grown(self, classes: int) -> PrivateSums:
-        have = self.counts.shape[0]
-        return self if classes == have else self.select([*range(have), *[-1] * (classes - have)])
 
 
 Found = tuple[tuple[int, ...], PrivateSums]
