@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import torch
 
 from undrift.formatting import duration, size
+from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import FixedRows, Propagation
+from undrift.learners.propagation import Propagation
 from undrift.scale.estimate import hop_seconds
 from undrift.scale.staging import sizes
 
@@ -41,11 +42,11 @@ class Data(NamedTuple):
         """Bytes on disk: features, edges, and of every node an id, a class and two degrees."""
         return 4.0 * self.nodes * self.features + 8.0 * self.edges + 24.0 * self.nodes
 
-    def fixed(self) -> FixedRows:
+    def fixed(self) -> Plan:
         """What the default method keeps of it, where neighbours are mostly alike."""
         edges = torch.eye(self.classes, dtype=torch.float64) * 700 + 300 / self.classes
         first = First(self.labelled, int(self.folder), dense=True)
-        return Propagation().fixed_by(self.features, edges, first)
+        return Propagation().plan_by(self.features, edges, first)
 
 
 PAPERS = Data(111_059_956, 2 * 1_615_685_872, 128, 172, 1_546_782)
@@ -131,10 +132,10 @@ def _scores(data: Data) -> float:
 
 
 def _row(data: Data, *, rank: bool) -> list[float]:
-    fixed, learner = data.fixed(), Propagation()
+    fixed = data.fixed()
     found = []
     for bank in fixed.banks:
-        each = learner.feature_map(bank, fixed)
+        each = fixed.feature_map(bank)
         width = each.width(data.features)
         answers = (each.rank or width) if rank else data.classes
         found.append(FOURIER * each.fourier + float(width) * answers)

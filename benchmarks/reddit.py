@@ -52,7 +52,7 @@ def rates(stream: TaskStream) -> dict[str, float]:
 def work(stream: TaskStream, learner: Propagation, selected: list[str]) -> Counter[str]:
     """What learning and the exams cannot do without, by the rate that it goes at."""
     edges, d = stream.graph.adjacency, stream.graph.num_features
-    fixed = learner.learned_.fixed
+    fixed = learner.learned_.plan
     sizes = dict(zip(fixed.banks, fixed.sizes, strict=True))
     counted: Counter[str] = Counter()
     for t in range(len(stream)):
@@ -64,7 +64,7 @@ def work(stream: TaskStream, learner: Propagation, selected: list[str]) -> Count
         counted["products in float64"] += hops * d
         _cut(counted, edges.entries_in(nodes), block.nnz, nodes.numel() * d)
         for name in fixed.banks:
-            columns, rank = learner.feature_map(name, fixed).width(d), sizes[name].rank
+            columns, rank = fixed.feature_map(name).width(d), sizes[name].rank
             rows = int(train.sum())
             counted["operations in float64"] += 4 * rows * columns * rank
             counted["operations in float64"] += 2 * rows * d * sizes[name].fourier
@@ -75,7 +75,7 @@ def work(stream: TaskStream, learner: Propagation, selected: list[str]) -> Count
         into_test = exam.entries_in(test.nonzero().flatten())
         _cut(counted, edges.entries_in(seen), exam.nnz, seen.numel() * d)
         if selected[t] == "mix":
-            columns = learner.feature_map("mix", fixed).width(d)
+            columns = fixed.feature_map("mix").width(d)
             counted["products in float32"] += into_test * d
             of_rows = 2 * d * sizes["mix"].fourier + 2 * columns * classes
             counted["operations in float32"] += int(test.sum()) * of_rows
@@ -96,7 +96,7 @@ def main(out: str, scale: str = "1") -> None:
     learner, selected = Propagation(), []
 
     def after_task(t: int, so_far: Evaluation) -> None:
-        selected.append(learner.learned_.selected)
+        selected.append(learner.learned_.solution.bank)
         print(f"task {t}: {selected[-1]}, {sum(so_far.seconds.values()):.1f} s", flush=True)
 
     start = time.perf_counter()

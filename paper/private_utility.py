@@ -21,7 +21,9 @@ from torch import Tensor
 
 from undrift.evaluation.matrix import class_accuracy
 from undrift.evaluation.protocols import Exam, exams
-from undrift.learners.propagation import FixedRows, Propagation, PropagationLearned
+from undrift.learners.additive import Known
+from undrift.learners.parts.propagation.plan import Plan
+from undrift.learners.propagation import Propagation, PropagationKnown
 from undrift.noise.release import Sums
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
@@ -71,8 +73,8 @@ class _Prepared:
         learner = self.learner(1.0)
         if learner.private is None:
             raise AssertionError("a learner with epsilon is private")
-        self.fixed = learner._fixed(stream.task(0), lambda *_: None)
-        features = learner.feature_map("mix", self.fixed)
+        self.fixed = learner._plan(stream.task(0), lambda *_: None)
+        features = self.fixed.feature_map("mix")
         self.sums: list[Sums] = [
             learner.private.summed(features, self.fixed.num_features, task) for task in stream
         ]
@@ -86,19 +88,19 @@ class _Prepared:
         learner, fixed = self.learner(epsilon), self.fixed
         learner.learned_ = _taught(learner, fixed, self.sums)
         learner.settle()
-        features = learner.feature_map("mix", fixed)
+        features = fixed.feature_map("mix")
         scores = features.scored(self.rows, learner.learned_.answer.weights)
         return torch.tensor(learner.classes_)[scores.argmax(dim=1)]
 
 
-def _taught(learner: Propagation, fixed: FixedRows, batches: Sequence[Sums]) -> PropagationLearned:
+def _taught(learner: Propagation, fixed: Plan, batches: Sequence[Sums]) -> PropagationKnown:
     known = None
     for sums in batches:
         if learner.private is not None:
             known = learner.private.learned(sums, known)
     if known is None:
         raise AssertionError("a stream has a batch")
-    return PropagationLearned(known[0], fixed, known[1])
+    return Known(known[0], fixed, known[1])
 
 
 def _graded(answer: Tensor, stream: TaskStream, exam: Exam, asked: Tensor) -> float:

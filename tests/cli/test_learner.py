@@ -292,3 +292,35 @@ def test_a_scale_is_given_on_the_command_line(tmp_path: Path, capsys: Captured) 
     private = ["--set", "epsilon=4", "--set", "class_list=0,1"]
     assert run("new", tmp_path / "private", "--scale", "robust", *private) == 2
     assert "--scale none" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_plan_of_another_folder_is_in_force_before_the_first_batch(
+    desk: Path, tmp_path: Path
+) -> None:
+    second = tmp_path / "second"
+    assert run("new", second, "--plan", desk / "plan.json", "--set", "gamma=0.1") == 0
+    assert (second / "plan.json").read_text() == (desk / "plan.json").read_text()
+    assert run("observe", second, *month(tmp_path, 2)) == 0
+    ours, theirs = (undrift.LearnerFolder(path).learner() for path in (second, desk))
+    assert ours.plan_ == theirs.plan_  # type: ignore[attr-defined]
+    assert ours.plan_.hops == 1  # type: ignore[attr-defined]
+
+
+def test_a_plan_that_is_none_is_one_sentence(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "plan.json").write_text("[]")
+    assert run("new", tmp_path / "desk", "--plan", tmp_path / "plan.json") == 2
+    assert "is no plan" in capsys.readouterr().err
+    assert not (tmp_path / "desk").exists()
+
+
+def test_a_first_batch_that_tells_too_little_is_noted_with_the_way_out(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    folder = tmp_path / "small"
+    assert run("new", folder, "--set", "gamma=0.1") == 0
+    assert run("observe", folder, *month(tmp_path, 1, ["fine", "fine"])) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "one class" in said
+    assert "--plan" in said
+    assert run("observe", folder, *month(tmp_path, 2)) == 0
+    assert "--plan" not in capsys.readouterr().err

@@ -46,7 +46,7 @@ def test_sums_are_made_once_for_all_gammas() -> None:
             learner.observe(task)
     one, other = (learner.learned_ for learner in learners)
     assert one.sums is other.sums
-    assert one.fixed.encoder is other.fixed.encoder
+    assert one.plan.encoder is other.plan.encoder
     assert not torch.equal(one.classifier, other.classifier)
 
 

@@ -16,7 +16,7 @@ from undrift.analytic.random_maps import Expansion
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
-from undrift.learners.acil import Acil, AcilLearned
+from undrift.learners.acil import Acil
 from undrift.testing.graphs import tiny_stream
 
 
@@ -33,13 +33,13 @@ def test_the_recursion_in_any_batching_gives_the_same_classifier(
     learner = acil(gamma=gamma, seed=seed)
     batches = []
     for task in stream:
-        known: AcilLearned = learner.observe(task).learned_
+        known = learner.observe(task).settle().known
         assert task.graph.labels is not None
-        rows = Expansion(8, 3, seed)(known.encoder.double().embed(task.graph)[task.train])
+        rows = Expansion(8, 3, seed)(known.plan.encoder.double().embed(task.graph)[task.train])
         targets = one_hot(task.graph.labels[task.train], known.classes)
         batches += list(zip(rows.split(size), targets.split(size), strict=True))
     slow = blockwise_recursion(batches, gamma)
-    assert float((known.classifier - slow).norm() / slow.norm()) < 1e-8
+    assert float((known.answer.weights - slow).norm() / slow.norm()) < 1e-8
 
 
 def test_balanced_is_the_ridge_of_all_rows_in_which_every_class_weighs_the_same() -> None:
@@ -47,19 +47,21 @@ def test_balanced_is_the_ridge_of_all_rows_in_which_every_class_weighs_the_same(
     learner, plain = acil(balanced=True, gamma=0.5), acil(gamma=0.5)
     rows, labels = [], []
     for task in stream:
-        known: AcilLearned = learner.observe(task).learned_
+        known = learner.observe(task).settle().known
         plain.observe(task)
         assert task.graph.labels is not None
-        rows.append(Expansion(8, 3, 0)(known.encoder.double().embed(task.graph)[task.train]))
+        rows.append(Expansion(8, 3, 0)(known.plan.encoder.double().embed(task.graph)[task.train]))
         labels.append(task.graph.labels[task.train])
     x, y = torch.cat(rows), torch.cat(labels)
     even = ClassSums.of(x, one_hot(y, known.classes)).balanced()
     slow = solve(even, 0.5 / (len(y) / 6))  # a class weighs as much as one of mean size
-    assert float((known.classifier - slow).norm() / slow.norm()) < 1e-9
+    assert float((known.answer.weights - slow).norm() / slow.norm()) < 1e-9
     size = len(y) / 6
     weights = torch.tensor([size / int((y == c).sum()) for c in y.tolist()], dtype=torch.float64)
     exact = joint_ridge(x, one_hot(y, known.classes), 0.5, weights)
-    assert float((slow - exact).norm()) < 0.5 * float((plain.learned_.classifier - exact).norm())
+    assert float((slow - exact).norm()) < 0.5 * float(
+        (plain.settle().known.answer.weights - exact).norm()
+    )
 
 
 def test_the_encoder_is_frozen_after_the_base_task() -> None:

@@ -13,7 +13,7 @@ from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.learners.acil import Acil
-from undrift.learners.ds_al import DsAl, DsAlLearned, OrderedStreams
+from undrift.learners.ds_al import DsAl, OrderedStreams
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
 
@@ -29,9 +29,9 @@ def test_compensation_is_the_two_step_solve() -> None:
     left: list[torch.Tensor] = []
     seen = 0
     for task in tiny_stream():
-        known: DsAlLearned = learner.observe(task).learned_
+        known = learner.observe(task).settle().known
         assert task.graph.labels is not None
-        embedded = known.encoder.double().embed(task.graph)[task.train]
+        embedded = known.plan.encoder.double().embed(task.graph)[task.train]
         z_seen.append(embedded @ Expansion(8, 3, 0).weight())
         y_seen.append(one_hot(task.graph.labels[task.train], known.classes))
         wide = [torch.nn.functional.pad(y, (0, len(known.classes) - y.shape[1])) for y in y_seen]
@@ -42,8 +42,8 @@ def test_compensation_is_the_two_step_solve() -> None:
         left.append(residual)
         wide_left = [torch.nn.functional.pad(r, (0, seen - r.shape[1])) for r in left]
         second = joint_ridge(torch.tanh(torch.cat(z_seen)), torch.cat(wide_left), 0.3)
-        assert torch.allclose(known.main_weights, main, rtol=1e-8, atol=1e-10)
-        assert torch.allclose(known.compensation_weights, second, rtol=1e-8, atol=1e-10)
+        both = torch.cat([main, 0.7 * second])
+        assert torch.allclose(known.answer.weights, both, rtol=1e-8, atol=1e-10)
     z = learner.embed(tiny_stream().graph).double() @ Expansion(8, 3, 0).weight()
     scores = torch.relu(z) @ main + 0.7 * torch.tanh(z) @ second
     assert torch.allclose(learner.scores(tiny_stream().graph), scores)
@@ -64,14 +64,14 @@ def test_balanced_reaches_both_streams() -> None:
     learner = ds_al(balanced=True, compensation=1.0)
     for t in range(2):
         task = stream.task(t)
-        known: DsAlLearned = learner.observe(task).learned_
+        known = learner.observe(task).settle().known
     labels = task.graph.labels
     assert labels is not None
     assert isinstance(known.sums, OrderedStreams)
     for bank in (known.sums.main, known.sums.second):
         assert bank.statistics.count == int(stream.task(0).train.sum() + task.train.sum())
     embedded = [
-        (stream.task(t), known.encoder.double().embed(stream.task(t).graph)) for t in (0, 1)
+        (stream.task(t), known.plan.encoder.double().embed(stream.task(t).graph)) for t in (0, 1)
     ]
     gram = torch.zeros(24, 24, dtype=torch.float64)
     share = int(stream.task(0).train.sum()) / 2
@@ -90,15 +90,15 @@ def test_without_cleansing_both_streams_are_ridges_on_all_rows() -> None:
     learner = ds_al(gamma=0.3, compensation=0.7, cleansing=False)
     z_seen, y_seen = [], []
     for batch in (tiny_batch((0, 1)), tiny_batch((2, 3)), tiny_batch((1, 4))):
-        known: DsAlLearned = learner.observe(batch).learned_
-        embedded = known.encoder.double().embed(batch.graph)[batch.train]
+        known = learner.observe(batch).settle().known
+        embedded = known.plan.encoder.double().embed(batch.graph)[batch.train]
         z_seen.append(embedded @ Expansion(8, 3, 0).weight())
         y_seen.append(batch.labels[batch.train])
         z, y = torch.cat(z_seen), one_hot(torch.cat(y_seen), known.classes)
         main = joint_ridge(torch.relu(z), y, 0.3)
         second = joint_ridge(torch.tanh(z), y - torch.relu(z) @ main, 0.3)
-        assert torch.allclose(known.main_weights, main, rtol=1e-8, atol=1e-10)
-        assert torch.allclose(known.compensation_weights, second, rtol=1e-8, atol=1e-10)
+        both = torch.cat([main, 0.7 * second])
+        assert torch.allclose(known.answer.weights, both, rtol=1e-8, atol=1e-10)
 
 
 def test_the_published_form_says_how_to_do_what_it_cannot() -> None:

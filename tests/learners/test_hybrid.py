@@ -18,7 +18,7 @@ from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
-from undrift.learners.hybrid import Hybrid, HybridLearned
+from undrift.learners.hybrid import Hybrid, HybridKnown
 from undrift.learners.parts.propagation.bank import candidate
 from undrift.learners.propagation import Propagation
 from undrift.sparse import Csr
@@ -34,10 +34,10 @@ def hybrid(**params: Any) -> Hybrid:
     return Hybrid.from_params(**{**QUICK, **params})
 
 
-def observed(learner: Hybrid, stream: TaskStream) -> HybridLearned:
+def observed(learner: Hybrid, stream: TaskStream) -> HybridKnown:
     for t in range(len(stream)):
         learner.observe(stream.task(t))
-    learned: HybridLearned = learner.settle().learned_
+    learned: HybridKnown = learner.settle().learned_
     return learned
 
 
@@ -64,9 +64,9 @@ def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
         learner.observe(stream.task(t))
         plain.observe(stream.task(t))
         graph = stream.task(t).graph
-        assert learner.settle().learned_.beside is None
+        assert learner.settle().learned_.solution.beside is None
         assert torch.equal(learner.scores(graph), plain.scores(graph))
-    assert learner.learned_.bank == plain.settle().learned_.selected
+    assert learner.learned_.solution.bank == plain.settle().learned_.solution.bank
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
     learner = hybrid(fourier=0)
     known = observed(learner, stream)
     whole = known.sums.encoded[bank].around(known.sums.inside.banks[bank])
-    solution = candidate(whole, None, balanced=True).selected()
-    known = replace(known, beside=bank, solved=solution)
+    solution = candidate(whole, None, balanced=True).selected("mix", bank)
+    known = replace(known, solution=solution)
     learner.learned_ = known
     rows, targets = [], []
-    encoder = known.fixed.encoder
-    features = learner._propagation().feature_map(bank, known.fixed.rows)
+    encoder = known.plan.encoder
+    features = known.plan.rows.feature_map(bank)
     for t in range(len(stream)):
         task = stream.task(t)
         assert task.graph.labels is not None
@@ -106,7 +106,7 @@ def test_state_is_propagations_and_a_border() -> None:
     learner, plain = hybrid(gain=0.99, fourier=0), Propagation(sketch=3072, fourier=0)
     learner.observe(stream.task(0)).settle()
     plain.observe(stream.task(0)).settle()
-    encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.fixed.encoder)[0].values())
+    encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.plan.encoder)[0].values())
     borders = 0
     for bank in plain.learned_.sums.banks.values():
         d, k, c = bank.width, 8, len(plain.classes_)
@@ -118,15 +118,15 @@ def test_the_encoder_is_trained_once_and_never_moves() -> None:
     stream = tiny_stream()
     learner = hybrid()
     learner.observe(stream.task(0))
-    first = learner.learned_.fixed.encoder
+    first = learner.learned_.plan.encoder
     learner.observe(stream.task(1))
-    assert learner.learned_.fixed.encoder is first
+    assert learner.learned_.plan.encoder is first
 
 
 def test_the_encoder_is_not_judged_by_the_classes_it_was_trained_on() -> None:
     stream = tiny_stream()
     learner = hybrid(gain=0.0).observe(stream.task(0)).settle()
-    assert learner.learned_.beside is None
+    assert learner.learned_.solution.beside is None
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ def test_a_damaged_ledger_is_one_sentence(name: str, value: Any) -> None:
 def test_sums_made_elsewhere_are_batches_that_nobody_knows() -> None:
     taught, other = learner().observe(JAN), learner().observe(JAN)
     known = other.sibling().observe(FEB).learned_
-    taught.take(known.fixed, known.classes, known.sums)  # type: ignore[attr-defined]
+    taught.take(known.plan, known.classes, known.sums)  # type: ignore[attr-defined]
     close(taught.forget(FEB), other)
     taught.observe(FEB)
     taught.give_back(known.classes, known.sums)  # type: ignore[attr-defined]
@@ -320,10 +320,10 @@ def test_encoders_of_before_know_their_batch() -> None:
     old = "058b450d243806f3cf0477d343c4985dce7fc120bfbbe1bfa9d200efca536b82"
     assert not is_digest_of(old, tiny_batch((0, 2)))
     taught = make_learner("acil", epochs=1, hidden=(4,), alpha=1).observe(tiny_batch((0, 1)))
-    fixed = taught.learned_.fixed
-    assert is_digest_of(fixed.trained_on, tiny_batch((0, 1)))
+    plan = taught.learned_.plan
+    assert is_digest_of(plan.trained_on, tiny_batch((0, 1)))
     assert is_digest_of(old, tiny_batch((0, 1)))
-    taught.learned_ = replace(taught.learned_, fixed=replace(fixed, trained_on=old))
+    taught.learned_ = replace(taught.learned_, plan=replace(plan, trained_on=old))
     with pytest.raises(InputError, match="was trained on this batch"):
         taught.forget(tiny_batch((0, 1)))
 

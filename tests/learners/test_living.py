@@ -141,7 +141,7 @@ def test_another_homophily_is_another_feature_map() -> None:
     one, other = (make_learner("propagation", fourier=0) for _ in range(2))
     one.observe(BASE)
     other.observe(TaskStream.from_graph(patterned_graph([1, 0]), base=2, increment=1).task(0))
-    features = [learner.learned_.fixed.homophily for learner in (one, other)]
+    features = [learner.learned_.plan.homophily for learner in (one, other)]
     assert features[0] != features[1]
     assert "sibling" in refused("merging two feature maps", lambda: one.merge(other))
 

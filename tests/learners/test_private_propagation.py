@@ -57,7 +57,7 @@ def unlabelled(task, node):
 def summed(learner, task):
     if task is None:
         return Sums.zero(4, 6)
-    features = learner.feature_map("mix", learner._fixed(task, silent))
+    features = learner._plan(task, silent).feature_map("mix")
     return learner.private.summed(features, task.graph.num_features, task)
 
 
@@ -184,7 +184,7 @@ def test_nothing_that_is_kept_is_free_of_noise():
 
 
 def summed_of(learner, task):
-    features = learner.feature_map("mix", learner._fixed(task, silent))
+    features = learner._plan(task, silent).feature_map("mix")
     return learner.private.summed(features, task.graph.num_features, task)
 
 
@@ -193,9 +193,9 @@ def test_nothing_is_measured_for_the_feature_map():
     graph = Graph.from_arrays(rng.normal(size=(60, 5)), rng.integers(0, 60, (2, 300)))
     labels = rng.integers(0, 6, 60)  # no homophily at all
     task = Task(Graph(graph.features, graph.adjacency, torch.from_numpy(labels)), labels_known(60))
-    assert Propagation().observe(task).learned_.fixed.homophily < 1
-    assert private().observe(task).learned_.fixed.homophily == 1
-    assert private().observe(task).learned_.fixed.banks == ("mix",)
+    assert Propagation().observe(task).learned_.plan.homophily < 1
+    assert private().observe(task).learned_.plan.homophily == 1
+    assert private().observe(task).learned_.plan.banks == ("mix",)
 
 
 def labels_known(n):
@@ -268,7 +268,7 @@ def test_sums_without_noise_cannot_be_put_in():
     plain = Propagation().observe(stream.task(0)).learned_
     learner = private().observe(stream.task(1))
     with pytest.raises(InputError, match="have no noise"):
-        learner.take(plain.fixed, plain.classes, plain.sums)
+        learner.take(plain.plan, plain.classes, plain.sums)
 
 
 @pytest.mark.parametrize(

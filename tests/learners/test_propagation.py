@@ -88,7 +88,7 @@ def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
     # the twin computes features in float64, the learner in the features' float32
-    torch.testing.assert_close(learner.learned_.solved.weights, joint, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(learner.learned_.solution.weights, joint, rtol=1e-4, atol=1e-5)
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
@@ -109,9 +109,9 @@ def test_any_order_of_tasks_gives_the_same_banks(
         shuffled.observe(stream.task(t))
     shuffled.settle()
     columns = [shuffled.classes_.index(c) for c in straight.classes_]
-    ours, theirs = shuffled.learned_.solved, straight.learned_.solved
+    ours, theirs = shuffled.learned_.solution, straight.learned_.solution
     assert (ours.gamma, ours.temperature) == (theirs.gamma, theirs.temperature)
-    assert shuffled.learned_.selected == straight.learned_.selected
+    assert shuffled.learned_.solution.bank == straight.learned_.solution.bank
     error = float((ours.weights[:, columns] - theirs.weights).norm())
     assert error < 1e-9 * float(theirs.weights.norm())
 
@@ -126,7 +126,7 @@ def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     torch.testing.assert_close(a.moment, b.moment, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(a.squares, b.squares, rtol=1e-9, atol=1e-12)
     assert torch.equal(a.counts, b.counts)
-    ours, theirs = apart.learned_.solved.weights, together.learned_.solved.weights
+    ours, theirs = apart.learned_.solution.weights, together.learned_.solution.weights
     assert float((ours - theirs).norm() / theirs.norm()) < 1e-9
 
 
@@ -150,14 +150,14 @@ def test_small_classes_weigh_as_much_as_large_ones() -> None:
     assert ours.balanced().energy == theirs.balanced().energy == 6.0
     torch.testing.assert_close(ours.balanced().moment, theirs.balanced().moment)
     plain = taught(stream, homophily=1.0, balanced=False, sketch=0)
-    assert not torch.allclose(plain.learned_.solved.weights, once.learned_.solved.weights)
+    assert not torch.allclose(plain.learned_.solution.weights, once.learned_.solution.weights)
 
 
 # gamma -------------------------------------------------------------------------------------
 
 
 def test_a_fixed_gamma_is_kept() -> None:
-    assert taught(tiny_stream(), gamma=0.7).learned_.solved.gamma == 0.7
+    assert taught(tiny_stream(), gamma=0.7).learned_.solution.gamma == 0.7
 
 
 def test_validation_nodes_are_of_no_use() -> None:
@@ -169,7 +169,7 @@ def test_validation_nodes_are_of_no_use() -> None:
     mine, theirs = (learner.settle().state().tensors for learner in (with_them, without))
     assert mine.keys() == theirs.keys()
     assert all(torch.equal(mine[name], theirs[name]) for name in mine)
-    assert with_them.learned_.solved.gamma in GAMMAS
+    assert with_them.learned_.solution.gamma in GAMMAS
 
 
 # graphs whose neighbours disagree ----------------------------------------------------------
@@ -199,8 +199,8 @@ def patterned(increment: int) -> TaskStream:
 def test_informative_heterophily_selects_the_separate_channels() -> None:
     stream = patterned(increment=2)
     learner = taught(stream, sketch=0, fourier=0)
-    assert learner.learned_.fixed.homophily < 0.5
-    assert learner.learned_.selected == "separate"
+    assert learner.learned_.plan.homophily < 0.5
+    assert learner.learned_.solution.bank == "separate"
     ours, own, believing = (
         evaluate(Propagation(sketch=0, fourier=0, homophily=weight), stream).by_class.a_f
         for weight in (None, 0.0, 1.0)
@@ -221,19 +221,19 @@ def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
         labels.append(task.graph.labels[task.train])
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
-    assert learner.learned_.selected == "separate"
-    torch.testing.assert_close(learner.learned_.solved.weights, joint, rtol=1e-4, atol=1e-5)
+    assert learner.learned_.solution.bank == "separate"
+    torch.testing.assert_close(learner.learned_.solution.weights, joint, rtol=1e-4, atol=1e-5)
 
 
 def test_a_class_that_came_alone_ends_the_separate_channels() -> None:
     """A class alone in its batch has no neighbours to learn from, but will have in the world."""
     stream = patterned(increment=1)
     learner = Propagation(sketch=0, fourier=0).observe(stream.task(0)).settle()
-    assert learner.learned_.selected == "separate"
+    assert learner.learned_.solution.bank == "separate"
     learner.observe(stream.task(1))
-    assert learner.settle().learned_.selected == "mix"
+    assert learner.settle().learned_.solution.bank == "mix"
     learner.forget(stream.task(1))
-    assert learner.settle().learned_.selected == "separate"
+    assert learner.settle().learned_.solution.bank == "separate"
 
 
 def test_another_bank_is_selected_where_sums_tell_of_two_points_more() -> None:
@@ -245,7 +245,7 @@ def test_another_bank_is_selected_where_sums_tell_of_two_points_more() -> None:
 
 @pytest.mark.parametrize("fixed", [{"homophily": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
 def test_a_fixed_homophily_or_mix_opens_no_other_bank(fixed: dict[str, Any]) -> None:
-    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.fixed.banks
+    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.plan.banks
 
 
 def test_structural_columns_stand_beside_the_features() -> None:
@@ -284,13 +284,13 @@ def test_hops_side_by_side_share_the_sketch() -> None:
     stream = wide_stream(2500)
     learner = Propagation(mix="separate", hops=2, gamma=1.0, sketch=300, fourier=0)
     learner.observe(stream.task(0)).settle()
-    assert learner.learned_.solved.weights.shape[0] == 300
+    assert learner.learned_.solution.weights.shape[0] == 300
 
 
 def test_the_default_is_bounded_and_a_budget_is_kept() -> None:
     task = wide_stream(2500).task(0)
     learner = Propagation().observe(task).settle()
-    assert learner.learned_.fixed.size("mix").rank <= max(int(task.train.sum() / 2.8), 8)
+    assert learner.learned_.plan.size("mix").rank <= max(int(task.train.sum() / 2.8), 8)
     assert learner.nbytes() <= 4e6
     assert Propagation(budget="60 kB").observe(task).settle().nbytes() <= 6e4
 
@@ -312,7 +312,7 @@ def test_a_graph_without_edges_is_plain_ridge() -> None:
     stream = TaskStream.from_graph(graph, base=2, increment=2)
     ours, own = taught(stream, sketch=0), taught(stream, sketch=0, homophily=0.0)
     torch.testing.assert_close(
-        ours.learned_.solved.weights, own.learned_.solved.weights, rtol=0, atol=1e-6
+        ours.learned_.solution.weights, own.learned_.solution.weights, rtol=0, atol=1e-6
     )
 
 
@@ -417,24 +417,24 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
     stream = noisy_stream(noise=12.0)
     learner, apart = taught(stream), taught(stream, mix="concat", hops=2, sketch=0, fourier=0)
-    assert learner.learned_.selected == "hops"
+    assert learner.learned_.solution.bank == "hops"
     assert torch.equal(learner.predict(stream.graph), apart.predict(stream.graph))
     plain = evaluate(Propagation(mix="mean", hops=2, sketch=0, fourier=0), stream).by_class.a_f
     assert evaluate(Propagation(), stream).by_class.a_f > plain + 5
 
 
 def test_only_narrow_dense_features_are_asked() -> None:
-    assert "hops" in taught(noisy_stream(0.1)).learned_.fixed.banks
-    assert "hops" in taught(noisy_stream(0.1, sparse=True)).learned_.fixed.banks  # none is zero
-    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.fixed.banks
-    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.fixed.banks
+    assert "hops" in taught(noisy_stream(0.1)).learned_.plan.banks
+    assert "hops" in taught(noisy_stream(0.1, sparse=True)).learned_.plan.banks  # none is zero
+    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.plan.banks
+    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.plan.banks
     wide = tiny_stream(features=1025)
-    assert "hops" not in taught(wide).learned_.fixed.banks
+    assert "hops" not in taught(wide).learned_.plan.banks
 
 
 def test_good_dense_features_stay_mixed() -> None:
     learner = taught(noisy_stream(0.1))
-    assert learner.learned_.selected == "mix"
+    assert learner.learned_.solution.bank == "mix"
 
 
 def base_task(homophily: float) -> Task:
@@ -528,9 +528,9 @@ def test_scores_are_right_and_not_only_their_order() -> None:
     for task in stream:
         learner.observe(task)
     known, graph = learner.settle().learned_, stream.graph
-    features = learner.feature_map(known.selected, known.fixed)
+    features = known.plan.feature_map(known.solution.bank)
     rows = features.plain(graph, torch.arange(graph.num_nodes))
-    slow = dense(rows).double() @ known.solved.weights
+    slow = dense(rows).double() @ known.solution.weights
     torch.testing.assert_close(learner.scores(graph), slow, rtol=1e-6, atol=1e-9)
     assert torch.equal(learner.predict(graph), torch.tensor(known.classes)[slow.argmax(dim=1)])
 

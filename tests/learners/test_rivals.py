@@ -13,9 +13,9 @@ from undrift import InputError, make_learner
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.learners.acil import Acil
+from undrift.learners.additive import SeededLearner
 from undrift.learners.al_gnn import AlGnn
 from undrift.learners.gacl import Gacl
-from undrift.learners.parts.analytic.fixed_rows import FixedRowsLearner
 from undrift.learners.sgc_ridge import SgcRidge
 from undrift.learners.ugcn import Ugcn
 from undrift.testing.check_living import tiny_batch
@@ -24,7 +24,7 @@ from undrift.testing.graphs import tiny_stream
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (6, 6), "alpha": 3}
 
 
-def learned_rows(learner: FixedRowsLearner) -> tuple[Tensor, Tensor, Tensor]:
+def learned_rows(learner: SeededLearner) -> tuple[Tensor, Tensor, Tensor]:
     """All training rows of a stream that it learned, their targets, and its weights."""
     rows, labels = [], []
     for task in tiny_stream():
@@ -32,7 +32,7 @@ def learned_rows(learner: FixedRowsLearner) -> tuple[Tensor, Tensor, Tensor]:
         rows.append(torch.as_tensor(learner.rows_of(task.graph).to_dense())[task.train])
         labels.append(task.labels[task.train])
     targets = one_hot(torch.cat(labels), learner.classes_)
-    return torch.cat(rows), targets, learner.learned_.weights
+    return torch.cat(rows), targets, learner.settle().learned_.solution.weights
 
 
 def test_al_gnn_is_the_published_recursion_and_trains_nothing() -> None:
@@ -86,7 +86,7 @@ def test_gacl_equals_acil_where_classes_come_back() -> None:
         gacl.observe(batch)
         acil.observe(batch)
     assert gacl.classes_ == acil.classes_ == (0, 1, 2, 3, 4)
-    slow = acil.learned_.classifier
+    slow = acil.settle().known.answer.weights
     assert float((gacl.learned_.classifier - slow).norm() / slow.norm()) < 1e-8
     assert gacl.class_rows() == acil.class_rows()
 

@@ -52,9 +52,9 @@ def class_accuracy(stream: TaskStream, predicted: Tensor, split: Tensor) -> floa
 def of_gamma(stream: TaskStream, learner: Propagation, gamma: float) -> Tensor:
     """What the learner would predict with this gamma after the last task."""
     learned = learner.learned_
-    sums = learned.sums.banks[learned.selected]
+    sums = learned.sums.banks[learned.solution.bank]
     weights = solve(sums.balanced(), gamma, relative=True)
-    features = learner.feature_map(learned.selected, learned.fixed)
+    features = learned.plan.feature_map(learned.solution.bank)
     scores = features.spread(stream.graph, weights)
     return torch.tensor(learned.classes)[scores.argmax(dim=1)]
 
@@ -83,7 +83,7 @@ def test_gamma_from_sums_is_as_good_as_the_cheaters(name: str) -> None:
     cheaters = max(by_val, key=lambda gamma: by_val[gamma])
     ours, theirs = (
         class_accuracy(stream, predictions[gamma], stream.test)
-        for gamma in (learner.settle().learned_.solved.gamma, cheaters)
+        for gamma in (learner.settle().learned_.solution.gamma, cheaters)
     )
     assert ours > theirs - 0.5
     assert min(by_val.values()) < by_val[cheaters] - 1.0, "gamma does not matter here"

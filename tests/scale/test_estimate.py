@@ -32,11 +32,11 @@ def test_it_is_near_what_was_measured(step: str) -> None:
     )
     learner = Propagation()
     first = First(rows, int(told["bytes"]), dense=True)
-    fixed = learner.fixed_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
+    fixed = learner.plan_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
     banks = fixed.banks if step == "observe" else fixed.banks[:1]
     folder = object.__new__(GraphFolder)
     folder.manifest, folder.path = manifest, Path("nowhere")
-    maps = {bank: learner.feature_map(bank, fixed) for bank in banks}
+    maps = {bank: fixed.feature_map(bank) for bank in banks}
     plan = Plan.of(folder, maps, range(20) if step == "observe" else None)
     vars(plan)["folder"] = folder
     if step == "observe":

@@ -44,8 +44,8 @@ def test_it_equals_memory(
     learner = Propagation(**settings)
     for plan in observe(learner, folder, CLASSES, Local()):
         plan.clear()
-    assert learner.learned_.fixed == in_memory.learned_.fixed
-    assert ("separate" in learner.learned_.fixed.banks) == (kind == "heterophilous")
+    assert learner.learned_.plan == in_memory.learned_.plan
+    assert ("separate" in learner.learned_.plan.banks) == (kind == "heterophilous")
     mine, theirs = pack(learner.learned_.sums)[0], pack(in_memory.learned_.sums)[0]
     assert mine.keys() == theirs.keys()
     for name, tensor in theirs.items():

@@ -161,6 +161,7 @@ _COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
             "new desk",
             "new desk --method propagation --set hops=4 --remember-nodes",
             "new second-site --like desk",
+            "new second-site --plan desk/plan.json",
         ),
     ),
     "observe": (

@@ -36,6 +36,7 @@ def new(
         tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
     ] = (),
     like: Path | None = None,
+    plan: Path | None = None,
     keep: Whole = 0,
     remember_nodes: Flag = False,
     small_classes: SmallClasses | None = None,
@@ -58,6 +59,9 @@ def new(
     like
         A folder whose learner this one shall be able to merge with: it gets its feature map, its
         columns and its key. Make it where the other is, and carry it to the other site empty.
+    plan
+        A plan.json of another folder: rows are made as there, whatever the first batch is. To merge
+        two folders, --like is needed: they also share columns and a key.
     keep
         How many old states to keep. Two states give away what came between them.
     remember_nodes
@@ -80,6 +84,7 @@ def new(
     from undrift.cli.values import choose_readings, parse_settings
 
     chosen: dict[str, Any] = choose_readings(method, parse_settings(settings))
+    chosen |= {} if plan is None else {"plan": str(plan)}
     chosen |= {"seed": seed} if seed else {}
     chosen |= {"device": device} if device != "cpu" else {}
     made = folders().new(

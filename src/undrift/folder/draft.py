@@ -239,6 +239,12 @@ class Draft:
         labels = task.labels[task.train]
         return {name: int((labels == ids[name]).sum()) for name in batch.counts}
 
+    def note_first(self, task: Task) -> None:
+        """Note a first batch that decides for good and tells too little to decide by."""
+        note = getattr(self.learner, "plan_note", None)
+        found = None if note is None or self.learner.learned_ is not None else note(task)
+        self.notes += [found] if found else []
+
     def note_return(self, what: str, data: str) -> None:
         """Note that a batch was taken out once, which its user may have forgotten."""
         gone = history.forgotten(history.read_history(self.folder), data)
@@ -324,7 +330,8 @@ class Draft:
 
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
-        repairs = settle(self.folder, self.version, card(self.record, self.learner), dry=dry)
+        told = card(self.record, self.learner), plan_text(self.learner)
+        repairs = settle(self.folder, self.version, *told, dry=dry)
         there = {held.data for held in self.version.record.batches}
         finished = begun.finish(self.folder, there, dry=dry)
         return repairs if finished is None else [*repairs, finished]
@@ -399,6 +406,12 @@ def check_columns(batch: Batch, known: Record) -> None:
             f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
             "learned; give the same columns"
         )
+
+
+def plan_text(learner: Learner) -> str | None:
+    """The plan that is in force, for a file; None where there is none."""
+    plan = getattr(learner, "plan_", None)
+    return None if plan is None else f"{plan.to_json()}\n"
 
 
 def _map_digest(learner: Learner) -> str | None:

@@ -16,7 +16,7 @@ from undrift.folder.audited import audited
 from undrift.folder.batch import Batch, Source, UnknownEdges
 from undrift.folder.card import card
 from undrift.folder.changes import forget, merge, revise, take_settings
-from undrift.folder.draft import Step, drafting, loaded
+from undrift.folder.draft import Step, drafting, loaded, plan_text
 from undrift.folder.erasing import Erasure, erase
 from undrift.folder.predictions import Predictions
 from undrift.folder.record import Entry, Line, Record
@@ -108,7 +108,8 @@ class LearnerFolder:
         check_ways(record.small_classes, record.least_rows)
         if like is None:
             record = record.changed(scale=read_scale(scale, learner))
-        create(Path(path), learner.state(batches=False), record, key, card(record, learner))
+        state, plan = learner.state(batches=False), plan_text(learner)
+        create(Path(path), state, record, key, card(record, learner), plan=plan)
         return cls(path)
 
     # the verbs ---------------------------------------------------------------------------
@@ -136,6 +137,7 @@ class LearnerFolder:
             task = draft.task(found, held)
             graded = draft.grade(held, task)
             draft.draw_noise_for(held)
+            draft.note_first(task)
             draft.learner.observe(task, progress=progress)
             return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
 

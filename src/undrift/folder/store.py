@@ -5,6 +5,7 @@
                                 its metadata has the `Record`: names, batches, the step's line
     history.jsonl               a line per step
     learner.json, README.md     the same for programs and for people
+    plan.json                   how rows are made, where the method has a plan: for other sites
     key                         32 random bytes, for the hashes of data; its siblings' too
 
 A step is two writes: the new state under a name of its own, then HEAD by rename. Until the rename
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HEAD, LEARNER, CARD, KEY, LOCK = "HEAD", "learner.json", "README.md", "key", ".lock"
+PLAN = "plan.json"
 _STATE = re.compile(r"state-([0-9a-f]{64})\.safetensors")
 _RECORD = "folder"  # the record's name in the metadata of a state
 
@@ -127,7 +129,9 @@ def read_key(folder: Path, record: Record) -> bytes:
         ) from error
 
 
-def create(folder: Path, state: State, record: Record, key: bytes, card: str) -> Version:
+def create(
+    folder: Path, state: State, record: Record, key: bytes, card: str, *, plan: str | None = None
+) -> Version:
     """A new folder with its first state, whole or not there: it is made aside and renamed."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} is there already; choose another folder or delete it")
@@ -143,7 +147,7 @@ def create(folder: Path, state: State, record: Record, key: bytes, card: str) ->
                 file.flush()
                 os.fsync(file.fileno())
             version = write_version(aside, state, record)
-            settle(aside, version, card)
+            settle(aside, version, card, plan)
             os.replace(aside, folder)
             sync_folder(place.parent)
     except OSError as error:
@@ -164,12 +168,16 @@ def write_version(folder: Path, state: State, record: Record) -> Version:
     return Version(path, sha, state.method, state.params, record)
 
 
-def settle(folder: Path, version: Version, card: str, *, dry: bool = False) -> list[str]:
+def settle(
+    folder: Path, version: Version, card: str, plan: str | None = None, *, dry: bool = False
+) -> list[str]:
     """Make every other file say what HEAD says; what was, or in a dry run is, to do."""
     done = history.complete(folder, version.record.entry, version.sha, dry=dry)
     repairs = [] if done is None else [done]
-    for name, text in ((LEARNER, version.description()), (CARD, card)):
+    for name, text in ((LEARNER, version.description()), (CARD, card), (PLAN, plan)):
         path = folder / name
+        if text is None:
+            continue
         if read_own(path) != text.encode():
             repairs.append(f"{name}: written again")
             if not dry:

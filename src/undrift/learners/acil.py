@@ -5,40 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from torch import Tensor
-
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.rounding import Linear
 from undrift.analytic.solve import solve
-from undrift.analytic.statistics import one_hot
-from undrift.encoders.encoder import Encoder
-from undrift.learners.kept import Inventory, of_class_sums
+from undrift.learners.additive import Classifier, Known
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.class_balance import weighed
 from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.streams.task import Task
-from undrift.typing import Progress
-
-
-@dataclass(frozen=True, eq=False)
-class AcilLearned:
-    """What ACIL keeps: the frozen encoder, the sums and the classifier."""
-
-    classes: tuple[int, ...]
-    fixed: FrozenRows
-    sums: ClassSums
-    classifier: Tensor
-
-    @property
-    def num_features(self) -> int:
-        """The feature width that was learned."""
-        return self.fixed.num_features
-
-    @property
-    def encoder(self) -> Encoder:
-        """The frozen encoder."""
-        return self.fixed.encoder
 
 
 @dataclass(kw_only=True)
@@ -75,7 +48,7 @@ class Acil(FrozenLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = AcilLearned
+    learned_type: ClassVar[type] = Known[FrozenRows, ClassSums, Classifier]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
         "alpha": (1, 2, 4, 8, 16, 32, 64),
@@ -90,35 +63,6 @@ class Acil(FrozenLearner):
         check_positive(gamma=self.gamma)
         self._expansion()
 
-    def _sums(
-        self,
-        fixed: FrozenRows,
-        task: Task,
-        classes: tuple[int, ...],
-        rows: Tensor | None,
-        progress: Progress,
-    ) -> ClassSums:
-        train = task.train if rows is None else task.train & rows
-
-        def make() -> ClassSums:
-            h = self._expanded(fixed.encoder, task.graph, train)
-            return ClassSums.of(h, one_hot(task.labels[train], classes))
-
-        inputs = (fixed.encoder, task, classes, rows, self._expansion())
-        return self.once(make, "class sums", *inputs)
-
-    def _solution(
-        self, fixed: FrozenRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
-    ) -> AcilLearned:
-        progress("classify", 0, 1)
-        classifier = solve(weighed(sums, balanced=self.balanced), self.gamma)
-        progress("classify", 1, 1)
-        return AcilLearned(classes, fixed, sums, classifier)
-
-    def _inventory(self, learned: AcilLearned) -> Inventory:
-        rows = self._rows_by(learned.encoder)
-        kept = of_class_sums("classifier", learned.sums, rows, learned.classes, ("sums",))
-        return Inventory((kept,), rest=("fixed.encoder", "classifier"))
-
-    def _linear(self, learned: AcilLearned) -> Linear:
-        return Linear(learned.sums, learned.classifier)
+    def classifier(self, sums: ClassSums) -> Classifier:
+        """W; there is no offset."""
+        return Classifier(solve(weighed(sums, balanced=self.balanced), self.gamma))

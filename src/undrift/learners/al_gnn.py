@@ -14,12 +14,12 @@ from undrift.analytic.solve import solve
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
+from undrift.learners.additive import Classifier, Hops, Known, SeededLearner
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.fixed_rows import FixedRowsLearned, FixedRowsLearner
 
 
 @dataclass(kw_only=True)
-class AlGnn(FixedRowsLearner):
+class AlGnn(SeededLearner):
     """Ridge regression on the expanded embeddings of a GCN with random weights.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
@@ -48,7 +48,7 @@ class AlGnn(FixedRowsLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = FixedRowsLearned
+    learned_type: ClassVar[type] = Known[Hops, ClassSums, Classifier]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
     }
@@ -68,7 +68,7 @@ class AlGnn(FixedRowsLearner):
         return Architecture("gcn", self.hidden)
 
     @property
-    def rows_depend_on(self) -> tuple[object, ...]:
+    def settings(self) -> tuple[object, ...]:
         """Encoder and expansion are drawn from the seed."""
         return self.hidden, self.alpha, self.seed
 
@@ -84,7 +84,6 @@ class AlGnn(FixedRowsLearner):
         encoder = Encoder.create(architecture, graph.num_features, generator, device)
         return self._expansion()(encoder.double().embed(graph))
 
-    def classifier(self, sums: ClassSums) -> tuple[Tensor, Tensor]:
+    def classifier(self, sums: ClassSums) -> Classifier:
         """W; there is no offset."""
-        weights = solve(sums.plain(), self.gamma)
-        return weights, weights.new_zeros(weights.shape[1])
+        return Classifier(solve(sums.plain(), self.gamma))

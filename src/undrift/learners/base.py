@@ -187,6 +187,10 @@ class Learner(Parameters):
         """What `sibling` starts from: what rows depend on, and the sum of none."""
         raise NotImplementedError
 
+    def _may_differ(self, other: Any) -> tuple[str, ...]:
+        """Hyperparameters in which a learner may differ that this one merges with."""
+        return ()
+
     def _hindrance(self, verb: Verb) -> str | None:
         """Why this learner cannot, as its hyperparameters are, what its class can; None if it can.
 
@@ -287,7 +291,8 @@ class Learner(Parameters):
         """Add what another learner knows, as if this one had observed its batches as well.
 
         Both must be of one method with the same hyperparameters, and rows must mean the same to
-        both: make one the `sibling` of the other before it observes anything. A batch that both
+        both: make one the `sibling` of the other before it observes anything, or give both the same
+        `plan` where the method has one. A batch that both
         hold is an error; `again=True` counts it twice, but not with `epsilon`.
         """
         self._must("merges", "merge")
@@ -297,7 +302,7 @@ class Learner(Parameters):
                 f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
                 "must be of one method"
             )
-        self._check_same_params(other.params(), "the other learner has")
+        self._check_same_params(other.params(), "the other learner has", self._may_differ(other))
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
             raise InputError(
                 "the two learners scale their columns differently, so their rows mean different "
@@ -453,7 +458,7 @@ class Learner(Parameters):
         return Inventory() if self.learned_ is None else self._inventory(self.learned_)
 
     def exactness(self) -> float | None:
-        """How far rounding may have moved scores from those of one training; see `SumLearner`.
+        """How far rounding may have moved scores from those of one training; see `AdditiveLearner`.
 
         None where a method does not promise to equal one training on all that is in it.
         """
@@ -463,7 +468,7 @@ class Learner(Parameters):
         """Bytes of all tensors in `state()`: the size of what is kept."""
         if self.learned_ is None:
             return 0
-        return packed_bytes(self.learned_)
+        return packed_bytes(self.settle().learned_)
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""

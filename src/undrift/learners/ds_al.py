@@ -14,10 +14,10 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Activation
 from undrift.analytic.rounding import Linear
 from undrift.analytic.solve import solve
-from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
-from undrift.learners.base import Learned, Verb
+from undrift.learners.additive import Classifier, Known
+from undrift.learners.base import Verb
 from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.analytic.class_balance import balanced_rows, mean_class_size, weighed
@@ -37,28 +37,8 @@ class OrderedStreams:
     share: float  # what a balanced class weighs
 
 
-@dataclass(frozen=True, eq=False)
-class DsAlLearned:
-    """What DS-AL keeps: the frozen encoder, and sums and weights of both streams.
-
-    Without cleansing the sums are over rows `[relu(Z), tanh(Z)]`.
-    """
-
-    classes: tuple[int, ...]
-    fixed: FrozenRows
-    sums: ClassSums | OrderedStreams
-    main_weights: Tensor
-    compensation_weights: Tensor
-
-    @property
-    def num_features(self) -> int:
-        """The feature width that was learned."""
-        return self.fixed.num_features
-
-    @property
-    def encoder(self) -> Encoder:
-        """The frozen encoder."""
-        return self.fixed.encoder
+Streams = ClassSums | OrderedStreams
+"""Without cleansing sums over rows `[relu(Z), tanh(Z)]`, else the published form."""
 
 
 @dataclass(kw_only=True)
@@ -97,7 +77,7 @@ class DsAl(FrozenLearner):
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
     verbs_need: ClassVar[str] = "cleansing=False"
-    learned_type: ClassVar[type] = DsAlLearned
+    learned_type: ClassVar[type] = Known[FrozenRows, Streams, Classifier]
     activation: ClassVar[Activation] = "identity"
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-3, 1e-2, 1e-1, 1.0),
@@ -122,18 +102,18 @@ class DsAl(FrozenLearner):
 
     # the published form ------------------------------------------------------------------
 
-    def _learn(self, task: Task, progress: Progress) -> Learned:
+    def _learn(self, task: Task, progress: Progress) -> Any:
         if not self.cleansing:
             return super()._learn(task, progress)
         before: Any = self.learned_  # with `OrderedStreams`
-        fixed = before.fixed if before else self._fixed(task, progress)
+        plan = before.plan if before else self._plan(task, progress)
         empty = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
         share = mean_class_size(task)
         banks = before.sums if before else OrderedStreams(empty, empty, share)
         main, second = banks.main, banks.second
         classes = joined(before.classes if before else (), task.classes)
         progress("classify", 0, 2)
-        active, tanh = self._rows(fixed.encoder, task, task.train)
+        active, tanh = self._rows(plan.encoder, task.graph, task.train)
         targets = targets_of(task, classes, self.once)
         rows = None
         if self.balanced:
@@ -146,64 +126,52 @@ class DsAl(FrozenLearner):
         second = second.add(tanh, residual, rows)
         found = OrderedStreams(main, second, banks.share)
         progress("classify", 2, 2)
-        return DsAlLearned(classes, fixed, found, weights, second.solve())
+        return Known(classes, plan, found, self._both(weights, second.solve()))
 
     # the form that depends on the rows alone ---------------------------------------------
 
-    def _sums(
-        self,
-        fixed: FrozenRows,
-        task: Task,
-        classes: tuple[int, ...],
-        rows: Tensor | None,
-        progress: Progress,
-    ) -> ClassSums:
-        train = task.train if rows is None else task.train & rows
+    def rows(self, plan: FrozenRows, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """`[relu(Z), tanh(Z)]`."""
+        return torch.cat(self._rows(plan.encoder, graph, nodes), dim=1)
 
-        def make() -> ClassSums:
-            both = torch.cat(self._rows(fixed.encoder, task, train), dim=1)
-            return ClassSums.of(both, one_hot(task.labels[train], classes))
+    def _solve(
+        self, plan: FrozenRows, classes: tuple[int, ...], sums: Streams, progress: Progress
+    ) -> Classifier:
+        if isinstance(sums, OrderedStreams):
+            return self._both(sums.main.solve(), sums.second.solve())
+        return super()._solve(plan, classes, sums, progress)
 
-        inputs = (fixed.encoder, task, classes, rows, self._expansion())
-        return self.once(make, "class sums", *inputs)
-
-    def _solution(
-        self, fixed: FrozenRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
-    ) -> DsAlLearned:
-        progress("classify", 0, 2)
+    def classifier(self, sums: ClassSums) -> Classifier:
+        """The weights of both streams, one above the other."""
         all_rows = weighed(sums, balanced=self.balanced)
         half = all_rows.width // 2
         gram, moment = all_rows.gram, all_rows.moment
         first = replace(all_rows, gram=gram[:half, :half], moment=moment[:half])
         weights = solve(first, self.gamma)
-        progress("classify", 1, 2)
         left = moment[half:] - gram[half:, :half] @ weights  # of the residual
         second = replace(all_rows, gram=gram[half:, half:], moment=left)
-        compensation = solve(second, self.gamma)
-        progress("classify", 2, 2)
-        return DsAlLearned(classes, fixed, sums, weights, compensation)
+        return self._both(weights, solve(second, self.gamma))
 
-    def _linear(self, learned: DsAlLearned) -> Linear | None:
-        if isinstance(learned.sums, OrderedStreams):
-            return None
-        both = learned.main_weights, self.compensation * learned.compensation_weights
-        return Linear(learned.sums, torch.cat(both))
+    def _both(self, main: Tensor, second: Tensor) -> Classifier:
+        return Classifier(torch.cat([main, self.compensation * second]))
 
-    def _rows(self, encoder: Encoder, task: Task, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    def _linear(self, known: Any) -> Linear | None:
+        return None if isinstance(known.sums, OrderedStreams) else super()._linear(known)
+
+    def _rows(self, encoder: Encoder, graph: Graph, nodes: Tensor | None) -> tuple[Tensor, Tensor]:
         """relu(Z) and tanh(Z) of some nodes."""
 
         def make() -> tuple[Tensor, Tensor]:
-            z = self._expanded(encoder, task.graph, nodes)
+            z = self._expanded(encoder, graph, nodes)
             return torch.relu(z), torch.tanh(z)
 
-        return self.once(make, "two streams", encoder, task, nodes, self._expansion())
+        return self.once(make, "two streams", encoder, graph, nodes, self._expansion())
 
-    def _inventory(self, learned: DsAlLearned) -> Inventory:
-        rest = ("fixed.encoder", "main_weights", "compensation_weights")
-        return Inventory(tuple(self._kept(learned)), rest)
+    def _inventory(self, learned: Any) -> Inventory:
+        return Inventory(tuple(self._kept(learned)), rest=("plan.encoder", "solution"))
 
-    def _kept(self, learned: DsAlLearned) -> Iterator[KeptSum]:
-        plain, sums = self._rows_by(learned.encoder), learned.sums
+    def _kept(self, learned: Known[FrozenRows, Streams, Classifier]) -> Iterator[KeptSum]:
+        plain, sums = self._rows_by(learned.plan.encoder), learned.sums
 
         def active(graph: Graph, nodes: Tensor) -> Tensor:
             return torch.relu(plain(graph, nodes))
@@ -225,9 +193,3 @@ class DsAl(FrozenLearner):
         )
         # the second stream's targets are residuals: its moment is no class mean
         yield of_statistics("second stream", second, tanh, ("sums.second",), exact=exact)
-
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        z = self._expanded(learned.encoder, graph, nodes)
-        second: Tensor = torch.tanh(z) @ learned.compensation_weights
-        scores: Tensor = torch.relu(z) @ learned.main_weights + self.compensation * second
-        return scores

@@ -17,20 +17,21 @@ from undrift.analytic.rounding import Linear
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
+from undrift.learners.additive import AdditiveLearner, Known
 from undrift.learners.kept import Inventory, KeptSum, facts_of
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.analytic.expanded import embedded
 from undrift.learners.parts.analytic.frozen_encoder import base_encoder
 from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, sample_of
-from undrift.learners.parts.sum_learner import SumLearner
+from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import (
-    FixedRows,
     Propagation,
-    PropagationLearned,
+    PropagationKnown,
     PropagationSums,
     class_edges,
+    kept_banks,
     mean_accuracy,
     selected_bank,
 )
@@ -39,16 +40,34 @@ from undrift.typing import Progress, Rows
 
 
 @dataclass(frozen=True, eq=False)
-class FixedHybridRows:
+class HybridPlan:
     """What rows depend on: propagation's, the frozen encoder, and the batch it was trained on.
 
     `trained_on` is that batch's digest, `trained_classes` are its classes.
     """
 
-    rows: FixedRows
+    rows: Plan
     encoder: Encoder
     trained_on: str
     trained_classes: tuple[int, ...]
+
+    @property
+    def num_features(self) -> int:
+        """The feature width that was learned."""
+        return self.rows.num_features
+
+    @property
+    def sees_all_edges(self) -> bool:
+        """Whether every row depends on all edges of its batch."""
+        return self.rows.sees_all_edges
+
+    def reach(self, graph: Graph) -> Tensor:
+        """As far as either kind of columns looks."""
+        return self.rows.reach(graph).clamp(min=self.encoder.hops)
+
+    def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
+        """Whether either kind of columns of these nodes looks so many hops away."""
+        return self.reach(graph)[nodes] >= hops
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,35 +92,12 @@ class HybridSums(Additive):
         return self.inside.below_zero(before.inside)
 
 
-@dataclass(frozen=True, eq=False)
-class HybridLearned:
-    """What is kept: sums, what their rows depend on, and the solution that scores come from.
-
-    `bank` is the one that propagation selects; `beside` names the bank beside which the encoder is
-    used, and with None scores are those of propagation. `solved` is None until it is needed.
-    """
-
-    classes: tuple[int, ...]
-    fixed: FixedHybridRows
-    sums: HybridSums
-    bank: str = ""
-    beside: str | None = None
-    solved: Solved | None = None
-
-    @property
-    def answer(self) -> Solved:
-        """The solution, of a learner that has settled."""
-        assert self.solved is not None  # noqa: S101  # scores and state settle first
-        return self.solved
-
-    @property
-    def num_features(self) -> int:
-        """The feature width that was learned."""
-        return self.fixed.rows.num_features
+HybridKnown = Known[HybridPlan, HybridSums, Solved]
+"""What is kept: sums, what their rows depend on, and the solution that scores come from."""
 
 
 @dataclass(kw_only=True)
-class Hybrid(SumLearner):
+class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     """Ridge regression on `[z, s h / |h|]`: propagated features z, and embeddings h beside them.
 
         W = (R + gamma mean(diag R) I)^-1 Q
@@ -137,7 +133,7 @@ class Hybrid(SumLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = HybridLearned
+    learned_type: ClassVar[type] = HybridKnown
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
 
@@ -156,54 +152,41 @@ class Hybrid(SumLearner):
             raise InputError(f"gain must be at least 0 and under 1, not {self.gain}")
         self._propagation()
 
-    def _fixed(self, task: Task, progress: Progress) -> FixedHybridRows:
+    def _plan(self, task: Task, progress: Progress) -> HybridPlan:
         encoder = base_encoder(self, task, progress)
-        rows = self._propagation()._fixed(task, progress)
-        return FixedHybridRows(rows, encoder, self._digest(task), task.classes)
-
-    def _trained_on(self, fixed: FixedHybridRows) -> str:
-        return fixed.trained_on
+        rows = self._propagation()._plan(task, progress)
+        return HybridPlan(rows, encoder, self._digest(task), task.classes)
 
     def _sums(
         self,
-        fixed: FixedHybridRows,
+        plan: HybridPlan,
         task: Task,
         classes: tuple[int, ...],
         rows: Tensor | None,
         progress: Progress,
     ) -> HybridSums:
-        inside = self._propagation()
-        h = self._embedded(fixed.encoder, task.graph)
+        h = self._embedded(plan.encoder, task.graph)
         banks: dict[str, AnySums] = {}
         encoded: dict[str, Border] = {}
-        for k, name in enumerate(fixed.rows.banks):
-            progress("accumulate", k, len(fixed.rows.banks))
-            features = inside.feature_map(name, fixed.rows)
-            width = features.width(fixed.rows.num_features)
+        for k, name in enumerate(plan.rows.banks):
+            progress("accumulate", k, len(plan.rows.banks))
+            features = plan.rows.feature_map(name)
+            width = features.width(plan.num_features)
             sample = sample_of(features, task, classes, rows)
             banks[name] = summed(features, width, sample)
             taken = task.train if rows is None else task.train & rows
             encoded[name] = _border(features, width, sample, h[taken])
-        progress("accumulate", len(fixed.rows.banks), len(fixed.rows.banks))
-        edges = class_edges(fixed.rows, task, classes)
+        progress("accumulate", len(plan.rows.banks), len(plan.rows.banks))
+        edges = class_edges(plan.rows, task, classes)
         return HybridSums(PropagationSums(banks, edges), encoded)
 
-    def _known(
+    def _solve(
         self,
-        fixed: FixedHybridRows,
+        plan: HybridPlan,
         classes: tuple[int, ...],
         sums: HybridSums,
         progress: Progress,
-    ) -> HybridLearned:
-        return HybridLearned(classes, fixed, sums)
-
-    def _solution(
-        self,
-        fixed: FixedHybridRows,
-        classes: tuple[int, ...],
-        sums: HybridSums,
-        progress: Progress,
-    ) -> HybridLearned:
+    ) -> Solved:
         progress("solve", 0, 1)
         eligible = sums.inside.eligible()
         plain = {name: candidate(sums.inside.banks[name], None, balanced=True) for name in eligible}
@@ -214,17 +197,18 @@ class Hybrid(SumLearner):
             for name in eligible
         }
         with_encoder = {name: each.accuracy for name, each in both.items()}
-        judged = [i for i, c in enumerate(classes) if c not in fixed.trained_classes]
+        judged = [i for i, c in enumerate(classes) if c not in plan.trained_classes]
         beside = self._beside(plain[bank].accuracy, with_encoder, judged)
-        answer = (plain[bank] if beside is None else both[beside]).selected()
+        answer = (plain[bank] if beside is None else both[beside]).selected(bank, beside)
         progress("solve", 1, 1)
-        return HybridLearned(classes, fixed, sums, bank, beside, answer)
+        return answer
 
-    def _linear(self, learned: HybridLearned) -> Linear:
-        whole: Any = learned.sums.inside.banks[learned.beside or learned.bank]
-        if learned.beside is not None:
-            whole = learned.sums.encoded[learned.beside].around(whole)
-        return Linear(whole, learned.answer.weights)
+    def _linear(self, known: HybridKnown) -> Linear:
+        answer = known.answer
+        whole: Any = known.sums.inside.banks[answer.beside or answer.bank]
+        if answer.beside is not None:
+            whole = known.sums.encoded[answer.beside].around(whole)
+        return Linear(whole, answer.weights)
 
     def _beside(
         self,
@@ -243,12 +227,9 @@ class Hybrid(SumLearner):
         enough = mean_accuracy([without[i] for i in judged]) + self.gain
         return best if means[best] > enough else None
 
-    def _sees_all_edges(self, fixed: FixedHybridRows) -> bool:
-        return fixed.rows.degrees
-
-    def _reach(self, fixed: FixedHybridRows, graph: Graph) -> Tensor:
-        reach = self._propagation()._reach(fixed.rows, graph)
-        return reach.clamp(min=fixed.encoder.hops)
+    def _then_decided(self) -> dict[str, Any]:
+        told = self._propagation()._then_decided()
+        return {key.replace("plan.", "plan.rows.", 1): value for key, value in told.items()}
 
     def _propagation(self) -> Propagation:
         shared = ("evidence_threshold", "homophily", "fourier", "hops", "sketch", "seed", "device")
@@ -257,19 +238,17 @@ class Hybrid(SumLearner):
     def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
         return self.scale * functional.normalize(embedded(encoder, graph, once=self.once), dim=1)
 
-    def _inventory(self, learned: HybridLearned) -> Inventory:
-        inside, fixed = self._propagation(), learned.fixed
-        sums, where = learned.sums.inside, "sums.inside"
-        kept = list(inside.kept_banks(fixed.rows, sums, learned.classes, where))
+    def _inventory(self, learned: HybridKnown) -> Inventory:
+        rows, sums = learned.plan.rows, learned.sums.inside
+        kept = list(kept_banks(rows, sums, learned.classes, "sums.inside"))
         for name, border in learned.sums.encoded.items():
-            features = inside.feature_map(name, fixed.rows)
             whole: Any = sums.banks[name]  # `sketch` is a number: no bank is thin
-            kept.append(self._bordered(learned, name, features, border, whole))
-        return Inventory(tuple(kept), rest=("fixed.encoder", "solved"))
+            kept.append(self._bordered(learned, name, rows.feature_map(name), border, whole))
+        return Inventory(tuple(kept), rest=("plan.encoder", "solution"))
 
     def _bordered(
         self,
-        learned: HybridLearned,
+        learned: HybridKnown,
         name: str,
         features: FeatureMap,
         border: Border,
@@ -278,7 +257,7 @@ class Hybrid(SumLearner):
         """A bank with the encoder's columns beside its own; what is around it is made on demand."""
 
         def rows(graph: Graph, nodes: Tensor) -> Tensor:
-            h = self._embedded(learned.fixed.encoder, graph)[nodes]
+            h = self._embedded(learned.plan.encoder, graph)[nodes]
             return torch.cat([features.rows_of(graph, nodes), h.double()], dim=1)
 
         return KeptSum(
@@ -294,30 +273,29 @@ class Hybrid(SumLearner):
             column_facts=lambda: _column_facts(border, inner),
         )
 
-    def _field(self, learned: HybridLearned, graph: Graph, nodes: Tensor) -> Field | None:
-        bank, fixed = learned.beside or learned.bank, learned.fixed
-        features = self._propagation().feature_map(bank, fixed.rows)
-        return features.field(graph, nodes, fixed.encoder.hops if learned.beside else 0)
+    def _field(self, learned: HybridKnown, graph: Graph, nodes: Tensor) -> Field | None:
+        plan, answer = learned.plan, learned.answer
+        features = plan.rows.feature_map(answer.beside or answer.bank)
+        return features.field(graph, nodes, plan.encoder.hops if answer.beside else 0)
 
-    def _scores(self, learned: HybridLearned, graph: Graph) -> Tensor:
+    def _scores(self, learned: HybridKnown, graph: Graph) -> Tensor:
         graph = graph.to(self.device)
-        inside, fixed = self._propagation(), learned.fixed
-        features = inside.feature_map(learned.beside or learned.bank, fixed.rows)
+        plan, answer = learned.plan, learned.answer
+        features = plan.rows.feature_map(answer.beside or answer.bank)
         plain = features.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
-        if learned.beside is None:
-            return features.scored(plain, learned.answer.weights)
-        h = self._embedded(fixed.encoder, graph)
-        return _scored(features, plain, h, learned.answer.weights)
+        if answer.beside is None:
+            return features.scored(plain, answer.weights)
+        return _scored(features, plain, self._embedded(plan.encoder, graph), answer.weights)
 
-    def _ranking(self, learned: HybridLearned, graph: Graph, nodes: Tensor | None) -> Tensor:
-        if learned.beside is not None:
+    def _ranking(self, learned: HybridKnown, graph: Graph, nodes: Tensor | None) -> Tensor:
+        if learned.answer.beside is not None:
             return super()._ranking(learned, graph, nodes)
-        inside = self._propagation()
-        rows, sums = learned.fixed.rows, learned.sums.inside
-        known = PropagationLearned(learned.classes, rows, sums, learned.bank, learned.solved)
-        return inside._ranking(known, graph, nodes)
+        inside: PropagationKnown = Known(
+            learned.classes, learned.plan.rows, learned.sums.inside, learned.solution
+        )
+        return self._propagation()._ranking(inside, graph, nodes)
 
-    def _temperature(self, learned: HybridLearned) -> float | None:
+    def _temperature(self, learned: HybridKnown) -> float | None:
         return learned.answer.temperature
 
 

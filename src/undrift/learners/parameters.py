@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -127,14 +127,17 @@ class Parameters(ABC):
         hint = field_types(type(self)).get(name)
         super().__setattr__(name, value if hint is None else checked(name, hint, value))
 
-    def _check_same_params(self, theirs: Mapping[str, Any], who: str) -> None:
+    def _check_same_params(
+        self, theirs: Mapping[str, Any], who: str, may_differ: Collection[str] = ()
+    ) -> None:
+        may_differ = {"device", *may_differ}
         theirs = {
             self.renamed.get(name, name): value
             for name, value in theirs.items()
             if not self._is_gone(name, value)
         }
         for key, mine in self.params().items():
-            if key != "device" and key in theirs and mine != theirs[key]:
+            if key not in may_differ and key in theirs and mine != theirs[key]:
                 raise InputError(
                     f"{who} {key}={theirs[key]!r}, this learner has {key}={mine!r}; build the "
                     f"learner with {key}={theirs[key]!r}"

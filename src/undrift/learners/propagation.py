@@ -14,18 +14,25 @@ from undrift.analytic.additive import Additive
 from undrift.analytic.rounding import Linear
 from undrift.errors import InputError
 from undrift.graphs import Field, Graph
-from undrift.learners.base import Learned, Verb
+from undrift.learners.additive import AdditiveLearner, Known
+from undrift.learners.base import Verb
 from undrift.learners.kept import Inventory, KeptSum, facts_of, of_class_sums
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
-from undrift.learners.parts.propagation.counts import TABLE
 from undrift.learners.parts.propagation.denoise import GAMMA, denoised
-from undrift.learners.parts.propagation.feature_map import FeatureMap, samples_of
+from undrift.learners.parts.propagation.feature_map import samples_of
 from undrift.learners.parts.propagation.labelled_edges import (
     PRIOR_EDGES,
     association_of,
     edges_between,
     homophily_of,
+)
+from undrift.learners.parts.propagation.plan import (
+    INFORMATIVE_FROM,
+    Plan,
+    decided,
+    decides_badly,
+    read_plan,
 )
 from undrift.learners.parts.propagation.private import (
     HOMOPHILY,
@@ -37,18 +44,22 @@ from undrift.learners.parts.propagation.private import (
 )
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.learners.parts.propagation.size import First, Size, Wanted
-from undrift.learners.parts.sum_learner import SumLearner
 from undrift.noise.accountant import Accountant
 from undrift.noise.sampling import Normal, system_normal
 from undrift.streams.task import Task
 from undrift.typing import Progress, silent
 
-# what these numbers rest on: docs/methods/propagation.md
-_HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
-INFORMATIVE_FROM = 0.3  # label association from which it is found
-_BLIND_UNDER = 0.05  # label association under which edges are taken not to look at classes
-_ROWS_PER_CELL = 4  # of the first batch, for every cell of a table of counts and degrees
-_NARROW = 1024  # dense features of at most so many columns get a bank with a channel per hop
+_PINNED = (
+    "mix",
+    "hops",
+    "evidence_threshold",
+    "homophily",
+    "fourier",
+    "sketch",
+    "rank",
+    "budget",
+    "structure",
+)  # what a plan decides: with one given, these are not
 _MARGIN = 0.02  # by which another bank's mean expected accuracy must be higher to be selected
 
 
@@ -60,29 +71,6 @@ def homophily_weight(task: Task) -> float:
 def label_association(task: Task, least_classes: int = 3) -> float:
     """How much a neighbour's class tells of a node's, 0 to 1 (`association_of`)."""
     return association_of(edges_between(task, task.classes), least_classes)
-
-
-@dataclass(frozen=True)
-class FixedRows:
-    """What rows depend on beside their batch and the hyperparameters; the first batch decides it.
-
-    `banks`: `mix` always; `separate` under informative heterophily; `hops`, a channel per hop, for
-    narrow dense features. `sizes`: of each bank (`Wanted.size`). `counts`: whether columns that
-    tell how many features a node has stand beside the mix (`count_columns`): where neighbours
-    disagree and features are sparse. `degrees`: whether they tell of edges too: where edges do not
-    look at classes either, and there are rows enough.
-    """
-
-    num_features: int
-    homophily: float
-    banks: tuple[str, ...]
-    sizes: tuple[Size, ...]
-    counts: bool
-    degrees: bool = False
-
-    def size(self, bank: str) -> Size:
-        """What the rows and sums of this bank are cut to."""
-        return self.sizes[self.banks.index(bank)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,33 +113,15 @@ class PropagationSums(Additive):
         return tuple(name for name in self.banks if name != "separate" or seen)
 
 
-@dataclass(frozen=True, eq=False)
-class PropagationLearned:
-    """What is kept: sums, what their rows depend on, and the solution of the selected bank.
+AnyPropagationSums = PropagationSums | PrivateSums
+"""With `epsilon`, those of noisy releases."""
 
-    With `epsilon`, the sums are those of noisy releases. `solved` is None until it is needed.
-    """
-
-    classes: tuple[int, ...]
-    fixed: FixedRows
-    sums: PropagationSums | PrivateSums
-    selected: str = ""
-    solved: Solved | None = None
-
-    @property
-    def answer(self) -> Solved:
-        """The solution, of a learner that has settled."""
-        assert self.solved is not None  # noqa: S101  # scores and state settle first
-        return self.solved
-
-    @property
-    def num_features(self) -> int:
-        """The feature width that was learned."""
-        return self.fixed.num_features
+PropagationKnown = Known[Plan, AnyPropagationSums, Solved]
+"""What is kept: sums, what their rows depend on, and the solution of the selected bank."""
 
 
 @dataclass(kw_only=True)
-class Propagation(SumLearner):
+class Propagation(AdditiveLearner[Plan, AnyPropagationSums, Solved]):
     """Class-balanced ridge regression on propagated features; needs no hyperparameter.
 
         Z = sum_k D_k A^k X,    W = (R + gamma mean(diag R) I)^-1 Q
@@ -175,6 +145,11 @@ class Propagation(SumLearner):
     the first batch shows informative heterophily (`label_association`), and with a channel per
     hop for narrow dense features. One of them is selected where its sums tell of an accuracy two
     points higher (`expected_accuracy`).
+
+    `plan`: every decision that the first batch makes otherwise (`Plan`, its JSON text, or a file of
+    it). Sites that are given one plan can merge whatever they observe, in any order. `plan_` is the
+    plan that is in force. A plan holds `mix`, `hops`, `sketch` and the like, so those are not given
+    beside it.
 
     `epsilon`: differential privacy (docs/privacy/differential-privacy.md). Each batch is released
     once, as sums with noise, and what is kept is (epsilon, `delta`) private for every node that is
@@ -203,9 +178,10 @@ class Propagation(SumLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = PropagationLearned
+    learned_type: ClassVar[type] = PropagationKnown
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
+    planned: ClassVar[tuple[str, ...]] = ("plan", *_PINNED, "seed")
 
     gamma: float | None = None
     mix: Mix = "adaptive"
@@ -218,6 +194,7 @@ class Propagation(SumLearner):
     budget: float | str | None = None
     structure: bool = False
     balanced: bool = True
+    plan: str | Plan | None = None
     epsilon: float | None = None
     delta: float = 1e-6
     level: Level = "node"
@@ -231,7 +208,21 @@ class Propagation(SumLearner):
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         self._wanted()
-        mix = self._propagated("mix", 1.0 if self.homophily is None else self.homophily)
+        damping = 1.0 if self.homophily is None else self.homophily
+        mix = Propagated(self.mix, self.hops, self.evidence_threshold, damping)
+        pinned = read_plan(self.plan)
+        self.plan = None if pinned is None else pinned.to_json()  # as params and states have it
+        beside = [name for name in _PINNED if getattr(self, name) != getattr(type(self), name)]
+        if pinned is not None and beside:
+            raise InputError(
+                f"a plan decides {beside[0]} already; leave {beside[0]} away, or change it in the "
+                "plan"
+            )
+        if self.private is not None and pinned is not None:
+            raise InputError(
+                "with epsilon no batch decides anything, so sites agree without a plan; leave out "
+                "plan, and give every site the same settings"
+            )
         if self.private is not None and (self.rank or self.budget):
             raise InputError(
                 f"with epsilon the whole Gram of at most {WIDTH} columns is kept; give neither "
@@ -268,69 +259,88 @@ class Propagation(SumLearner):
             "learn anew"
         )
 
-    def _fixed(self, task: Task, progress: Progress) -> FixedRows:
-        if self.private is not None:  # nothing is measured
-            given = HOMOPHILY if self.homophily is None else self.homophily
-            size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
-            return FixedRows(task.graph.num_features, given, ("mix",), (size,), counts=False)
-        edges = edges_between(task, task.classes)
-        return self.fixed_by(task.graph.num_features, edges, First.of(task))
+    @property
+    def plan_(self) -> Plan | None:
+        """Every decision of the first batch, or the plan that was given; None before either."""
+        return self.known.plan if self.learned_ is not None else read_plan(self.plan)
 
-    def fixed_by(self, num_features: int, edges: Tensor, first: First) -> FixedRows:
+    def _may_differ(self, other: Propagation) -> tuple[str, ...]:
+        same = self.plan_ is not None and self.plan_ == other.plan_
+        return self.planned if same else ()
+
+    def plan_note(self, task: Task) -> str | None:
+        """What is wrong with this first batch, where it decides a plan and tells too little."""
+        if self.plan_ is not None or self.epsilon is not None:
+            return None
+        why = decides_badly(len(task.classes), task.graph.num_edges, int(task.train.sum()))
+        return why and (
+            f"the first batch decides for good how rows are made, and {why}; learn a larger one "
+            "first, or pin a plan made of one: undrift learner new DIR --plan OTHER/plan.json"
+        )
+
+    def _plan(self, task: Task, progress: Progress) -> Plan:
+        edges = edges_between(task, task.classes)
+        return self.plan_by(task.graph.num_features, edges, First.of(task))
+
+    def plan_by(self, num_features: int, edges: Tensor, first: First) -> Plan:
         """What a first batch decides: its features, its labelled edges by class, and its size."""
-        homophily = homophily_of(edges) if self.homophily is None else self.homophily
-        names, counts, degrees = ["mix"], False, False
-        if self.mix == "adaptive" and self.hops:
-            if self.homophily is None and homophily < _HETEROPHILY_UNDER:
-                names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
-                counts = not first.dense
-                degrees = counts and homophily > 0 and first.rows >= _ROWS_PER_CELL * TABLE
-                degrees = degrees and association_of(edges) < _BLIND_UNDER
-            narrow = first.dense and num_features <= _NARROW and self.gamma is None
-            names += ["hops"] if narrow else []
-        sizes = []
-        for name in names:
-            width = self._propagated(name, homophily).width(num_features)
-            wanted = replace(self._wanted(), fourier=0) if name == "hops" else self._wanted()
-            sizes.append(wanted.size(first, width, len(names)))
-        return FixedRows(num_features, homophily, tuple(names), tuple(sizes), counts, degrees)
+        pinned = read_plan(self.plan)
+        if pinned is not None:
+            if pinned.num_features != num_features:
+                raise InputError(
+                    f"the plan is for {pinned.num_features} features per node, this batch has "
+                    f"{num_features}; give the same columns, or another plan"
+                )
+            return pinned
+        given = HOMOPHILY if self.homophily is None else self.homophily
+        size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
+        how = self.mix, self.hops, self.evidence_threshold, given
+        blank = Plan(num_features, *how, ("mix",), (size,), False, False, self.structure, self.seed)
+        if self.private is not None:  # nothing is measured
+            return blank
+        told = {"homophily": self.homophily, "gamma": self.gamma}
+        return decided(blank, self._wanted(), edges, first, **told)
 
     def _wanted(self) -> Wanted:
         return Wanted(self.sketch, self.fourier, self.rank, self.budget)
 
     def _sums(
         self,
-        fixed: FixedRows,
+        plan: Plan,
         task: Task,
         classes: tuple[int, ...],
         rows: Tensor | None,
         progress: Progress,
-    ) -> PropagationSums:
+    ) -> AnyPropagationSums:
         banks = {}
-        progress("accumulate", 0, len(fixed.banks) + 1)
-        maps = [self.feature_map(name, fixed) for name in fixed.banks]
+        progress("accumulate", 0, len(plan.banks) + 1)
+        maps = list(plan.maps())
         samples = samples_of(maps, task, classes, rows)
-        for k, (name, features) in enumerate(zip(fixed.banks, maps, strict=True), start=1):
-            progress("accumulate", k, len(fixed.banks) + 1)
-            banks[name] = summed(features, features.width(fixed.num_features), samples.pop(0))
-        progress("accumulate", len(fixed.banks) + 1, len(fixed.banks) + 1)
-        return PropagationSums(banks, class_edges(fixed, task, classes))
+        for k, (name, features) in enumerate(zip(plan.banks, maps, strict=True), start=1):
+            progress("accumulate", k, len(plan.banks) + 1)
+            banks[name] = summed(features, features.width(plan.num_features), samples.pop(0))
+        progress("accumulate", len(plan.banks) + 1, len(plan.banks) + 1)
+        return PropagationSums(banks, class_edges(plan, task, classes))
 
-    def _learn(self, task: Task, progress: Progress) -> Learned:
+    def _learn(self, task: Task, progress: Progress) -> PropagationKnown:
         if self.private is None:
             return super()._learn(task, progress)
-        before = self.learned_
-        fixed = before.fixed if before else self._fixed(task, progress)
-        features = self.feature_map("mix", fixed)
+        before: Any = self.learned_
+        plan: Plan = before.plan if before else self._plan(task, progress)
         progress("accumulate", 0, 1)
-        batch = self.private.summed(features, fixed.num_features, task)
+        batch = self.private.summed(plan.feature_map("mix"), plan.num_features, task)
         known = (before.classes, before.sums) if before else None
         classes, sums = self.private.learned(batch, known)
         progress("accumulate", 1, 1)
-        return PropagationLearned(classes, fixed, sums)
+        return Known(classes, plan, sums)
 
     def take(
-        self, fixed: Any, classes: tuple[int, ...], sums: Any, *, progress: Progress = silent
+        self,
+        plan: Plan,
+        classes: tuple[int, ...],
+        sums: AnyPropagationSums,
+        *,
+        progress: Progress = silent,
     ) -> Self:
         """Add sums that were made elsewhere; with `epsilon` there are none, as they lack noise."""
         if self.private is not None:
@@ -338,98 +348,49 @@ class Propagation(SumLearner):
                 "sums that were made elsewhere have no noise; with epsilon, observe the batch in "
                 "memory"
             )
-        return super().take(fixed, classes, sums, progress=progress)
+        return super().take(plan, classes, sums, progress=progress)
 
-    def _known(
+    def _solve(
         self,
-        fixed: FixedRows,
+        plan: Plan,
         classes: tuple[int, ...],
-        sums: PropagationSums | PrivateSums,
+        sums: AnyPropagationSums,
         progress: Progress,
-    ) -> PropagationLearned:
-        return PropagationLearned(classes, fixed, sums)
-
-    def _solution(
-        self,
-        fixed: FixedRows,
-        classes: tuple[int, ...],
-        sums: PropagationSums | PrivateSums,
-        progress: Progress,
-    ) -> PropagationLearned:
+    ) -> Solved:
         progress("solve", 0, 1)
         if isinstance(sums, PrivateSums):
             clean = denoised(sums, len(self.class_list))
             answer = candidate(clean, self.gamma or GAMMA, balanced=self.balanced).selected()
-            progress("solve", 1, 1)
-            return PropagationLearned(classes, fixed, sums, "mix", answer)
-        answers = {
-            name: candidate(sums.banks[name], self.gamma, balanced=self.balanced)
-            for name in sums.eligible()
-        }
-        selected = selected_bank({name: each.accuracy for name, each in answers.items()})
-        answer = answers[selected].selected()
+        else:
+            answers = {
+                name: candidate(sums.banks[name], self.gamma, balanced=self.balanced)
+                for name in sums.eligible()
+            }
+            selected = selected_bank({name: each.accuracy for name, each in answers.items()})
+            answer = answers[selected].selected(selected)
         progress("solve", 1, 1)
-        return PropagationLearned(classes, fixed, sums, selected, answer)
+        return answer
 
-    def _linear(self, learned: Any) -> Linear | None:
-        if self.private is not None:
+    def _then_decided(self) -> dict[str, Any]:
+        names = ("mix", "hops", "evidence_threshold", "structure", "seed")
+        return {f"plan.{name}": getattr(self, name) for name in names}
+
+    def _linear(self, known: PropagationKnown) -> Linear | None:
+        if isinstance(known.sums, PrivateSums):
             return None
-        return Linear(learned.sums.banks[learned.selected], learned.answer.weights)
+        return Linear(known.sums.banks[known.answer.bank], known.answer.weights)
 
-    def _reach(self, fixed: FixedRows, graph: Graph) -> Tensor:
-        reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
-        for name in fixed.banks:
-            reach = reach.maximum(self.feature_map(name, fixed).reach(graph))
-        return reach
-
-    def _sees_all_edges(self, fixed: FixedRows) -> bool:
-        return fixed.degrees
-
-    def _looks(self, fixed: FixedRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
-        maps = (self.feature_map(name, fixed) for name in fixed.banks)
-        return torch.stack([each.looks(graph, nodes, hops) for each in maps]).any(dim=0)
-
-    def feature_map(self, bank: str, fixed: FixedRows) -> FeatureMap:
-        """The features of a bank: `mix`, `separate` or `hops`."""
-        propagated, size = self._propagated(bank, fixed.homophily), fixed.size(bank)
-        extra = self.seed, self.structure, size.power, size.rank
-        mix = bank == "mix"
-        counted = fixed.counts and mix, fixed.degrees and mix
-        return FeatureMap(propagated, size.sketch, size.fourier, *extra, *counted)
-
-    def _propagated(self, bank: str, homophily: float) -> Propagated:
-        if bank == "separate":
-            return Propagated("separate", hops=2)
-        if bank == "hops":
-            return Propagated("concat", hops=2, homophily=homophily)
-        return Propagated(self.mix, self.hops, self.evidence_threshold, homophily)
-
-    def _inventory(self, learned: PropagationLearned) -> Inventory:
+    def _inventory(self, learned: PropagationKnown) -> Inventory:
         sums = learned.sums
         if isinstance(sums, PrivateSums):
             kept = [self._noisy(learned, sums)]
         else:
-            kept = list(self.kept_banks(learned.fixed, sums, learned.classes, "sums"))
-        return Inventory(tuple(kept), rest=("solved",))
+            kept = list(kept_banks(learned.plan, sums, learned.classes, "sums"))
+        return Inventory(tuple(kept), rest=("solution",))
 
-    def kept_banks(
-        self, fixed: FixedRows, sums: PropagationSums, classes: tuple[int, ...], where: str
-    ) -> Iterator[KeptSum]:
-        """The sum of every bank, which stand at `where` in the state."""
-        for name, bank in sums.banks.items():
-            features = self.feature_map(name, fixed)
-            yield of_class_sums(
-                name,
-                bank,
-                features.rows_of,
-                classes,
-                (f"{where}.banks.{name}", f"{where}.edges"),
-                linear=replace(features, fourier=0).width(fixed.num_features),
-            )
-
-    def _noisy(self, learned: PropagationLearned, sums: PrivateSums) -> KeptSum:
+    def _noisy(self, learned: PropagationKnown, sums: PrivateSums) -> KeptSum:
         """Releases with noise, attacked as if they had none."""
-        features = self.feature_map("mix", learned.fixed)
+        features = learned.plan.feature_map("mix")
         if self.private is not None:
             features = self.private.of_training(features)
         return KeptSum(
@@ -446,30 +407,45 @@ class Propagation(SumLearner):
             exact=False,
         )
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+    def _scores(self, learned: PropagationKnown, graph: Graph) -> Tensor:
         return self._scores_of(learned, graph, torch.arange(graph.num_nodes))
 
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        features = self.feature_map(learned.selected, learned.fixed)
+    def _scores_of(self, learned: PropagationKnown, graph: Graph, nodes: Tensor) -> Tensor:
+        features = learned.plan.feature_map(learned.answer.bank)
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
         return features.scored(rows, learned.answer.weights)
 
-    def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> Field | None:
-        return self.feature_map(learned.selected, learned.fixed).field(graph, nodes)
+    def _field(self, learned: PropagationKnown, graph: Graph, nodes: Tensor) -> Field | None:
+        return learned.plan.feature_map(learned.answer.bank).field(graph, nodes)
 
-    def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        features, there = self.feature_map(learned.selected, learned.fixed), graph.to(self.device)
+    def _ranking(self, learned: PropagationKnown, graph: Graph, nodes: Tensor | None) -> Tensor:
+        features, there = learned.plan.feature_map(learned.answer.bank), graph.to(self.device)
         asked = torch.arange(graph.num_nodes) if nodes is None else nodes
         return features.ranking(there, learned.answer.weights, asked.to(self.device))
 
-    def _temperature(self, learned: Any) -> float | None:
-        temperature: float | None = learned.answer.temperature
-        return temperature
+    def _temperature(self, learned: PropagationKnown) -> float | None:
+        return learned.answer.temperature
 
 
-def class_edges(fixed: FixedRows, task: Task, classes: tuple[int, ...]) -> Tensor:
+def kept_banks(
+    plan: Plan, sums: PropagationSums, classes: tuple[int, ...], where: str
+) -> Iterator[KeptSum]:
+    """The sum of every bank, which stand at `where` in the state."""
+    for name, bank in sums.banks.items():
+        features = plan.feature_map(name)
+        yield of_class_sums(
+            name,
+            bank,
+            features.rows_of,
+            classes,
+            (f"{where}.banks.{name}", f"{where}.edges"),
+            linear=replace(features, fourier=0).width(plan.num_features),
+        )
+
+
+def class_edges(plan: Plan, task: Task, classes: tuple[int, ...]) -> Tensor:
     """`PropagationSums.edges` of a batch."""
-    if "separate" in fixed.banks:
+    if "separate" in plan.banks:
         return edges_between(task, classes)
     none = (len(classes), len(classes))
     return torch.zeros(none, dtype=torch.float64, device=task.graph.device)

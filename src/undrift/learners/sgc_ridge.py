@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Sketch
 from undrift.analytic.solve import solve
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.learners.additive import Classifier, Hops, Known, SeededLearner
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.fixed_rows import FixedRowsLearned, FixedRowsLearner
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.typing import Rows
 
 
 @dataclass(kw_only=True)
-class SgcRidge(FixedRowsLearner):
+class SgcRidge(SeededLearner):
     """Ridge regression on `A^K X`, or on `[X, AX, ..., A^K X]`.
 
         W = (sum z^T z + gamma mean(diag) I)^-1 sum z^T y    over all tasks
@@ -48,7 +47,7 @@ class SgcRidge(FixedRowsLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = FixedRowsLearned
+    learned_type: ClassVar[type] = Known[Hops, ClassSums, Classifier]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (0.01, 0.1, 1.0, 10.0),
         "hops": (1, 2),
@@ -70,7 +69,7 @@ class SgcRidge(FixedRowsLearner):
         return Propagated(mix, self.hops)
 
     @property
-    def rows_depend_on(self) -> tuple[object, ...]:
+    def settings(self) -> tuple[object, ...]:
         """The sketch is drawn from the seed."""
         return self.hops, self.channels, self.sketch, self.seed
 
@@ -89,7 +88,6 @@ class SgcRidge(FixedRowsLearner):
             sketch = Sketch(graph.num_features, size, self.seed)
         return mix.rows(graph, everyone, sketch)
 
-    def classifier(self, sums: ClassSums) -> tuple[Tensor, Tensor]:
+    def classifier(self, sums: ClassSums) -> Classifier:
         """W; there is no offset."""
-        weights = solve(sums.plain(), self.gamma, relative=True)
-        return weights, weights.new_zeros(weights.shape[1])
+        return Classifier(solve(sums.plain(), self.gamma, relative=True))

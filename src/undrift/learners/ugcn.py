@@ -13,12 +13,12 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.factor import factorise
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.analytic.fixed_rows import FixedRowsLearned, FixedRowsLearner
+from undrift.learners.additive import Classifier, Hops, Known, SeededLearner
 from undrift.typing import Rows
 
 
 @dataclass(kw_only=True)
-class Ugcn(FixedRowsLearner):
+class Ugcn(SeededLearner):
     """Linear discriminant analysis on the layers of a graph network with random weights.
 
         H_k = tanh(A H_{k-1} Theta_k),  H_0 = X,    z = [H_1, H_2, ...]
@@ -48,7 +48,7 @@ class Ugcn(FixedRowsLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = FixedRowsLearned
+    learned_type: ClassVar[type] = Known[Hops, ClassSums, Classifier]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"shrinkage": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}
 
     shrinkage: float = 1e-4
@@ -61,7 +61,7 @@ class Ugcn(FixedRowsLearner):
             raise InputError(f"hidden must be one width or more, each at least 1: {self.hidden}")
 
     @property
-    def rows_depend_on(self) -> tuple[object, ...]:
+    def settings(self) -> tuple[object, ...]:
         """The layers are drawn from the seed."""
         return self.hidden, self.seed
 
@@ -83,10 +83,10 @@ class Ugcn(FixedRowsLearner):
             layers.append(held)
         return torch.cat(layers, dim=1)
 
-    def classifier(self, sums: ClassSums) -> tuple[Tensor, Tensor]:
+    def classifier(self, sums: ClassSums) -> Classifier:
         """`P mu_c` and `-mu_c^T P mu_c / 2`."""
         means = sums.moment / sums.counts.clamp(min=1)
         scatter = torch.addmm(sums.gram, sums.moment, means.T, alpha=-1)
         scatter *= (1 - self.shrinkage) / max(float(sums.counts.sum()), 1.0)
         weights = factorise(scatter, self.shrinkage).solve(means).contiguous()
-        return weights, -(means * weights).sum(dim=0) / 2
+        return Classifier(weights, -(means * weights).sum(dim=0) / 2)

@@ -11,8 +11,9 @@ import torch
 
 from undrift.errors import InputError
 from undrift.learners.base import Learner
+from undrift.learners.parts.propagation.plan import Plan as RowPlan
 from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import FixedRows, Propagation, PropagationSums
+from undrift.learners.propagation import Propagation, PropagationSums
 from undrift.scale.blocks import block_calls, first_calls
 from undrift.scale.estimate import Estimate
 from undrift.scale.graph_folder import GraphFolder, put_array
@@ -41,7 +42,7 @@ def observe(
     """
     propagation = _propagation(learner, graph)
     found = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
-    propagation.take(found.fixed, found.ids, found.sums, progress=progress)
+    propagation.take(found.rows, found.ids, found.sums, progress=progress)
     return found.plans
 
 
@@ -69,7 +70,7 @@ def forget(
 class _Summed(NamedTuple):
     """The sums of a graph, a column for each of `ids`, and the plans whose files they are from."""
 
-    fixed: FixedRows
+    rows: RowPlan
     ids: tuple[int, ...]
     sums: PropagationSums
     plans: list[Plan]
@@ -100,15 +101,15 @@ def _summed(
     graph.verify(progress)
     known = propagation.learned_
     counted = Plan.of(graph, {}, columns)
-    if known is None or "separate" in known.fixed.banks:
+    if known is None or "separate" in known.plan.banks:
         complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
     if known is None:
         m = graph.manifest
         first = First(counted.rows, 4 * m.nodes * m.features + 8 * m.edges, dense=True)
-        fixed = propagation.fixed_by(m.features, class_edges(counted), first)
+        rows = propagation.plan_by(m.features, class_edges(counted), first)
     else:
-        fixed = known.fixed
-    maps = {bank: propagation.feature_map(bank, fixed) for bank in fixed.banks}
+        rows = known.plan
+    maps = {bank: rows.feature_map(bank) for bank in rows.banks}
     plan = Plan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
         tell(Estimate.of(plan, engine.workers))
@@ -119,10 +120,10 @@ def _summed(
     ):
         complete(plan, calls(plan), engine, phase, progress)
     edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
-    if "separate" in fixed.banks:
+    if "separate" in rows.banks:
         edges = class_edges(counted)
-    sums = PropagationSums({bank: added(plan, bank) for bank in fixed.banks}, edges)
-    return _Summed(fixed, ids, sums, [counted, plan])
+    sums = PropagationSums({bank: added(plan, bank) for bank in rows.banks}, edges)
+    return _Summed(rows, ids, sums, [counted, plan])
 
 
 def predict(
@@ -145,9 +146,9 @@ def predict(
     if not propagation.classes_:
         raise InputError("nothing was observed yet; observe a batch before predicting")
     graph.verify(progress)
-    learned = propagation.settle(progress=progress).learned_
+    learned = propagation.settle(progress=progress).known
     answer = learned.answer
-    maps = {learned.selected: propagation.feature_map(learned.selected, learned.fixed)}
+    maps = {answer.bank: learned.plan.feature_map(answer.bank)}
     weights = answer.weights.cpu().numpy()
     if probabilities and answer.temperature is None:
         raise no_probabilities()
@@ -159,9 +160,7 @@ def predict(
     complete(plan, first_calls(plan), engine, "measure", progress)
     complete(plan, block_calls(plan), engine, "propagate", progress)
     put_array(plan.work / WEIGHTS, weights)
-    parts = score_calls(
-        plan, Answer(learned.selected, answer.temperature, tuple(names), probabilities)
-    )
+    parts = score_calls(plan, Answer(answer.bank, answer.temperature, tuple(names), probabilities))
     complete(plan, parts, engine, "predict", progress)
     joined_parts(plan, parts, Path(out))
     rows = plan.rows

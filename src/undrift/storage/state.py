@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
@@ -95,7 +95,7 @@ def _take_apart(
         return
     if is_dataclass(thing) and not isinstance(thing, type):
         halves = _halves(type(thing))
-        parts = {name: getattr(thing, name) for name in _hints(type(thing))}
+        parts = {name: getattr(thing, name) for name in _names(type(thing))}
         parts |= {name: halved(parts[name]) for name in halves}
         values[_join(path, _CLASS)] = type(thing).__name__
     elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
@@ -145,7 +145,7 @@ def unpack(
             key: unpack(arguments[1], tensors, values, _join(prefix, _escaped(key)), kinds)
             for key in keys
         }
-    if isinstance(kind, type) and is_dataclass(kind):
+    if is_dataclass(origin or kind):
         later: tuple[str, ...] = getattr(kind, "added_later", ())
         parts = {
             name: unpack(hint, tensors, values, _join(prefix, name), kinds)
@@ -157,7 +157,8 @@ def unpack(
             if whole is None:
                 raise _damaged(_join(prefix, name), "is no half of a symmetric matrix")
             parts[name] = whole
-        return kind(**parts)
+        made: Any = kind
+        return made(**parts)
     value = _get(values, prefix)
     if not _holds(kind, value):
         raise _damaged(prefix, f"is {value!r}, not {_name(kind)}")
@@ -212,10 +213,23 @@ def _halves(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    """The type of each field that the constructor takes; a `TypeError` if one cannot be kept."""
-    hints = get_type_hints(kind)
-    kept = {f.name: hints[f.name] for f in fields(kind) if f.init}
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields that the constructor takes; those of a generic class are checked when typed."""
+    if getattr(kind, "__parameters__", ()):
+        return tuple(f.name for f in fields(kind) if f.init)
+    return tuple(_hints(kind))
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """The type of each field that the constructor takes; a `TypeError` if one cannot be kept.
+
+    `kind` may be a generic dataclass with its types, as in `Known[Plan, Sums, Solution]`.
+    """
+    origin = get_origin(kind) or kind
+    chosen = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=True))
+    hints = get_type_hints(origin)
+    kept = {f.name: _chosen(hints[f.name], chosen) for f in fields(origin) if f.init}
     for name, hint in kept.items():
         try:
             _check_hint(hint)
@@ -224,11 +238,19 @@ def _hints(kind: type) -> dict[str, Any]:
     return kept
 
 
+def _chosen(hint: Any, chosen: Mapping[Any, Any]) -> Any:
+    """A hint with types in the place of a generic class's variables."""
+    if isinstance(hint, TypeVar):
+        return chosen[hint]
+    free = getattr(hint, "__parameters__", ())
+    return hint[tuple(chosen[each] for each in free)] if free else hint
+
+
 @cache
 def _check_hint(kind: Any) -> None:
     """Refuse a type whose parts could not be told from each other when they are read back."""
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind in _PLAIN or kind is Tensor or origin is Literal or is_dataclass(kind):
+    if kind in _PLAIN or kind is Tensor or origin is Literal or is_dataclass(origin or kind):
         return
     if getattr(kind, "_is_protocol", False):  # whoever unpacks it says which class it stands for
         return

@@ -10,7 +10,8 @@ from undrift import TaskStream, evaluate
 from undrift.datasets.synthetic import generate
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.counts import COUNTS, TABLE, count_columns
-from undrift.learners.propagation import FixedRows, Propagation
+from undrift.learners.parts.propagation.plan import Plan
+from undrift.learners.propagation import Propagation
 from undrift.streams.task import isolating
 from undrift.testing.graphs import patterned_graph
 
@@ -70,7 +71,7 @@ def test_forgetting_nodes_is_never_having_had_them() -> None:
     stream = TaskStream.from_graph(wordy(per_class=700), base=2, increment=2)
     first, second = stream.task(0), stream.task(1)
     learner = Propagation().observe(first).observe(second)
-    assert learner.learned_.fixed.degrees
+    assert learner.learned_.plan.degrees
     gone = torch.tensor([3, 50, 77])
     left = isolating(second, gone)
     never = learner.clone().observe(first).observe(left)
@@ -88,7 +89,7 @@ def test_forgetting_nodes_is_never_having_had_them() -> None:
 def test_few_nodes_are_scored_as_all() -> None:
     stream = TaskStream.from_graph(wordy(per_class=700), base=2, increment=2)
     learner = Propagation().observe(stream.task(0))
-    assert learner.learned_.fixed.degrees
+    assert learner.learned_.plan.degrees
     some = torch.tensor([7, 3])
     torch.testing.assert_close(
         learner.scores(stream.graph, some), learner.scores(stream.graph)[some]
@@ -110,20 +111,20 @@ def test_counts_tell_classes_that_neighbours_and_words_do_not() -> None:
 
 def test_where_neighbours_agree_or_features_are_dense_there_are_none() -> None:
     alike = TaskStream.from_graph(patterned_graph([0, 1, 2], per_class=30), base=3, increment=1)
-    assert not Propagation().observe(alike.task(0)).learned_.fixed.counts
+    assert not Propagation().observe(alike.task(0)).learned_.plan.counts
     graph = wordy()
     dense = replace(graph, features=graph.features.to_dense() + 0.1)
     task = TaskStream.from_graph(dense, base=2, increment=2).task(0)
-    assert not Propagation().observe(task).learned_.fixed.counts
+    assert not Propagation().observe(task).learned_.plan.counts
     task = TaskStream.from_graph(graph, base=2, increment=2).task(0)
-    assert Propagation().observe(task).learned_.fixed.counts
+    assert Propagation().observe(task).learned_.plan.counts
 
 
 def test_fourier_features_do_not_look_at_counts() -> None:
     graph = wordy()
     task = TaskStream.from_graph(graph, base=2, increment=2).task(0)
     learner = Propagation(fourier=8).observe(task)
-    features = learner.feature_map("mix", learner.learned_.fixed)
+    features = learner.learned_.plan.feature_map("mix")
     rows = features.plain(task.graph, torch.arange(5)).to_dense()
     other = rows.clone()
     other[:, -COUNTS:] = 7.0
@@ -132,9 +133,9 @@ def test_fourier_features_do_not_look_at_counts() -> None:
 
 
 def test_degrees_are_told_only_with_rows_enough_and_edges_that_look_at_no_class() -> None:
-    def fixed(graph: Graph, base: int) -> FixedRows:
+    def fixed(graph: Graph, base: int) -> Plan:
         task = TaskStream.from_graph(graph, base=base, increment=2).task(0)
-        found: FixedRows = Propagation().observe(task).learned_.fixed
+        found: Plan = Propagation().observe(task).learned_.plan
         return found
 
     assert fixed(wordy(per_class=700), base=2).degrees

@@ -107,8 +107,8 @@ def test_the_size_is_a_part_of_what_learners_share() -> None:
     other = one.sibling().observe(second)
     assert one.learned_ is not None
     assert other.learned_ is not None
-    assert other.learned_.fixed == one.learned_.fixed
-    assert other.learned_.fixed.size("mix").rank == 2
+    assert other.learned_.plan == one.learned_.plan
+    assert other.learned_.plan.size("mix").rank == 2
     one.merge(other)
     assert Propagation(rank=3).observe(first).map_digest() != one.map_digest()
 

@@ -60,8 +60,11 @@ class Expanded:
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node: what must not drift."""
         self._check_graph(graph)
-        encoder: Encoder = self.learned_.encoder
-        return encoder.embed(graph).cpu()
+        return self._encoder(self.learned_).embed(graph).cpu()
+
+    def _encoder(self, learned: Any) -> Encoder:
+        encoder: Encoder = learned.encoder
+        return encoder
 
     def _expansion(self) -> Expansion:
         width = self.backbone.architecture().width

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
+from undrift.learners.additive import LinearLearner
 from undrift.learners.parts.analytic.expanded import Expanded
-from undrift.learners.parts.sum_learner import SumLearner
 from undrift.learners.parts.training.model_learner import TaskTraining, Trains
 from undrift.streams.task import Task
-from undrift.typing import Once, Progress
+from undrift.typing import Progress, Rows
 
 
 def base_encoder(learner: Trains, task: Task, progress: Progress) -> Encoder:
@@ -31,28 +31,42 @@ class FrozenRows:
     encoder: Encoder
     trained_on: str
 
+    @property
+    def sees_all_edges(self) -> bool:
+        """No row depends on more than its surroundings."""
+        return False
 
-class FrozenLearner(Expanded, SumLearner, ABC):
+    def reach(self, graph: Graph) -> Tensor:
+        """A hop per layer, for every node."""
+        return torch.full((graph.num_nodes,), self.encoder.hops, device=graph.device)
+
+    def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
+        """A hop per layer, for every node."""
+        return torch.full(nodes.shape, hops <= self.encoder.hops, device=nodes.device)
+
+
+class FrozenLearner(Expanded, LinearLearner[FrozenRows], ABC):
     """Sums over rows that are read off a frozen encoder, so that every verb is exact.
 
     But for the first batch, which the encoder was trained on: it cannot be forgotten or revised.
     """
 
-    once: Once
-    seed: int
-
-    def _fixed(self, task: Task, progress: Progress) -> FrozenRows:
+    def _plan(self, task: Task, progress: Progress) -> FrozenRows:
         encoder = base_encoder(self, task, progress)
         return FrozenRows(task.graph.num_features, encoder, self._digest(task))
 
-    def _looks(self, fixed: FrozenRows, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
-        return torch.full(nodes.shape, hops <= fixed.encoder.hops, device=nodes.device)
+    def rows(self, plan: FrozenRows, graph: Graph, nodes: Tensor | None = None) -> Rows:
+        """The expanded embeddings."""
+        return self._expanded(plan.encoder, graph, nodes)
 
-    def _trained_on(self, fixed: FrozenRows) -> str:
-        return fixed.trained_on
+    def rows_depend_on(self, plan: FrozenRows) -> tuple[object, ...]:
+        """The encoder and its expansion."""
+        return plan.encoder, self._expansion()
 
-    def _added(self, sums: Any, more: Any) -> Any:
-        return self.once(lambda: sums + more, "both sums", sums, more)
+    def _encoder(self, learned: Any) -> Encoder:
+        encoder: Encoder = learned.plan.encoder
+        return encoder
 
-    def _reach(self, fixed: FrozenRows, graph: Graph) -> Tensor:
-        return torch.full((graph.num_nodes,), fixed.encoder.hops, device=graph.device)
+    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        found: Tensor = learned.answer.scores(self.rows(learned.plan, graph, nodes))
+        return found

@@ -22,13 +22,16 @@ class Solved:
     """What sums come to: the gamma that they choose, the weights, a temperature.
 
     `accuracy`: that of unseen rows of each class, as the sums tell it (`expected_accuracy`); None
-    for a class without rows.
+    for a class without rows. `bank`: the one that scores come from, by itself. `beside`: in
+    `hybrid`, the one beside which the encoder is used; None where it is not.
     """
 
     gamma: float
     weights: Tensor
     temperature: float | None
     accuracy: tuple[float | None, ...]
+    bank: str = "mix"
+    beside: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,10 @@ class Candidate:
     accuracy: tuple[float | None, ...]
     unseen: Mapping[int, Tensor]
 
-    def selected(self) -> Solved:
+    def selected(self, bank: str = "mix", beside: str | None = None) -> Solved:
         """With its temperature."""
-        return Solved(self.gamma, self.weights, best_temperature(self.unseen), self.accuracy)
+        told = best_temperature(self.unseen)
+        return Solved(self.gamma, self.weights, told, self.accuracy, bank, beside)
 
 
 def candidate(sums: AnySums, gamma: float | None, *, balanced: bool) -> Candidate:

@@ -1,0 +1,147 @@
+"""The plan is a value: it is shown, pinned, written to a file, and decides who can merge."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from undrift import Graph, InputError, Propagation, make_learner
+from undrift.learners.parts.propagation.plan import Plan, decides_badly
+from undrift.testing.check_living import tiny_batch
+from undrift.testing.graphs import noisy_stream, tiny_stream
+
+
+def taught(**params: object) -> Propagation:
+    learner = Propagation.from_params(**params)
+    for task in tiny_stream():
+        learner.observe(task)
+    return learner
+
+
+def test_what_the_first_batch_decides_is_shown() -> None:
+    learner = Propagation(hops=3)
+    assert learner.plan_ is None
+    plan = learner.observe(tiny_stream().task(0)).plan_
+    assert plan is not None
+    assert (plan.hops, plan.mix, plan.banks[0]) == (3, "adaptive", "mix")
+    assert plan.num_features == tiny_stream().graph.num_features
+
+
+def test_a_text_of_a_plan_is_the_plan() -> None:
+    plan = Propagation().observe(noisy_stream(0.1).task(0)).plan_
+    assert plan is not None
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("kind", ["plan", "text", "file"])
+def test_a_pinned_plan_is_in_force_before_any_batch(kind: str, tmp_path: Path) -> None:
+    whole = taught()
+    plan = whole.plan_
+    assert plan is not None
+    (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    given = {"plan": plan, "text": plan.to_json(), "file": str(tmp_path / "plan.json")}[kind]
+    pinned = Propagation(plan=given)
+    assert pinned.plan_ == plan
+    for t in (2, 0, 1):
+        pinned.observe(tiny_stream().task(t))
+    order = [pinned.classes_.index(c) for c in whole.classes_]
+    graph = tiny_stream().graph
+    assert torch.allclose(pinned.scores(graph)[:, order], whole.scores(graph), atol=1e-9)
+
+
+def test_learners_of_one_plan_merge_without_a_sibling() -> None:
+    decided = Propagation(hops=3).observe(tiny_stream().task(0))
+    plan = decided.plan_
+    one, other = Propagation(plan=plan), Propagation(plan=plan)
+    other.observe(tiny_stream().task(1))
+    one.observe(tiny_stream().task(2)).merge(other)
+    decided.merge(one)  # its plan came from its settings, theirs from it
+    whole = taught(hops=3)
+    order = [decided.classes_.index(c) for c in whole.classes_]
+    graph = tiny_stream().graph
+    assert torch.allclose(decided.scores(graph)[:, order], whole.scores(graph), atol=1e-9)
+
+
+def test_learners_of_other_plans_do_not_merge() -> None:
+    plan = Propagation().observe(tiny_stream().task(0)).plan_
+    assert plan is not None
+    one = Propagation(plan=plan).observe(tiny_stream().task(0))
+    other = Propagation(plan=replace(plan, homophily=0.5)).observe(tiny_stream().task(1))
+    with pytest.raises(InputError, match="plan"):
+        one.merge(other)
+
+
+def test_a_pinned_learner_is_saved_with_its_plan() -> None:
+    plan = Propagation().observe(tiny_stream().task(0)).plan_
+    empty = Propagation(plan=plan)
+    state = empty.state()
+    json.dumps(state.params)
+    assert make_learner("propagation", **state.params).load(state).plan_ == plan
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"hops": 3}, "hops"),
+        ({"rank": 8}, "rank"),
+        ({"epsilon": 4.0, "class_list": (0,)}, "epsilon"),
+    ],
+)
+def test_what_a_plan_decides_is_not_given_beside_it(
+    settings: dict[str, object], named: str
+) -> None:
+    plan = Propagation().observe(tiny_stream().task(0)).plan_
+    with pytest.raises(InputError, match=named):
+        Propagation.from_params(plan=plan, **settings)
+
+
+def test_a_batch_of_another_width_is_refused_with_both_numbers() -> None:
+    plan = Propagation().observe(tiny_stream().task(0)).plan_
+    assert plan is not None
+    learner = Propagation(plan=replace(plan, num_features=7))
+    with pytest.raises(InputError, match=f"7 .*{plan.num_features}"):
+        learner.observe(tiny_stream().task(0))
+
+
+@pytest.mark.parametrize("text", ["{}", '{"num_features": "x"}', "{"])
+def test_what_is_no_plan_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"plan\.json is no plan"):
+        Propagation(plan=str(tmp_path / "plan.json"))
+
+
+def test_banks_without_sizes_and_missing_files_are_refused(tmp_path: Path) -> None:
+    plan = Propagation().observe(tiny_stream().task(0)).plan_
+    assert plan is not None
+    with pytest.raises(InputError, match="0 sizes"):
+        replace(plan, sizes=())
+    with pytest.raises(InputError, match="cannot read the plan"):
+        Propagation(plan=str(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ((1, 9, 99), "one class"),
+        ((2, 0, 99), "no edges"),
+        ((2, 9, 5), "5 training"),
+        ((2, 9, 8), None),
+    ],
+)
+def test_a_first_batch_that_tells_too_little(told: tuple[int, int, int], why: str | None) -> None:
+    found = decides_badly(*told)
+    assert found is None if why is None else why in str(found)
+
+
+def test_the_note_says_how_to_pin_and_only_where_the_batch_decides() -> None:
+    task = Propagation().as_task(
+        Graph.from_arrays(torch.eye(4), [[0, 1], [1, 2]], torch.tensor([0, 0, 1, 1]))
+    )
+    assert "--plan" in (Propagation().plan_note(task) or "")
+    enough = Propagation().observe(tiny_batch((0, 1)))
+    assert enough.plan_note(task) is None
+    assert Propagation(plan=enough.plan_).plan_note(task) is None
