@@ -253,7 +253,8 @@ class Approximate(Acil):
         return self._nearly(super()._merged(other))
 
     def _nearly(self, learned: Any) -> Any:
-        return replace(learned, classifier=learned.classifier * (1 + 1e-7))
+        moment = learned.sums.moment * (1 + 1e-7)
+        return replace(learned, sums=replace(learned.sums, moment=moment))
 
 
 class Eager(Acil):
@@ -268,7 +269,7 @@ class Eager(Acil):
 class Careless(Acil):
     """Says nothing when it is to forget what it has never seen."""
 
-    def _left(self, classes: Any, sums: Any, progress: Progress) -> Any:
+    def _left(self, classes: Any, sums: Any) -> Any:
         return self.learned_
 
 
@@ -283,7 +284,7 @@ class Mislabelling(Acil):
     """Says that its sums are weights."""
 
     def _inventory(self, learned: Any) -> Inventory:
-        return Inventory(rest=("fixed", "sums", "classifier"))
+        return Inventory(rest=("plan", "sums", "solution"))
 
 
 class Inventing(Acil):
@@ -292,7 +293,7 @@ class Inventing(Acil):
     def _inventory(self, learned: Any) -> Inventory:
         (kept,) = super()._inventory(learned).sums
         other = replace(kept, rows=lambda graph, nodes: kept.rows(graph, nodes) + 0.1)
-        return Inventory((other,), rest=("fixed", "classifier"))
+        return Inventory((other,), rest=("plan", "solution"))
 
 
 class Miscounting(Acil):
@@ -301,7 +302,7 @@ class Miscounting(Acil):
     def _inventory(self, learned: Any) -> Inventory:
         (kept,) = super()._inventory(learned).sums
         more = replace(kept, counts=learned.sums.counts + 100)
-        return Inventory((more,), rest=("fixed", "classifier"))
+        return Inventory((more,), rest=("plan", "solution"))
 
 
 class Unaware(Acil):
