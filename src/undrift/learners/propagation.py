@@ -279,27 +279,38 @@ class Propagation(AdditiveLearner[Plan, AnyPropagationSums, Solved]):
         )
 
     def _plan(self, task: Task, progress: Progress) -> Plan:
-        edges = edges_between(task, task.classes)
-        return self.plan_by(task.graph.num_features, edges, First.of(task))
+        width = task.graph.num_features
+        given = self._given(width)
+        if given is not None:
+            return given
+        return self.plan_by(width, edges_between(task, task.classes), First.of(task))
 
     def plan_by(self, num_features: int, edges: Tensor, first: First) -> Plan:
         """What a first batch decides: its features, its labelled edges by class, and its size."""
+        given = self._given(num_features)
+        if given is not None:
+            return given
+        told = self._blank(num_features), self._wanted(), edges, first
+        return decided(*told, homophily=self.homophily, gamma=self.gamma)
+
+    def _given(self, num_features: int) -> Plan | None:
+        """The plan where no batch decides it: one that is pinned, or with `epsilon`."""
         pinned = read_plan(self.plan)
-        if pinned is not None:
-            if pinned.num_features != num_features:
-                raise InputError(
-                    f"the plan is for {pinned.num_features} features per node, this batch has "
-                    f"{num_features}; give the same columns, or another plan"
-                )
-            return pinned
+        if pinned is None:
+            return None if self.private is None else self._blank(num_features)
+        if pinned.num_features != num_features:
+            raise InputError(
+                f"the plan is for {pinned.num_features} features per node, this batch has "
+                f"{num_features}; give the same columns, or another plan"
+            )
+        return pinned
+
+    def _blank(self, num_features: int) -> Plan:
+        """The plan before anything is measured, which is all of it with `epsilon`."""
         given = HOMOPHILY if self.homophily is None else self.homophily
         size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
-        how = self.mix, self.hops, self.evidence_threshold, given
-        blank = Plan(num_features, *how, ("mix",), (size,), False, False, self.structure, self.seed)
-        if self.private is not None:  # nothing is measured
-            return blank
-        told = {"homophily": self.homophily, "gamma": self.gamma}
-        return decided(blank, self._wanted(), edges, first, **told)
+        how = self.mix, self.hops, self.evidence_threshold, given, ("mix",), (size,)
+        return Plan(num_features, *how, structure=self.structure, seed=self.seed)
 
     def _wanted(self) -> Wanted:
         return Wanted(self.sketch, self.fourier, self.rank, self.budget)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -152,13 +151,20 @@ def read_plan(told: Plan | str | None) -> Plan | None:
         ) from error
 
 
-def decided(blank: Plan, wanted: Wanted, edges: Tensor, first: First, **given: Any) -> Plan:
+def decided(
+    blank: Plan,
+    wanted: Wanted,
+    edges: Tensor,
+    first: First,
+    *,
+    homophily: float | None,
+    gamma: float | None,
+) -> Plan:
     """The plan that a first batch decides: of its labelled edges by class, and its size.
 
     `blank`: what the user said of the rows. `homophily`: damping that the user gave, or None.
     `gamma`: as given; a bank that is selected by it has none.
     """
-    homophily, gamma = given["homophily"], given["gamma"]
     measured = homophily_of(edges) if homophily is None else homophily
     plan = replace(blank, homophily=measured)
     names, counts, degrees = ["mix"], False, False
