@@ -100,7 +100,7 @@ def test_a_stream_that_cannot_be_loaded_leaves_the_others(outside, caplog, capsy
     assert start(["data", "list"]) == 0
     out = capsys.readouterr().out
     assert "coauthor-cs" in out
-    assert "reddit-cl-stand-in" in out
+    assert "photo-cl" in out
     assert len(caplog.messages) == 1
     with pytest.raises(InputError, match=r"no\.such\.module"):  # asked for, it says why
         stream_info("gone")

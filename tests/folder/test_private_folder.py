@@ -174,7 +174,7 @@ def everything(folder: LearnerFolder, out: Path) -> dict[str, Any]:
     found["names"] = sorted(
         (masked(path.name), path.stat().st_size) for path in folder.path.iterdir()
     )
-    for name in ("README.md", "learner.json", "history.jsonl"):
+    for name in ("README.md", "learner.json", "history.jsonl", "plan.json"):
         found[name] = masked((folder.path / name).read_text())
     found["metadata"] = {
         name: masked(text)

@@ -11,7 +11,7 @@ import torch
 
 from tests.scale.conftest import write_tables
 from undrift import Graph, InputError, TaskStream, load_stream, load_stream_file
-from undrift.datasets.catalogue import dataset_of_stream
+from undrift.datasets.catalogue import stream_entry
 from undrift.graphs import Scaling
 from undrift.testing.graphs import tiny_graph
 
@@ -84,7 +84,7 @@ def test_a_stream_file_scales_tables_and_says_so(tmp_path: Path) -> None:
 def test_benchmarks_keep_their_rows_and_their_split() -> None:
     """To the last bit, whatever their columns look like."""
     stream = load_stream("synthetic", seed=1)
-    graph, _ = dataset_of_stream("synthetic").read()
+    graph, _ = stream_entry("synthetic").read()
     assert stream.graph.features is graph.features or torch.equal(
         stream.graph.features.to_dense(), graph.features.to_dense()
     )
