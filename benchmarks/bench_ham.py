@@ -9,6 +9,7 @@ from benchmarks.bench_epoch import EPOCHS, products
 from benchmarks.measure import Ratio, timed
 from benchmarks.stream import cs_stream
 from undrift.analytic.cholesky import cholesky_, cholesky_solve
+from undrift.analytic.room import used_again
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.learners.adr import Adr
@@ -68,6 +69,7 @@ def _generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
+@used_again()
 def _ham(stream: TaskStream, encoder: Encoder) -> None:
     ham = Ham.empty(encoder, Settings(gamma=1.0))
     for task in stream:

@@ -15,7 +15,9 @@ from undrift.errors import InputError
 
 @pytest.fixture
 def scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cholesky, "_by_scipy", lambda system: True)
+    for name in ("_is_large", "_by_scipy"):
+        monkeypatch.setattr(cholesky, name, lambda system: True)
+    monkeypatch.setattr(cholesky, "_rates", {})
 
 
 def system(d: int) -> torch.Tensor:
@@ -46,7 +48,9 @@ def test_scipy_says_what_is_not_positive_definite() -> None:
     assert lifted.jitter > 0
 
 
-def test_each_is_asked_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_is_asked_where_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     asked: list[str] = []
     for name in ("dpotrf", "dpotrs"):
         real = getattr(lapack, name)
@@ -59,27 +63,42 @@ def test_each_is_asked_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> No
     right = torch.ones(5, 1, dtype=torch.float64)
     factorise(system(5), 1.0).solve(right)
     assert not asked
-    monkeypatch.setattr(cholesky, "_by_scipy", lambda system: True)
+    request.getfixturevalue("scipy")
     factorise(system(5), 1.0).solve(right)
     assert asked == ["dpotrf", "dpotrs"]
 
 
-@pytest.mark.parametrize(("by_scipy", "wanted"), [(0.8, True), (0.95, False), (2.0, False)])
-def test_scipy_is_taken_if_a_tenth_faster_when_timed(
-    by_scipy: float, wanted: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("scipys", "wanted"), [(0.8, "dpotrf"), (0.99, ""), (2.0, "")])
+def test_the_first_two_large_systems_are_timed_and_the_faster_has_the_others(
+    scipys: float, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = iter([3.0, 3.0, 1.0, by_scipy, 7.0, 7.0])  # the shortest counts
-    timed: list[torch.Tensor] = []
+    asked: list[str] = []
+    real = lapack.dpotrf
 
-    def seconds(way: Any, matrix: torch.Tensor) -> float:
-        assert way(matrix)
-        timed.append(matrix)
-        return next(slow)
+    def called(*args: Any, **more: Any) -> Any:
+        asked.append("dpotrf")
+        return real(*args, **more)
 
-    monkeypatch.setattr(cholesky, "_TIMED", 40)
-    monkeypatch.setattr(cholesky, "_seconds", seconds)
-    assert cholesky._scipy_is_faster.__wrapped__() is wanted
-    assert torch.allclose(timed[0].tril(), timed[1].tril(), rtol=1e-12)
+    clock = iter([0.0, 1.0, 5.0, 5.0 + scipys, 7.0, 7.5, 8.0, 9.0])
+    monkeypatch.setattr(lapack, "dpotrf", called)
+    monkeypatch.setattr(cholesky, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(cholesky, "_LARGE", 20)
+    monkeypatch.setattr(cholesky, "_rates", {})
+    monkeypatch.setattr(cholesky, "_threads_of_openblas", torch.get_num_threads)
+    monkeypatch.delenv(cholesky.VARIABLE, raising=False)
+    assert cholesky.cholesky_(system(20).mT)
+    assert not asked
+    assert cholesky.cholesky_(system(20).mT)
+    assert asked == ["dpotrf"]
+    assert cholesky.cholesky_(system(20).mT)
+    assert asked == ["dpotrf", *([wanted] if wanted else [])]
+
+
+def test_a_system_that_ends_early_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cholesky, "_LARGE", 4)
+    monkeypatch.setattr(cholesky, "_rates", {})
+    assert not cholesky.cholesky_(-torch.eye(4, dtype=torch.float64).mT)
+    assert not cholesky._rates
 
 
 def test_large_systems_are_timed_once_if_both_have_as_many_threads(

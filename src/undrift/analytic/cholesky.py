@@ -1,14 +1,14 @@
 """A Cholesky factor, and solving with it, by the faster of the two LAPACKs at hand.
 
-Torch's wheels bring MKL, SciPy's bring OpenBLAS. Which is faster depends on the processor, so both
-are timed once, when a process first has a large system. The environment variable `UNDRIFT_LAPACK`,
-`torch` or `scipy`, says which to take without timing. The two differ in the last bits.
+Torch's wheels bring MKL, SciPy's bring OpenBLAS. Which is faster depends on the processor. So the
+first large system of a process goes to torch, and the second to SciPy. Both are timed, and the
+faster one gets all others. The environment variable `UNDRIFT_LAPACK`, `torch` or `scipy`, says
+which to take for all. The two differ in the last bits.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cache
 from time import perf_counter
 
@@ -19,9 +19,10 @@ from undrift.errors import InputError
 
 VARIABLE = "UNDRIFT_LAPACK"
 _LARGE = 3000  # columns; under it the two take the same time
-_TIMED = 1500  # columns of the system that both are timed on
-_TIMES = 3  # in turn; the shortest counts, as other processes only add to it
-_WORTH = 0.9  # SciPy's must take less than this share of torch's time
+_WORTH = 0.95  # SciPy's must take less than this share of torch's time
+
+_rates: dict[str, float] = {}
+"""Seconds over columns cubed, of the first large system that each of the two has factorised."""
 
 
 def cholesky_(system: Tensor) -> bool:
@@ -29,7 +30,14 @@ def cholesky_(system: Tensor) -> bool:
 
     What is above the diagonal is no number to read.
     """
-    return _factorise_by_scipy(system) if _by_scipy(system) else _factorise_by_torch(system)
+    if not _is_large(system):
+        return _factorise_by_torch(system)
+    by_scipy, start = _by_scipy(system), perf_counter()
+    done = (_factorise_by_scipy if by_scipy else _factorise_by_torch)(system)
+    if done:  # one that is not positive definite ends early
+        rate = (perf_counter() - start) / system.shape[0] ** 3
+        _rates.setdefault("scipy" if by_scipy else "torch", rate)
+    return done
 
 
 def cholesky_solve(lower: Tensor, right: Tensor) -> Tensor:
@@ -58,9 +66,13 @@ def _factorise_by_torch(system: Tensor) -> bool:
     return int(info) == 0
 
 
-def _by_scipy(system: Tensor) -> bool:
+def _is_large(system: Tensor) -> bool:
     on_cpu = system.device.type == "cpu" and system.dtype == torch.float64
-    if not on_cpu or system.shape[0] < _LARGE:
+    return on_cpu and system.shape[0] >= _LARGE
+
+
+def _by_scipy(system: Tensor) -> bool:
+    if not _is_large(system):
         return False
     told = os.environ.get(VARIABLE, "")
     if told not in ("", "torch", "scipy"):
@@ -71,24 +83,11 @@ def _by_scipy(system: Tensor) -> bool:
     return torch.get_num_threads() == _threads_of_openblas() and _scipy_is_faster()
 
 
-@cache
 def _scipy_is_faster() -> bool:
-    """Both in turn on one system, about half a second, once per process."""
-    drawn = torch.Generator().manual_seed(0)
-    system = torch.rand(_TIMED, _TIMED, dtype=torch.float64, generator=drawn)
-    system = system + system.T
-    system.diagonal().add_(2.0 * _TIMED)  # larger than the rest of its row: positive definite
-    by_torch, by_scipy = [], []
-    for _ in range(_TIMES):
-        by_torch.append(_seconds(_factorise_by_torch, system.clone().mT))
-        by_scipy.append(_seconds(_factorise_by_scipy, system.clone().mT))
-    return min(by_scipy) < _WORTH * min(by_torch)
-
-
-def _seconds(way: Callable[[Tensor], bool], system: Tensor) -> float:
-    start = perf_counter()
-    way(system)
-    return perf_counter() - start
+    """As far as it was timed: torch is timed first, then SciPy."""
+    if len(_rates) < 2:
+        return "torch" in _rates
+    return _rates["scipy"] < _WORTH * _rates["torch"]
 
 
 @cache

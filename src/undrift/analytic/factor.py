@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.cholesky import cholesky_, cholesky_solve
+from undrift.analytic.room import square
 from undrift.errors import InputError
 
 _BLOCK = 128  # rows per step of a copy
@@ -49,10 +50,11 @@ def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Fact
 
 
 def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
+    room = square(gram.shape[0], gram)
     if columns is None:
-        return gram.clone(memory_format=torch.contiguous_format)
+        return room.copy_(gram)
     d = columns.numel()
-    copy = gram.new_empty(d, d)
+    copy = room.flatten()[: d * d].view(d, d)
     for start in range(0, d, _BLOCK):
         rows = gram[columns[start : start + _BLOCK]]
         torch.gather(rows, 1, columns.expand(rows.shape[0], d), out=copy[start : start + _BLOCK])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from undrift.analytic.room import square
 from undrift.typing import Rows, SparseRows
 
 BUDGET_MB = 256
@@ -88,7 +89,7 @@ def _add_sparse(gram: Tensor, rows: SparseRows, order: Tensor, budget_mb: float)
     n, d = rows.shape
     place = order.argsort()
     step = max(1, int(budget_mb * 2**20 / (8 * _BLOCK)))
-    under = gram.new_empty(d, d)  # on and under the diagonal; the rest is never touched
+    under = square(d, gram)  # on and under the diagonal; the rest is never touched
     for start in range(0, n, step):
         columns = rows[start : start + step].t()[order]
         for j in range(0, d, _BLOCK):

@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 from undrift import ranks
 from undrift.analytic.additive import Additive
 from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, scaled
+from undrift.analytic.room import square
 from undrift.errors import InputError
 from undrift.typing import Rows
 
@@ -75,7 +76,7 @@ class RidgeStatistics(Additive):
 
         `targets` may have more columns than were seen: new classes are new columns.
         """
-        gram = self.gram.clone(memory_format=torch.contiguous_format)
+        gram = square(self.width, self.gram).copy_(self.gram)
         return self._plus_rows(gram, rows, targets, weights, budget_mb)
 
     def _plus_rows(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from undrift.analytic.room import used_again
 from undrift.errors import InputError
 from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
 from undrift.evaluation.drift import Embeds, relative_drift
@@ -68,6 +69,7 @@ AfterTask = Callable[[int, Evaluation], None]
 """`after_task(t, so_far)`: called when task (batch) t has been learned and graded."""
 
 
+@used_again()
 def evaluate(
     learner: Learner,
     stream: TaskStream,
