@@ -8,14 +8,14 @@ from torch import Tensor
 from benchmarks.bench_epoch import EPOCHS, products
 from benchmarks.measure import Ratio, timed
 from benchmarks.stream import cs_stream
+from undrift.analytic.buffers import used_again
 from undrift.analytic.cholesky import cholesky_, cholesky_solve
-from undrift.analytic.room import used_again
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.learners.adr import Adr
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.merging.ham import Ham
-from undrift.merging.merger import Settings
+from undrift.merging.merger import MergeSettings
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -71,7 +71,7 @@ def _generator() -> torch.Generator:
 
 @used_again()
 def _ham(stream: TaskStream, encoder: Encoder) -> None:
-    ham = Ham.empty(encoder, Settings(gamma=1.0))
+    ham = Ham.empty(encoder, MergeSettings(gamma=1.0))
     for task in stream:
         ham = ham.add(encoder.trace(task.graph, task.train.nonzero().flatten()), encoder.weights)
         ham.merge()

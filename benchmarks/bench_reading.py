@@ -65,13 +65,13 @@ def _reddit(folder: Path, scale: float) -> list[Ratio]:
     links = _write_graph(graph, nodes, round(LINKS * scale), rng)
     plain, _ = _measured("import gzip, zipfile", _UNPACK, data, graph)
     read, peak = _measured(
-        "from undrift.datasets.reddit import read_reddit",
+        "from undrift.datasets.npz import read_reddit",
         f"assert read_reddit(*sys.argv[1:]).num_edges == {2 * links}",
         data,
         graph,
     )
     tasks, tasks_peak = _measured(
-        "from undrift.datasets.reddit import read_reddit\n"
+        "from undrift.datasets.npz import read_reddit\n"
         "from undrift.graphs import Graph\n"
         "from undrift.streams.stream import TaskStream",
         _TASKS,

@@ -30,7 +30,7 @@ from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe
-from undrift.scale.plan import Plan, perform
+from undrift.scale.plan import BlockPlan, perform
 from undrift.storage.state import pack
 from undrift.typing import silent
 
@@ -62,7 +62,7 @@ def imported(place: Path, nodes: int, edges: int, memory: float) -> tuple[GraphF
 def block_line(folder: GraphFolder, copying: float, importing: float) -> Ratio:
     """One block of columns of all nodes, against the bytes that it must move."""
     m = folder.manifest
-    plan = Plan.of(folder, {"mix": FeatureMap(Propagated(), fourier=0)}, None)
+    plan = BlockPlan.of(folder, {"mix": FeatureMap(Propagated(), fourier=0)}, None)
     for call in first_calls(plan):
         perform(plan, call)
     hops = len(plan.load("evidence.npy")) - 2

@@ -23,7 +23,7 @@ from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
-from undrift.scale.plan import Plan
+from undrift.scale.plan import BlockPlan
 
 CGROUP = Path("/sys/fs/cgroup/memory/undrift-bench")
 STEPS = ("generate", "import", "observe", "predict")
@@ -127,7 +127,7 @@ def step(name: str, where: str, nodes: int, edges: int, memory: float) -> None:
     print(json.dumps({**told, "phases": clock.phases}))
 
 
-def counted(plan: Plan) -> dict[str, float]:
+def counted(plan: BlockPlan) -> dict[str, float]:
     """Multiplications by an edge's weight, and the bytes beside them, of all hops of a step.
 
     A product reads a number of a random row; per edge and block an index and a weight stream by,

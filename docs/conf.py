@@ -80,6 +80,7 @@ results
 returning
 reliability
 files-from-outside
+glossary
 ```
 
 ```{toctree}

@@ -11,10 +11,8 @@ from torch import Tensor
 from undrift.learners.base import Learner
 from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import Candidates, KeptSum, kept_sums, membership_statistics
-from undrift.privacy.attacks.confidence import confidence
-from undrift.privacy.attacks.fitted import fitted
-from undrift.privacy.attacks.membership import Metric
-from undrift.privacy.attacks.roc import auc, found_at, roc
+from undrift.privacy.attacks.finding import auc, found_at, roc
+from undrift.privacy.attacks.membership import Distance, confidence, fitted
 from undrift.streams.stream import TaskStream
 
 __all__ = ["by_known_rows", "by_width", "confidences", "labels_of", "membership"]
@@ -86,7 +84,7 @@ def by_known_rows(
     candidates = Candidates.of(kept, stream)
     if kept.gram is None:
         return
-    metric = Metric(kept.gram)
+    metric = Distance(kept.gram)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(candidates.rows.shape[0], generator=generator)
     for share in shares:

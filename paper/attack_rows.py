@@ -12,10 +12,8 @@ from torch import Tensor
 from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import KeptSum, kept_sums, two_states
 from undrift.privacy.attacks.completions import Blank, completions, named
-from undrift.privacy.attacks.known_rows import rows_beside_known
-from undrift.privacy.attacks.membership import Metric
-from undrift.privacy.attacks.seen import Seen
-from undrift.privacy.attacks.small_classes import cosines_beside, nearest, row_of_class
+from undrift.privacy.attacks.membership import Distance, Seen
+from undrift.privacy.attacks.rows import cosines_beside, nearest, row_of_class, rows_beside_known
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 
@@ -107,7 +105,7 @@ def unknown_words(
     kept = kept_sums(learner)[0]
     if kept.gram is None:
         raise ValueError("a bank of propagation has a Gram matrix")
-    metric = Metric(kept.gram) if kept.seen is None else Seen.of(kept.seen)
+    metric = Distance(kept.gram) if kept.seen is None else Seen.of(kept.seen)
     generator = torch.Generator().manual_seed(seed)
 
     def share(mask: Tensor) -> tuple[float, int]:

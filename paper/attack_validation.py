@@ -13,7 +13,7 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
 from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import kept_sums
-from undrift.privacy.attacks.small_classes import cosines_beside, row_of_class
+from undrift.privacy.attacks.rows import cosines_beside, row_of_class
 from undrift.streams.stream import TaskStream
 
 __all__ = ["validation_moments"]

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
-from paper.csv_lines import Line, lines_of, number, packed, write_lines
+from paper.csv_lines import CsvLine, lines_of, number, packed, write_lines
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.flat import flat
-from undrift.experiments.manifest import Cell, Manifest, Skipped
+from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import (
     Cost,
     Graded,
@@ -91,7 +91,7 @@ def read_compact(folder: str | Path) -> Records:
             result = _run(line)
             if results.setdefault(result.spec.id, result) is not result:
                 raise InputError(f"run {result.spec.id} stands there twice")
-    cells: dict[str, list[Cell]] = {}
+    cells: dict[str, list[PlannedRun]] = {}
     for line in lines_of(source / "cells.csv", CELL_COLUMNS):
         with line:
             cells.setdefault(line["plan"], []).append(_cell(line, results))
@@ -181,7 +181,7 @@ def _ratios(imbalance: list[float] | None) -> str | None:
     return packed([number(rho, DECIMALS) if isfinite(rho) else None for rho in imbalance])
 
 
-def _run(line: Line) -> Result:
+def _run(line: CsvLine) -> Result:
     spec = line.spec("params")
     if spec.id != line["id"]:
         raise InputError(f"the id of this run is {spec.id}, not {line['id']}")
@@ -216,7 +216,7 @@ def _run(line: Line) -> Result:
     )
 
 
-def _check_metrics(line: Line, metrics: Graded[Metrics]) -> None:
+def _check_metrics(line: CsvLine, metrics: Graded[Metrics]) -> None:
     for prefix, graded in (("", metrics.by_class), ("node_", metrics.by_node)):
         for name in _GRADES:
             if not line[prefix + name]:  # recorded before there was this metric
@@ -237,7 +237,7 @@ def _plan_line(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _plan(line: Line, cells: list[Cell]) -> Manifest:
+def _plan(line: CsvLine, cells: list[PlannedRun]) -> Manifest:
     return Manifest(
         plan=line["plan"],
         title=line["title"],
@@ -254,7 +254,7 @@ def _cell_lines(manifest: Manifest) -> Iterator[dict[str, Any]]:
     rows = {row: place for place, row in enumerate(manifest.rows)}
     streams = {stream: place for place, stream in enumerate(manifest.streams)}
 
-    def place(cell: Cell) -> tuple[int, int, int]:
+    def place(cell: PlannedRun) -> tuple[int, int, int]:
         return streams.get(cell.stream, len(streams)), rows.get(cell.row, len(rows)), cell.seed
 
     for cell in sorted(manifest.cells, key=place):
@@ -262,10 +262,10 @@ def _cell_lines(manifest: Manifest) -> Iterator[dict[str, Any]]:
         yield {"plan": manifest.plan, **cell.model_dump(exclude={"params"}), "failed": failed}
 
 
-def _cell(line: Line, results: dict[str, Result]) -> Cell:
+def _cell(line: CsvLine, results: dict[str, Result]) -> PlannedRun:
     run = line["run"] or None
     done = results.get(run or "")
-    cell = Cell(
+    cell = PlannedRun(
         row=line["row"],
         method=line["method"],
         stream=line["stream"],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paper.csv_lines import Line, grades, lines_of, packed
+from paper.csv_lines import CsvLine, grades, lines_of, packed
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.search_record import Search, SearchSpec, Trial
@@ -59,19 +59,19 @@ def searches_from(path: Path) -> list[Search]:
     The grid is what the settings of a search take, in the order in which they take it: a search
     tries the whole product. Its id must come out as written.
     """
-    found: dict[str, list[tuple[Line, Trial]]] = {}
+    found: dict[str, list[tuple[CsvLine, Trial]]] = {}
     for line in lines_of(path, SEARCH_COLUMNS):
         with line:
             found.setdefault(line["search"], []).append((line, _trial(line)))
     return [_search(name, found[name]) for name in sorted(found)]
 
 
-def _trial(line: Line) -> Trial:
+def _trial(line: CsvLine) -> Trial:
     params = {**line.json("fixed"), **line.json("setting")}
     return Trial(params=params, validation=line.graded("val_"), failed=line["failed"] or None)
 
 
-def _search(name: str, found: list[tuple[Line, Trial]]) -> Search:
+def _search(name: str, found: list[tuple[CsvLine, Trial]]) -> Search:
     first = found[0][0]
     with first:
         grid: dict[str, dict[str, Any]] = {}

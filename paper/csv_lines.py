@@ -20,7 +20,7 @@ from undrift.experiments.spec import RunSpec
 from undrift.storage.files import write_atomically
 from undrift.streams.arrival import BY_CLASS
 
-__all__ = ["LATER", "Line", "grades", "lines_of", "number", "packed", "write_lines"]
+__all__ = ["LATER", "CsvLine", "grades", "lines_of", "number", "packed", "write_lines"]
 
 LATER = {"imbalance", "arrive", "returning"}.union(
     prefix + key for prefix in ("", "node_", "val_", "val_node_") for key in METRICS
@@ -78,7 +78,7 @@ def _cell(value: object) -> str:
     return " ".join(str(value).splitlines())
 
 
-def lines_of(path: Path, columns: Sequence[str]) -> Iterator[Line]:
+def lines_of(path: Path, columns: Sequence[str]) -> Iterator[CsvLine]:
     """Every line after the header, which must be these columns.
 
     Only what was recorded later (`LATER`, a new metric) may be absent.
@@ -98,17 +98,17 @@ def lines_of(path: Path, columns: Sequence[str]) -> Iterator[Line]:
                 f"{', '.join(odd)}); make the file again"
             )
         for cells in reader:
-            yield Line(path, reader.line_num, header, cells)
+            yield CsvLine(path, reader.line_num, header, cells)
     except csv.Error as error:
         raise InputError(
             f"{path}, line {reader.line_num}: {error}; restore the file from the repository"
         ) from error
 
 
-class Line:
+class CsvLine:
     """One line by the names of its columns. As a context, it names itself in every error.
 
-    >>> with Line(Path("runs.csv"), 7, ["seed"], ["x"]) as line:
+    >>> with CsvLine(Path("runs.csv"), 7, ["seed"], ["x"]) as line:
     ...     line.whole("seed")
     Traceback (most recent call last):
     undrift.errors.InputError: runs.csv, line 7: seed is 'x', not a whole number; restore the ...
@@ -121,7 +121,7 @@ class Line:
         self._count, self._expected = len(cells), len(columns)
         self._cells = dict(zip(columns, cells, strict=False))
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> CsvLine:
         if self._count != self._expected:
             error = f"it has {self._count} cells, not {self._expected}"
             raise self._wrong(error)

@@ -17,17 +17,10 @@ from torch import Tensor
 
 import undrift
 from undrift.learners.propagation import Propagation
-from undrift.privacy.attacks.kept import Candidates, kept_sums
-from undrift.privacy.attacks.membership import (
-    Metric,
-    leverage,
-    likelihood,
-    normalised_leverage,
-    span,
-)
-from undrift.privacy.attacks.roc import auc
-from undrift.privacy.attacks.seen import Seen
-from undrift.privacy.attacks.small_classes import nearest
+from undrift.privacy.attacks.attack import Candidates, kept_sums
+from undrift.privacy.attacks.finding import auc
+from undrift.privacy.attacks.membership import Distance, Seen, from_one_row
+from undrift.privacy.attacks.rows import nearest
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 
@@ -79,13 +72,9 @@ def columns(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float]]]
                 learner.observe(task)
             kept, *_ = kept_sums(learner)
             tried = Candidates.of(kept, list(stream))
-            metric = Metric(_there(kept.gram))
-            told = {
-                "span": span(metric, tried.rows),
-                "leverage": leverage(metric, tried.rows),
-                "normalised": normalised_leverage(metric, tried.rows),
-                "likelihood": likelihood(metric, tried.rows, kept.count),
-            }
+            metric = Distance(_there(kept.gram))
+            told = from_one_row(metric, tried.rows, kept.count)
+            told["normalised"] = told.pop("normalised leverage")
             found = {name: auc(value, tried.members) for name, value in told.items()}
             yield kept.width, kept.count / kept.width, found
 

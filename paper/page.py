@@ -35,8 +35,7 @@ from undrift.experiments.plans import PLANS
 from undrift.formatting import duration
 from undrift.reporting.names import stream_title
 from undrift.reporting.tables.compare import compare
-from undrift.reporting.tables.formats import escape_markdown
-from undrift.reporting.tables.layout import legend
+from undrift.reporting.tables.formats import escape_markdown, legend
 from undrift.storage.files import write_atomically
 from undrift.streams.benchmarks import STREAMS
 

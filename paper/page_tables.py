@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from paper.markdown_text import grid
 from undrift.learners.registry import METHODS
 from undrift.reporting.names import row_label, stream_title, symbol
-from undrift.reporting.tables.formats import escape_markdown
-from undrift.reporting.tables.layout import COSTS, cost_text
+from undrift.reporting.tables.formats import COSTS, cost_text, escape_markdown
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.experiments.search_record import Search
-    from undrift.reporting.tables.comparison import Comparison, Entry
+    from undrift.reporting.tables.comparison import Comparison, ComparisonEntry
 
 __all__ = ["accuracy_table", "chosen_table", "cost_table", "large_differences", "machines"]
 
@@ -160,7 +159,7 @@ def _label(table: Comparison, row: str) -> str:
     return f"{name} †" if table.keeps_examples.get(row) else name
 
 
-def _ours(entry: Entry | None) -> str:
+def _ours(entry: ComparisonEntry | None) -> str:
     if entry is None:
         return DASH
     text = _plain(entry)
@@ -171,17 +170,17 @@ def _ours(entry: Entry | None) -> str:
     return text + (" \\*" if entry.beaten else "")
 
 
-def _plain(entry: Entry | None) -> str:
+def _plain(entry: ComparisonEntry | None) -> str:
     return DASH if entry is None else f"{entry.ours.mean:.2f}"
 
 
-def _theirs(entry: Entry | None) -> str:
+def _theirs(entry: ComparisonEntry | None) -> str:
     if entry is None or entry.published is None or entry.difference is None:
         return ""
     return f"{entry.published.mean:.2f} ({entry.difference:+.2f})"
 
 
-def _drift(entry: Entry, results: Mapping[str, Result]) -> str:
+def _drift(entry: ComparisonEntry, results: Mapping[str, Result]) -> str:
     last = [results[run].drift[-1] for run in entry.runs if results[run].drift]
     known = [value for value in last if value is not None]
     return f"{100 * fmean(known):.1f} %" if known else DASH

@@ -13,7 +13,7 @@ from paper.public_code import (
     public_rows,
 )
 from undrift.experiments.manifest import Skipped
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.plans import Announced, Maker, PlanSet
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
@@ -48,7 +48,7 @@ def _ablation() -> tuple[PlanRow, ...]:
     )
 
 
-def _drift(stand_ins: bool) -> Plan:
+def _drift(stand_ins: bool) -> BenchPlan:
     """The paper's two streams; the first of the others that is there for one that is not."""
     rows = _searched("efc", "dpcr", "adr")
     streams = ("cs-cl", "corafull-cl")
@@ -57,12 +57,12 @@ def _drift(stand_ins: bool) -> Plan:
     return replace(found, streams=(*found.streams, *more)[:2])
 
 
-def _on_cs(title: str, rows: tuple[PlanRow, ...]) -> Plan:
+def _on_cs(title: str, rows: tuple[PlanRow, ...]) -> BenchPlan:
     """The one stream of the paper whose data is at hand, 15 classes."""
     return _over(title, rows, False, ("cs-cl",))
 
 
-def _skewed(stand_ins: bool) -> Plan:
+def _skewed(stand_ins: bool) -> BenchPlan:
     """Real streams thinned to the skew of Arxiv-CL's worst tasks, and its own stand-in if asked."""
     wide = {"gamma": 1.0, "alpha": 8}
     rows = tuple(
@@ -76,7 +76,7 @@ def _skewed(stand_ins: bool) -> Plan:
     return replace(found, streams=(*thinned, *(["arxiv-cl-stand-in"] if stand_ins else [])))
 
 
-def _returning(stand_ins: bool) -> Plan:
+def _returning(stand_ins: bool) -> BenchPlan:
     """Streams whose classes come back, three ways, at every method's defaults."""
     methods = ("joint", "bare", "lwf", "er-gnn", "acil", "adr", "propagation", "hybrid")
     streams = ("coraml-cl", "citeseer-cl", "photo-cl")
@@ -84,7 +84,7 @@ def _returning(stand_ins: bool) -> Plan:
     return replace(found, arrive=("blurry", "domain", "online:batch=256"))
 
 
-def _rivals(stand_ins: bool) -> Plan:
+def _rivals(stand_ins: bool) -> BenchPlan:
     """Later closed-form methods beside the default, on graphs whose neighbours disagree too."""
     rows = (*_searched("al-gnn", "ugcn", "sgc-ridge", "gacl"), *_fixed("propagation"))
     return _over("Rivals of 2024 to 2026", rows, stand_ins, (*_ALL, "squirrel-cl", "actor-cl"))
@@ -96,7 +96,7 @@ def _over(
     stand_ins: bool,
     streams: Sequence[str] = _ALL,
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
-) -> Plan:
+) -> BenchPlan:
     used, skipped = [], []
     for name in streams:
         substitute = STREAMS[name].substitute
@@ -109,7 +109,7 @@ def _over(
             dataset = STREAMS[name].dataset.name
             why = f"its data is not on disk (undrift data fetch {dataset}{hint})"
             skipped.append(Skipped(stream=name, why=why))
-    return Plan("", title, rows, tuple(used), seeds, skipped=tuple(skipped))
+    return BenchPlan("", title, rows, tuple(used), seeds, skipped=tuple(skipped))
 
 
 _PAST = "Past the paper: one setting for every stream"

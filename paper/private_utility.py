@@ -24,7 +24,7 @@ from undrift.evaluation.protocols import Exam, exams
 from undrift.learners.additive import Known
 from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.propagation import Propagation, PropagationKnown
-from undrift.noise.release import Sums
+from undrift.noise.release import ClippedSums
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.typing import Rows
@@ -75,7 +75,7 @@ class _Prepared:
             raise AssertionError("a learner with epsilon is private")
         self.fixed = learner._plan(stream.task(0), lambda *_: None)
         features = self.fixed.feature_map("mix")
-        self.sums: list[Sums] = [
+        self.sums: list[ClippedSums] = [
             learner.private.summed(features, self.fixed.num_features, task) for task in stream
         ]
         self.rows: Rows = features.plain(exam.graph, asked)
@@ -93,7 +93,7 @@ class _Prepared:
         return torch.tensor(learner.classes_)[scores.argmax(dim=1)]
 
 
-def _taught(learner: Propagation, fixed: Plan, batches: Sequence[Sums]) -> PropagationKnown:
+def _taught(learner: Propagation, fixed: Plan, batches: Sequence[ClippedSums]) -> PropagationKnown:
     known = None
     for sums in batches:
         if learner.private is not None:

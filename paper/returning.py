@@ -19,8 +19,7 @@ from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.names import stream_title, symbol
 from undrift.reporting.tables.compare import compare
-from undrift.reporting.tables.formats import escape_markdown
-from undrift.reporting.tables.layout import legend
+from undrift.reporting.tables.formats import escape_markdown, legend
 from undrift.streams.arrival import parse_arrival, split_place
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import torch
 
 from undrift import InputError, LearnerFolder, make_learner
 from undrift.cli.app import start
-from undrift.devices import check_device
 from undrift.experiments.bench import bench
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.learners.bare import Bare
 from undrift.learners.registry import default_learner
+from undrift.machine import check_device
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
@@ -72,7 +72,7 @@ def _assigned(device: str) -> None:
 
 
 def _benched(device: str) -> None:
-    plan = Plan("p", "P", (PlanRow("bare", "bare"),), ("synthetic",), device=device)
+    plan = BenchPlan("p", "P", (PlanRow("bare", "bare"),), ("synthetic",), device=device)
     bench([plan], "nowhere")
 
 

@@ -7,14 +7,14 @@ import torch
 
 from undrift.analytic.solve import solve
 from undrift.errors import InputError
-from undrift.failures import told
+from undrift.machine import failure
 
 
 def of(call: object) -> str:
     try:
         call()  # type: ignore[operator]
     except Exception as error:
-        return told(error)
+        return failure(error)
     raise AssertionError("nothing went wrong")
 
 
@@ -29,7 +29,7 @@ def silent() -> None:
 def test_what_python_raised_has_words() -> None:
     assert of(own) == "ValueError: a sentence of the method's author"
     assert of(silent) == "KeyError"
-    assert told(InputError("do this")) == "do this"
+    assert failure(InputError("do this")) == "do this"
 
 
 def test_what_a_library_raised_is_placed() -> None:

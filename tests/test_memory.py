@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from undrift import memory
+from undrift import machine
 from undrift.errors import InputError
-from undrift.memory import available_bytes, need, shortage
+from undrift.machine import available_bytes, need, shortage
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
@@ -19,12 +19,12 @@ def test_there_is_some_memory_and_limits_count(monkeypatch: pytest.MonkeyPatch) 
     there = available_bytes()
     assert there is not None
     assert there > 1 << 20
-    monkeypatch.setattr(memory.resource, "getrlimit", lambda _: (1 << 20, 1 << 20))
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda _: (1 << 20, 1 << 20))
     assert available_bytes() == 0
 
 
 def test_the_groups_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_GROUP", tmp_path)
+    monkeypatch.setattr(machine, "_GROUP", tmp_path)
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
     assert available_bytes() == 600
@@ -33,11 +33,11 @@ def test_the_groups_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_both_numbers_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_bytes", lambda: 2_000_000)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 2_000_000)
     need(1_999_999, "it")
     with pytest.raises(InputError, match=r"it needs 3\.0 MB of memory, but 2\.0 MB are free; get"):
         need(3_000_000, "it", "get more")
-    monkeypatch.setattr(memory, "available_bytes", lambda: None)
+    monkeypatch.setattr(machine, "available_bytes", lambda: None)
     need(1 << 60, "what the system does not tell")
 
 

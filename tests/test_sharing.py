@@ -14,9 +14,8 @@ from undrift.evaluation.together import evaluate_together
 from undrift.learners.base import Learner
 from undrift.learners.parts.training import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner
-from undrift.sharing import Cache, drawn_once
+from undrift.sharing import Cache, drawn_once, once, sharing
 from undrift.testing.graphs import tiny_stream
-from undrift.typing import Once, unshared
 
 
 @dataclass(frozen=True)
@@ -25,34 +24,38 @@ class Settings:
 
 
 def test_without_a_cache_nothing_is_shared() -> None:
-    assert unshared(object, "a") is not unshared(object, "a")
-    assert Cache()(object, "a") is not Cache()(object, "a")
+    assert once(object, "a") is not once(object, "a")
+    with sharing():
+        first = once(object, "a")
+        assert once(object, "a") is first
+    with sharing():
+        assert once(object, "a") is not first
 
 
 def test_values_are_compared_by_value_and_objects_by_identity() -> None:
     thing, other = torch.ones(2), torch.ones(2)
-    once = Cache()
-    first = once(object, "a", 1, Settings(), (1.0, None), thing)
-    assert once(object, "a", 1, Settings(), (1.0, None), thing) is first
-    assert once(object, "a", 1, Settings((9,)), (1.0, None), thing) is not first
-    assert once(object, "a", 2, Settings(), (1.0, None), thing) is not first
-    assert once(object, "a", 1, Settings(), (1.0, None), other) is not first
-    assert once(object, "a", True, Settings(), (1.0, None), thing) is not first
+    cached = Cache()
+    first = cached(object, "a", 1, Settings(), (1.0, None), thing)
+    assert cached(object, "a", 1, Settings(), (1.0, None), thing) is first
+    assert cached(object, "a", 1, Settings((9,)), (1.0, None), thing) is not first
+    assert cached(object, "a", 2, Settings(), (1.0, None), thing) is not first
+    assert cached(object, "a", 1, Settings(), (1.0, None), other) is not first
+    assert cached(object, "a", True, Settings(), (1.0, None), thing) is not first
 
 
 def test_a_generator_is_left_where_the_work_leaves_it() -> None:
     def draw(generator: torch.Generator) -> float:
         return float(torch.rand(3, generator=generator).sum())
 
-    def run(once: Once, generator: torch.Generator) -> tuple[float, float]:
-        shared = drawn_once(once, lambda: draw(generator), generator, "draw")
+    def run(generator: torch.Generator) -> tuple[float, float]:
+        shared = drawn_once(lambda: draw(generator), generator, "draw")
         return shared, draw(generator)
 
-    cache = Cache()
-    by_itself = run(unshared, torch.Generator().manual_seed(5))
-    first = run(cache, torch.Generator().manual_seed(5))
-    second = run(cache, torch.Generator().manual_seed(5))
-    other = run(cache, torch.Generator().manual_seed(6))
+    by_itself = run(torch.Generator().manual_seed(5))
+    with sharing():
+        first = run(torch.Generator().manual_seed(5))
+        second = run(torch.Generator().manual_seed(5))
+        other = run(torch.Generator().manual_seed(6))
     assert by_itself == first == second
     assert other[0] != first[0]
 
@@ -79,11 +82,12 @@ def test_learners_side_by_side_learn_what_each_learns_alone(method: str) -> None
     stream = tiny_stream()
     apart, together = variants(method), variants(method)
     for t in range(len(stream)):
-        task, cache = stream.task(t), Cache()
-        for one, other in zip(apart, together, strict=True):
-            other.once = cache
+        task = stream.task(t)
+        for one in apart:
             one.observe(task)
-            other.observe(task)
+        with sharing():
+            for other in together:
+                other.observe(task)
     graph = stream.task(0).graph
     for one, other in zip(apart, together, strict=True):
         assert torch.equal(one.scores(graph), other.scores(graph)), one

@@ -8,10 +8,10 @@ from typing import Any
 
 from paper.leakage.measure import Leakage, Lift
 from undrift.evaluation.protocols import Protocol
-from undrift.experiments.record import Record, read_record, write_record
+from undrift.experiments.record import StrictModel, read_record, write_record
 
 
-class LeakageStudy(Record):
+class LeakageStudy(StrictModel):
     """What `undrift leakage` writes: one stream, one method, one seed.
 
     `params` are the hyperparameters that were set, `provenance` is that of the stream.

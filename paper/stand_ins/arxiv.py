@@ -10,7 +10,7 @@ import torch
 
 from paper.stand_ins.cache import cached_matrix
 from paper.stand_ins.draws import draw_links, features_of, generator
-from undrift.datasets.arrays import Array, open_npz
+from undrift.datasets.archives import Array, open_npz
 from undrift.datasets.catalogue import DATASETS
 from undrift.graphs import Graph
 from undrift.sparse import Csr

@@ -8,9 +8,9 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from undrift.datasets.arrays import Array
+from undrift.datasets.archives import Array
 from undrift.datasets.cache import kept
-from undrift.datasets.generated import folders
+from undrift.datasets.folder import stand_in_folders
 from undrift.errors import InputError
 
 VERSION = 1
@@ -52,7 +52,7 @@ def cached_matrix(
         return matrix
 
     key = f"{name}-{crc32(labels.tobytes()):08x}-v{VERSION}"
-    path, *also = (folder / f"{key}.npz" for folder in folders())
+    path, *also = (folder / f"{key}.npz" for folder in stand_in_folders())
 
     def worth(matrix: sp.csr_matrix) -> bool:
         return bool(matrix.nnz >= SMALLEST)

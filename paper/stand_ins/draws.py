@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.arrays import Array
+from undrift.datasets.archives import Array
 from undrift.datasets.synthetic import draw_pairs
 
 _PARTS = ("labels", "links", "features")

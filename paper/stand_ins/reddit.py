@@ -9,7 +9,7 @@ import torch
 from paper.stand_ins import scaled_classes, scaled_links
 from paper.stand_ins.cache import cached_matrix
 from paper.stand_ins.draws import draw_links, features_of, generator
-from undrift.datasets.arrays import Array
+from undrift.datasets.archives import Array
 from undrift.datasets.catalogue import DATASETS
 from undrift.graphs import Graph
 from undrift.sparse import Csr

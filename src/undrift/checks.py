@@ -45,6 +45,12 @@ def checked(name: str, hint: Any, value: Any) -> Any:
     raise InputError(f"{name} must be {_described(hint)}, not {value!r}")
 
 
+def check_exists(path: Path) -> None:
+    """Refuse the path of a file that is not there."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; check the path")
+
+
 def check_regular(path: Path) -> None:
     """Refuse what is there and is no file: a pipe would wait for ever, a device never end."""
     try:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import torch
 
-from undrift.typing import Once
-
 T = TypeVar("T")
 
 
 class Cache:
-    """Does what the learners of a search have in common once: an `Once` that keeps results.
+    """Results of work that several learners have in common.
 
     `cache(make, *inputs)` is `make()`, or what it gave before for the same inputs. `inputs` are
     all that the result depends on. Plain values and settings are compared by value; everything
@@ -41,7 +41,31 @@ class Cache:
         return made
 
 
-def drawn_once(once: Once, make: Callable[[], T], generator: torch.Generator, *inputs: Any) -> T:
+_cache: ContextVar[Cache | None] = ContextVar("cache", default=None)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Inside, `once` does equal work one time only; what it keeps goes at the end."""
+    token = _cache.set(Cache())
+    try:
+        yield
+    finally:
+        _cache.reset(token)
+
+
+def is_shared() -> bool:
+    """Whether several learners work side by side, inside `sharing`."""
+    return _cache.get() is not None
+
+
+def once(make: Callable[[], T], *inputs: Any) -> T:
+    """`make()`, which depends on the inputs and no more; inside `sharing` from the cache."""
+    cache = _cache.get()
+    return make() if cache is None else cache(make, *inputs)
+
+
+def drawn_once(make: Callable[[], T], generator: torch.Generator, *inputs: Any) -> T:
     """`once` for a function that draws from `generator`: it is left where `make` leaves it."""
 
     def made() -> tuple[T, torch.Tensor]:

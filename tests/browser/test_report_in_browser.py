@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec
@@ -17,8 +17,7 @@ from undrift.learners.registry import METHODS
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
-from undrift.reporting.html.overview import Page, PageFigure, PlanTable
-from undrift.reporting.html.page import render
+from undrift.reporting.html.page import Page, PageFigure, PlanTable, render
 from undrift.reporting.tables.compare import compare
 
 # without a slash, which would make it the path of a stream file
@@ -84,7 +83,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 searches += [search] if search else []
                 results[spec.id] = result(spec)
                 cells.append(
-                    Cell(
+                    PlannedRun(
                         row=row,
                         method=row,
                         stream=stream,

@@ -6,8 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from undrift.datasets import arrays as module
-from undrift.datasets.arrays import open_npz
+from undrift.datasets import archives as module
+from undrift.datasets.archives import open_npz
 from undrift.errors import InputError
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets.catalogue import DATASETS, OWN, dataset_of, load_dataset
-from undrift.datasets.checksums import published, record
 from undrift.datasets.dataset import function_of
-from undrift.datasets.folder import data_folder
+from undrift.datasets.folder import data_folder, published, record
 from undrift.errors import InputError
 
 # nodes, edges, features, classes, as the publishers' pages give them
@@ -89,7 +88,7 @@ def test_load_dataset_gives_graph_and_provenance(tiny, folder):
 def test_a_dataset_of_two_files_names_both(folder, official, monkeypatch):
     files = {"a.npz": official.reddit_data(), "b.npz": official.reddit_graph()}
     archive = RemoteFile("x.zip", "https://example.org/x.zip", members=tuple(files))
-    reader = "undrift.datasets.reddit:read_reddit"
+    reader = "undrift.datasets.npz:read_reddit"
     dataset = Dataset("two", "Two", (archive,), 5, 6, 2, 3, "MIT", "example.org", reader)
     monkeypatch.setitem(OWN, "two", dataset)
     (folder / "a.npz").write_bytes(files["a.npz"])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from undrift.datasets.cells import as_class_ids, as_times, days
+from undrift.datasets.columns import as_class_ids, as_times, days
 from undrift.errors import InputError
 
 

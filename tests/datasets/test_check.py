@@ -6,8 +6,8 @@ import pytest
 
 from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets.catalogue import OWN
-from undrift.datasets.checksums import record, recorded
 from undrift.datasets.fetch import check_dataset
+from undrift.datasets.folder import record, recorded
 from undrift.errors import InputError
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from undrift.datasets import RemoteFile
-from undrift.datasets.checksums import (
+from undrift.datasets.folder import (
     check_recorded,
     published,
     record,

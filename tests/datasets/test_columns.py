@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from undrift.datasets import columns
-from undrift.datasets.cells import Trouble, unusable
-from undrift.datasets.columns import column_names, floats, read_pieces, texts
+from undrift.datasets.columns import Trouble, column_names, floats, read_pieces, texts, unusable
 from undrift.errors import InputError
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from undrift.datasets import Dataset, RemoteFile, download
 from undrift.datasets.catalogue import DATASETS, OWN, load_dataset
-from undrift.datasets.checksums import record, record_path, recorded, sha256
 from undrift.datasets.fetch import fetch, is_whole
+from undrift.datasets.folder import record, record_path, recorded, sha256
 from undrift.errors import InputError
 from undrift.storage.lock import exclusive
 
@@ -202,7 +202,7 @@ def test_a_zip_with_members_is_unpacked_and_not_kept(folder, offer, official, si
         official.zip(pair),
         name="reddit.zip",
         members=tuple(pair),
-        reader="undrift.datasets.reddit:read_reddit",
+        reader="undrift.datasets.npz:read_reddit",
     )
     paths = get()
     assert [path.name for path in paths] == list(pair)

@@ -234,7 +234,7 @@ def test_an_edge_that_is_no_pair_of_nodes(path, edges):
 
 def test_nothing_is_unpacked_before_sizes_agree(path, monkeypatch):
     """A few kB may unpack to GB: headers are compared first."""
-    from undrift.datasets import arrays as module
+    from undrift.datasets import archives as module
 
     monkeypatch.setattr(module, "_pieces", None)  # unpacking would fail
     shapes = {"adj_shape": np.array([4, 4]), "attr_shape": np.array([4, 3])}
@@ -250,10 +250,10 @@ def test_nothing_is_unpacked_before_sizes_agree(path, monkeypatch):
 
 
 def test_an_array_that_memory_cannot_hold_is_refused(path, monkeypatch):
-    from undrift import memory
+    from undrift import machine
 
     np.savez_compressed(path, **arrays())
-    monkeypatch.setattr(memory, "available_bytes", lambda: 8)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 8)
     with pytest.raises(InputError, match=r"needs 16 B of memory, but 8 B are free; check where"):
         read_npz(path)
 

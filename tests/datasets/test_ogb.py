@@ -203,7 +203,9 @@ def test_nothing_wrong_is_cached(path, official, tmp_path):
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 and noise"])
 def test_no_zip_at_all(path, content):
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"arxiv\.zip is damaged or not a zip file; fetch it"):
+    with pytest.raises(
+        InputError, match=r"arxiv\.zip is damaged or not a zip file; fetch the file"
+    ):
         read(path)
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.datasets.reddit import read_reddit
+from undrift.datasets.npz import read_reddit
 from undrift.errors import InputError
 
 

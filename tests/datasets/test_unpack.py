@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from undrift.datasets.unpack import check_zip, unpack_zip
+from undrift.datasets.archives import check_zip, unpack_zip
 from undrift.errors import InputError
 
 
@@ -54,7 +54,9 @@ def test_a_path_out_of_the_folder_refuses_all_of_it(path, folder, official, name
     content = official.zip({"good.npz": b"A", "Q" * len(name): b"B"}, deflate=False)
     # written by hand: the zip module tidies names up
     path.write_bytes(content.replace(b"Q" * len(name), name.encode()))
-    with pytest.raises(InputError, match=r"x\.zip holds .*, a path out of its folder; nothing was"):
+    with pytest.raises(
+        InputError, match=r"x\.zip holds .*, a path out of its folder, so nothing was"
+    ):
         unpack_zip(path, folder, ["good.npz"])
     assert left(folder) == []
     assert left(folder.parent) == ["inside", "x.zip"]
@@ -66,7 +68,7 @@ def test_a_link_refuses_all_of_it(path, folder):
         info.create_system = 3
         info.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(info, "/etc/passwd")
-    with pytest.raises(InputError, match=r"holds 'a\.npz', a link; nothing was unpacked"):
+    with pytest.raises(InputError, match=r"holds 'a\.npz', a link, so nothing was unpacked"):
         unpack_zip(path, folder, ["a.npz"])
     assert left(folder) == []
 

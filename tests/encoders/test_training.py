@@ -9,7 +9,7 @@ import torch
 
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import Step, Trained, Training, cross_entropy, fit
+from undrift.encoders.training import Trained, Training, TrainingStep, cross_entropy, fit
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.testing.graphs import tiny_graph
@@ -100,9 +100,9 @@ def test_early_stop_keeps_the_best_on_validation() -> None:
 
 def test_classes_weigh_the_same_in_the_loss() -> None:
     graph = tiny_graph()
-    seen: list[Step] = []
+    seen: list[TrainingStep] = []
 
-    def spy(step: Step) -> torch.Tensor:
+    def spy(step: TrainingStep) -> torch.Tensor:
         seen.append(step)
         return cross_entropy(step)
 
@@ -189,7 +189,7 @@ def test_a_first_loss_that_is_no_number_blames_no_step() -> None:
 def test_early_stopping_keeps_what_was_good_before() -> None:
     steps: list[int] = []
 
-    def breaks(step: Step) -> torch.Tensor:
+    def breaks(step: TrainingStep) -> torch.Tensor:
         steps.append(1)
         return cross_entropy(step) * (float("nan") if len(steps) > 5 else 1.0)
 

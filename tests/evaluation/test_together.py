@@ -14,7 +14,7 @@ from undrift.evaluation.together import evaluate_together
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
-from undrift.sharing import Cache
+from undrift.sharing import sharing
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 from undrift.typing import Progress
@@ -38,12 +38,10 @@ def learners() -> list[Learner]:
 
 def test_sums_are_made_once_for_all_gammas() -> None:
     learners = [make_learner("acil", gamma=g, **QUICK) for g in (0.1, 1.0)]
-    cache = Cache()
-    for learner in learners:
-        learner.once = cache
-    for task in tiny_stream():
-        for learner in learners:
-            learner.observe(task)
+    with sharing():
+        for task in tiny_stream():
+            for learner in learners:
+                learner.observe(task)
     one, other = (learner.settle().learned_ for learner in learners)
     assert one.sums is other.sums
     assert one.plan.encoder is other.plan.encoder

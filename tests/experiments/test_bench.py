@@ -19,11 +19,11 @@ from undrift.experiments.bench import Progress, _Workers, bench, survey
 from undrift.experiments.jobs import Job
 from undrift.experiments.leftovers import checkpoint_path
 from undrift.experiments.manifest import load_manifest, manifest_path
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.result import load_result, result_path
 from undrift.experiments.run import prepare
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, Settings, perform
+from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, WorkerSettings, perform
 from undrift.storage.lock import exclusive
 from undrift.testing.graphs import tiny_graph
 
@@ -51,10 +51,10 @@ def matrix_of(spec: RunSpec) -> object:
     return ready.result(ready.evaluate()).matrix
 
 
-def plan(stream: str, **changes: Any) -> Plan:
+def plan(stream: str, **changes: Any) -> BenchPlan:
     grid: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2)}
     rows = (PlanRow("bare", "bare", QUICK), PlanRow("adr", "adr", QUICK, grid))
-    return replace(Plan("mine", "Mine", rows, (stream,), seeds=(0, 1)), **changes)
+    return replace(BenchPlan("mine", "Mine", rows, (stream,), seeds=(0, 1)), **changes)
 
 
 def test_what_is_missing_is_made_and_nothing_twice(tmp_path: Path, stream: str) -> None:
@@ -132,11 +132,11 @@ def job(stream: str, **params: Any) -> Job:
 
 
 def test_a_worker_says_how_it_goes(tmp_path: Path, stream: str, heard: list[Any]) -> None:
-    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), WorkerSettings())
     assert heard[0] == (STEP, "loading the stream", 0.0)
     assert heard[-1] == (DONE,)
     heard.clear()
-    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), WorkerSettings())
     assert heard == [(DONE,)]  # it is there
 
 
@@ -146,7 +146,7 @@ def test_a_job_that_another_process_has_is_left_to_it(
     mine = job(stream)
     (tmp_path / "locks").mkdir()
     with exclusive(tmp_path / "locks" / f"{mine.id}.lock", "testing"):
-        perform(mine, tmp_path, lambda *m: heard.append(m), Settings())
+        perform(mine, tmp_path, lambda *m: heard.append(m), WorkerSettings())
     assert heard == [(BUSY,)]
 
 
@@ -159,7 +159,7 @@ def test_an_error_is_said_with_its_trace(
         raise ZeroDivisionError("on\npurpose")
 
     monkeypatch.setattr(module, "evaluate", broken)
-    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), WorkerSettings())
     what, error, trace = heard[-1]
     assert what == FAILED
     assert error == "ZeroDivisionError: on purpose"
@@ -174,9 +174,11 @@ def test_checkpoints_are_written_only_if_wanted(
 
     written: list[Path] = []
     monkeypatch.setattr(module, "save_checkpoint", lambda folder, *_: written.append(folder))
-    perform(job(stream), tmp_path / "a", lambda *m: heard.append(m), Settings(checkpoints=False))
+    perform(
+        job(stream), tmp_path / "a", lambda *m: heard.append(m), WorkerSettings(checkpoints=False)
+    )
     assert written == []
-    perform(job(stream), tmp_path / "b", lambda *m: heard.append(m), Settings())
+    perform(job(stream), tmp_path / "b", lambda *m: heard.append(m), WorkerSettings())
     assert len(written) == 2
     assert (
         checkpoint_path(written[0]).parent == result_path(job(stream).base, tmp_path / "b").parent
@@ -192,7 +194,7 @@ def test_a_worker_warns_of_a_checkpoint_and_goes_on(
         raise InputError("cannot write it")
 
     monkeypatch.setattr(module, "save_checkpoint", full)
-    perform(job(stream), tmp_path, lambda *m: heard.append(m), Settings())
+    perform(job(stream), tmp_path, lambda *m: heard.append(m), WorkerSettings())
     assert [message for message in heard if message[0] == WARNING] == [
         (WARNING, "cannot write it; until then the run goes on without a checkpoint")
     ]
@@ -242,7 +244,7 @@ def test_an_idle_worker_that_was_killed_is_replaced(
         def send(self, text: str) -> None:
             taken.append(text)
 
-    workers = _Workers(2, tmp_path, Settings())
+    workers = _Workers(2, tmp_path, WorkerSettings())
     dead = _Pipe()
     workers._idle.append((Process(), cast(Connection, dead)))
     monkeypatch.setattr(workers, "_start", lambda: (Process(), Alive()))
@@ -260,7 +262,7 @@ def test_a_worker_that_cannot_be_started_fails_its_job_alone(
     def start(_: Any) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    workers = _Workers(1, tmp_path, Settings())
+    workers = _Workers(1, tmp_path, WorkerSettings())
     if when == "started":
         monkeypatch.setattr(workers._context.Process, "start", start)
     else:

@@ -9,7 +9,7 @@ import pytest
 from undrift.experiments import estimate as module
 from undrift.experiments.estimate import Estimator
 from undrift.experiments.jobs import Job, jobs_of
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.search_record import Search, SearchSpec
 from undrift.experiments.spec import RunSpec
@@ -85,7 +85,7 @@ def test_a_wide_expansion_costs_the_cube_of_its_columns() -> None:
 
 def test_runs_that_wait_for_their_search_count_too() -> None:
     rows = (PlanRow("bare", "bare"), PlanRow("adr", "adr", {}, GRID))
-    plan = Plan("mine", "Mine", rows, ("cs-cl",), seeds=(0, 1))
+    plan = BenchPlan("mine", "Mine", rows, ("cs-cl",), seeds=(0, 1))
     found = Estimator().plan(jobs_of([plan], {}), [plan], waiting=2)
     assert found.seconds == 180.0 + 2 * 10.0 + 2 * 30.0
 

@@ -10,20 +10,20 @@ import pytest
 from undrift.errors import InputError
 from undrift.experiments.jobs import Job, jobs_of
 from undrift.experiments.manifest import load_manifest, merged, save_manifest, update_manifest
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.spec import RunSpec
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0)}
 
 
-def plan(**changes: Any) -> Plan:
+def plan(**changes: Any) -> BenchPlan:
     rows = (
         PlanRow("bare", "bare"),
         PlanRow("none", "adr", {"merging": "none"}, GRID, searched={}),
         PlanRow("ham", "adr", {}, GRID, searched={}),
     )
     fields: dict[str, Any] = {"rows": rows, "streams": ("synthetic", "cs-cl"), "seeds": (0, 3)}
-    return Plan("mine", "Mine", **(fields | changes))
+    return BenchPlan("mine", "Mine", **(fields | changes))
 
 
 def test_every_row_on_every_stream_with_every_seed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from undrift import doors
+from undrift import plugins
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.experiments import run as module
@@ -188,7 +188,7 @@ def test_a_metric_that_cannot_be_loaded_is_noted_before_training(
 ) -> None:
     entry = EntryPoint("lost", "no.such.module:LOST", "undrift.metrics")
     found = {"undrift.metrics": {"lost": entry}}
-    monkeypatch.setattr(doors, "_outside", lambda group: found.get(group, {}))
+    monkeypatch.setattr(plugins, "_outside", lambda group: found.get(group, {}))
     ready = prepare(spec())
     assert "no.such.module" in caplog.text
     assert ready.result(ready.evaluate()).metrics.by_class.a_f >= 0.0

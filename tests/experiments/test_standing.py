@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from undrift.doors import Door
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.plans import Announced
 from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.standing import finished_rows, standing
+from undrift.plugins import Registry
 
 
 class Fakes:
@@ -37,7 +37,7 @@ def fakes() -> Fakes:
     return Fakes()
 
 
-def plan(name: str, cells: list[Cell], streams: list[str] | None = None) -> Manifest:
+def plan(name: str, cells: list[PlannedRun], streams: list[str] | None = None) -> Manifest:
     rows = list(dict.fromkeys(cell.row for cell in cells))
     found = list(dict.fromkeys(cell.stream for cell in cells))
     return Manifest(
@@ -45,10 +45,10 @@ def plan(name: str, cells: list[Cell], streams: list[str] | None = None) -> Mani
     )
 
 
-def cell(result: Any, row: str | None = None, **changes: Any) -> Cell:
+def cell(result: Any, row: str | None = None, **changes: Any) -> PlannedRun:
     spec = result.spec
     fields = {"row": row or spec.method, "method": spec.method, "stream": spec.stream}
-    return Cell(**(fields | {"seed": spec.seed, "run": spec.id} | changes))
+    return PlannedRun(**(fields | {"seed": spec.seed, "run": spec.id} | changes))
 
 
 def by_id(*results: Any) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def test_a_plan_says_itself_that_it_stands_first(
     fakes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = {"aaa": lambda _: None, "mine": Announced(lambda _: None, stands_first=True)}
-    monkeypatch.setattr("undrift.experiments.plans.SETS", Door("plan", "none", {"all": made}))
+    monkeypatch.setattr("undrift.experiments.plans.SETS", Registry("plan", "none", {"all": made}))
     one, other = fakes.result(), changed(fakes.result(), gamma=0.5)
     plans = [plan("aaa", [cell(other)]), plan("mine", [cell(one)])]
     assert standing(by_id(one, other), plans)["cs-cl"]["adr"] == [one]

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from undrift import doors
+from undrift import plugins
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import Metric
 from undrift.experiments.jobs import Job, is_done
-from undrift.experiments.manifest import Cell, Manifest, manifest_path, save_manifest
+from undrift.experiments.manifest import Manifest, PlannedRun, manifest_path, save_manifest
 from undrift.experiments.result import (
     Cost,
     Graded,
@@ -47,7 +47,7 @@ def result(**spec: Any) -> Result:
 
 
 def manifest() -> Manifest:
-    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run=result().spec.id)
+    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run=result().spec.id)
     return Manifest(
         plan="smoke", title="Small", rule="defaults", rows=["adr"], streams=["cs-cl"], cells=[cell]
     )
@@ -175,7 +175,7 @@ def broken_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package brings a metric that cannot be loaded."""
     entry = EntryPoint("gone", "no.such.module:GONE", "undrift.metrics")
     found = {"undrift.metrics": {"gone": entry}}
-    monkeypatch.setattr(doors, "_outside", lambda group: found.get(group, {}))
+    monkeypatch.setattr(plugins, "_outside", lambda group: found.get(group, {}))
 
 
 @pytest.mark.usefixtures("broken_metric")
@@ -196,8 +196,8 @@ def test_a_metric_of_a_package_that_has_changed_is_no_damage(
     now = Metric("theirs", "T", "theirs", "up", "T", lambda matrix: 7.0)
     entry = EntryPoint("theirs", "theirs:METRIC", "undrift.metrics")
     found = {"undrift.metrics": {"theirs": entry}}
-    monkeypatch.setattr(doors, "_outside", lambda group: found.get(group, {}))
-    monkeypatch.setattr(doors, "_imported", lambda *where: now)
+    monkeypatch.setattr(plugins, "_outside", lambda group: found.get(group, {}))
+    monkeypatch.setattr(plugins, "_imported", lambda *where: now)
     path = save_result(result(), tmp_path)
     graded = json.loads(path.read_text())["metrics"]
     edit(path, metrics={by: values | {"theirs": 12.5} for by, values in graded.items()})

@@ -18,7 +18,7 @@ from undrift.folder import begun, history, store
 from undrift.learners.small_classes import MOST_RIGHT, bounded
 from undrift.noise import release, sampling
 from undrift.noise.gaussian import best_attack
-from undrift.noise.release import Mechanism, Sums
+from undrift.noise.release import ClippedSums, Mechanism
 from undrift.privacy.audit import lines
 from undrift.storage.files import load_state, read_metadata
 
@@ -74,16 +74,16 @@ def share_right(place: Path, epsilon: float, noise: Any, look: Any) -> float:
     return right / GAMES
 
 
-def sums_of(place: Path, batch: Any) -> Sums:
+def sums_of(place: Path, batch: Any) -> ClippedSums:
     """The sums of a batch as a folder makes them, before noise."""
-    found: list[Sums] = []
+    found: list[ClippedSums] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Mechanism, "released", lambda self, sums, draw: found.append(sums) or sums)
         made(place, 1.0, batch)
     return found[0]
 
 
-def distance(seen: Any, exact: Sums) -> float:
+def distance(seen: Any, exact: ClippedSums) -> float:
     """Between what was released of some classes and exact sums, in units of the noise."""
     parts = seen.sums.gram - exact.gram, seen.sums.moment - exact.moment[:, seen.classes]
     return float(parts[0].norm() ** 2 / 2 + 2.25 * parts[1].norm() ** 2)
@@ -202,11 +202,11 @@ def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
 ) -> None:
     """The release itself is held fixed: all else must be the same with and without a node."""
 
-    def fixed(self: Mechanism, sums: Sums, draw: Any = None) -> Sums:
+    def fixed(self: Mechanism, sums: ClippedSums, draw: Any = None) -> ClippedSums:
         rng = np.random.default_rng(0)
         gram = torch.from_numpy(rng.normal(size=sums.gram.shape)) + 9 * torch.eye(sums.width)
         moment = torch.from_numpy(rng.normal(size=sums.moment.shape))
-        return Sums(gram + gram.T, moment, torch.full_like(sums.counts, 30.0))
+        return ClippedSums(gram + gram.T, moment, torch.full_like(sums.counts, 30.0))
 
     monkeypatch.setattr(release.Mechanism, "released", fixed)
     monkeypatch.setattr(history, "now", lambda: "2026-01-01T00:00:00+00:00")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.harness.references import dense_receptive_field, k_hop_forward
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Hop, normalise, receptive_field
-from undrift.graphs.batches import narrowed
+from undrift.graphs.field import narrowed
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
 

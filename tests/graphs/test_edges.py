@@ -9,8 +9,7 @@ import torch
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.graphs.batches import Hop, narrowed, receptive_field
-from undrift.graphs.field import Field
+from undrift.graphs.field import Hop, ReceptiveField, narrowed, receptive_field
 from undrift.graphs.graph import disjoint_union
 from undrift.graphs.inputs import as_edges, as_features, as_labels, as_tensor
 from undrift.graphs.normalise import Degrees, Operators, normalise
@@ -26,39 +25,39 @@ def path(nodes: int) -> Graph:
 
 
 def test_a_field_is_at_most_a_quarter_of_the_nodes_and_edges() -> None:
-    found = Field.of(path(8), torch.tensor([5]), 1)  # 2 of 8 nodes, 1 of 7 edges
+    found = ReceptiveField.of(path(8), torch.tensor([5]), 1)  # 2 of 8 nodes, 1 of 7 edges
     assert found is not None
     assert found.nodes.tolist() == [4, 5]
     assert found.graph.num_edges == 1
-    assert Field.of(path(7), torch.tensor([5]), 1) is None  # 2 of 7 nodes
+    assert ReceptiveField.of(path(7), torch.tensor([5]), 1) is None  # 2 of 7 nodes
     star = Graph.from_arrays(np.ones((40, 1)), [[1, 2, 3, 4], [0, 0, 0, 5]])
-    assert Field.of(star, torch.tensor([0]), 1) is None  # 3 of 4 edges
-    one = Field.of(star, torch.tensor([5]), 1)  # 1 of 4
+    assert ReceptiveField.of(star, torch.tensor([0]), 1) is None  # 3 of 4 edges
+    one = ReceptiveField.of(star, torch.tensor([5]), 1)  # 1 of 4
     assert one is not None
     assert one.nodes.tolist() == [4, 5]
 
 
 def test_every_node_may_look_as_far_as_it_likes() -> None:
-    found = Field.of(path(40), torch.tensor([30, 10, 20]), torch.tensor([0, 2, 1]))
+    found = ReceptiveField.of(path(40), torch.tensor([30, 10, 20]), torch.tensor([0, 2, 1]))
     assert found is not None
     assert found.nodes.tolist() == [8, 9, 10, 19, 20, 30]
     assert found.nodes[found.at].tolist() == [30, 10, 20]
 
 
 def test_a_field_of_no_nodes_is_small_and_of_a_graph_without_any_is_none() -> None:
-    found = Field.of(path(8), torch.tensor([], dtype=torch.int64), 3)
+    found = ReceptiveField.of(path(8), torch.tensor([], dtype=torch.int64), 3)
     assert found is not None
     assert found.nodes.tolist() == [0]
     assert found.at.tolist() == []
     empty = Graph.from_arrays(np.ones((0, 2)), [])
-    assert Field.of(empty, torch.tensor([], dtype=torch.int64), 1) is None
+    assert ReceptiveField.of(empty, torch.tensor([], dtype=torch.int64), 1) is None
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "row", "sum"])
 def test_an_edge_weighs_in_a_field_what_it_weighs_in_the_whole(kind: str) -> None:
     rng = np.random.default_rng(0)
     graph = Graph.from_arrays(rng.random((60, 3)), rng.integers(0, 60, (2, 70)))
-    field = Field.of(graph, torch.tensor([7, 3]), 1)
+    field = ReceptiveField.of(graph, torch.tensor([7, 3]), 1)
     assert field is not None
     h = torch.from_numpy(rng.random((60, 2))).float()
     whole = (graph.operator(kind) @ h)[[7, 3]]

@@ -19,9 +19,9 @@ from undrift.errors import InputError
 from undrift.experiments.bench import record_plans
 from undrift.experiments.jobs import Job, jobs_of
 from undrift.experiments.leftovers import clean
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.store import load_records
-from undrift.experiments.worker import BUSY, FAILED, Settings, perform
+from undrift.experiments.worker import BUSY, FAILED, WorkerSettings, perform
 from undrift.folder.folder import LearnerFolder
 from undrift.graphs import Graph
 from undrift.learners.bare import Bare
@@ -219,15 +219,15 @@ def bench_step(place: Path, runs: Path, seeds: tuple[int, ...]) -> None:
     record_plans([plan], runs)
 
 
-def plan_of(place: Path, seeds: tuple[int, ...]) -> Plan:
+def plan_of(place: Path, seeds: tuple[int, ...]) -> BenchPlan:
     """A plan of one method on one stream of tables."""
     stream = str(place / "stream.toml")
-    return Plan("mine", "Mine", (PlanRow("bare", "bare", QUICK),), (stream,), seeds=seeds)
+    return BenchPlan("mine", "Mine", (PlanRow("bare", "bare", QUICK),), (stream,), seeds=seeds)
 
 
 def _perform(job: Job, runs: Path) -> None:
     said: list[tuple[str, ...]] = []
-    perform(job, runs, lambda *message: said.append(message), Settings())
+    perform(job, runs, lambda *message: said.append(message), WorkerSettings())
     if said[-1][0] == FAILED:
         assert not said[-1][2], said[-1][2]  # a trace: no sentence
         raise InputError(said[-1][1])

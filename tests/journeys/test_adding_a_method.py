@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from undrift import doors
+from undrift import plugins
 from undrift.learners.registry import METHODS, make_learner
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-method.md"
@@ -27,7 +27,7 @@ def test_the_page_from_file_to_table(
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(method, "nearest_mean.py", "exec"), vars(module))
     monkeypatch.setattr(
-        doors, "_outside", lambda group: {"nearest-mean": EntryPoint(*entry, group)}
+        plugins, "_outside", lambda group: {"nearest-mean": EntryPoint(*entry, group)}
     )
     for block in rest:
         exec(compile(block, str(PAGE), "exec"), vars(module))

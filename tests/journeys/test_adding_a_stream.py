@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from undrift import doors
+from undrift import plugins
 from undrift.cli.app import start
 
 PACKAGE = (Path(__file__).parent / "outside_package" / "theirs" / "rings.py").read_text()
@@ -36,9 +36,9 @@ def reachable(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The folder is where Python looks, in this process and for this test."""
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "outside_rings", raising=False)
-    doors._outside.cache_clear()
+    plugins._outside.cache_clear()
     yield
-    doors._outside.cache_clear()
+    plugins._outside.cache_clear()
 
 
 @pytest.mark.usefixtures("reachable")

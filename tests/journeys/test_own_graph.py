@@ -90,7 +90,7 @@ def test_the_stream_files_of_the_page_run_from_the_shell(papers: Path, capsys: C
 
 
 def test_every_key_of_the_page_is_one_of_the_settings() -> None:
-    from undrift.streams.settings import GraphSection, SplitSection, TasksSection
+    from undrift.streams.file import GraphSection, SplitSection, TasksSection
 
     table = "\n".join(line for line in PAGE.read_text().splitlines() if line.startswith("| `"))
     told = set(

@@ -24,7 +24,7 @@ from undrift.merging.magmax import MagMax, merge_magmax
 from undrift.merging.merger import named
 from undrift.merging.regmean import RegMean, merge_regmean
 from undrift.merging.ties import Ties, merge_ties
-from undrift.sharing import Cache
+from undrift.sharing import sharing
 from undrift.streams.task import Task
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream
@@ -148,10 +148,9 @@ def test_balanced_and_plain_share_no_merge() -> None:
     stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
     together = [adr(balanced=b) for b in (False, True)]
     for task in stream:
-        cache = Cache()
-        for learner in together:
-            learner.once = cache
-            learner.observe(task)
+        with sharing():
+            for learner in together:
+                learner.observe(task)
     for learner in together:
         alone = adr(balanced=learner.balanced)
         for task in stream:

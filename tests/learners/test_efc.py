@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Step
+from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.learners.bare import Bare
@@ -109,7 +109,7 @@ def test_directions_without_weight_in_e_do_not_count() -> None:
 # the loss --------------------------------------------------------------------------------
 
 
-def step_after_one_task(learner: Efc) -> tuple[Step, FeatureTeacher]:
+def step_after_one_task(learner: Efc) -> tuple[TrainingStep, FeatureTeacher]:
     """A step of task 1 with weights that have moved away from those of task 0."""
     stream = tiny_stream()
     known = learner.observe(stream.task(0)).learned_
@@ -123,7 +123,7 @@ def step_after_one_task(learner: Efc) -> tuple[Step, FeatureTeacher]:
     encoder = model.encoder.with_weights(moved)
     h = encoder.embed(task.graph)[nodes] * (drawn(nodes.numel(), 16) > 0)  # stands for dropout
     assert task.graph.labels is not None
-    step = Step(
+    step = TrainingStep(
         nodes=nodes,
         embeddings=h,
         logits=model.head(h),

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, Head, batch_of, whole_graph
-from undrift.encoders.training import Step
+from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.learners.ewc import Ewc
 from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
@@ -93,7 +93,7 @@ def test_the_loss_pulls_to_every_old_task() -> None:
     encoder = Encoder(model.encoder.architecture, now[:-2])
     logits = torch.randn(4, 6, generator=generator_for(6, 0))
     columns = torch.tensor([4, 5, 4, 4])
-    step = Step(
+    step = TrainingStep(
         nodes=torch.arange(4),
         embeddings=logits,
         logits=logits,

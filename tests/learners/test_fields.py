@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.graphs import Field, Graph
+from undrift.graphs import Graph, ReceptiveField
 from undrift.graphs import field as module
 from undrift.learners.base import Learner
 from undrift.learners.parts.propagation.propagated import Mix
@@ -121,10 +121,13 @@ def test_a_field_is_small_and_its_edges_alone_are_read(
 
 def test_a_field_of_much_of_the_graph_is_the_graph() -> None:
     ring = Graph.from_arrays(torch.eye(60), [[*range(60)], [*range(1, 60), 0]])
-    assert Field.of(ring, torch.arange(0, 60, 3), 0) is None
-    assert Field.of(ring, torch.tensor([4]), 15) is None
-    assert Field.of(ring, torch.tensor([4]), 14) is not None
-    assert Field.of(Graph.from_arrays(torch.zeros(0, 3), []), torch.tensor([]).long(), 1) is None
+    assert ReceptiveField.of(ring, torch.arange(0, 60, 3), 0) is None
+    assert ReceptiveField.of(ring, torch.tensor([4]), 15) is None
+    assert ReceptiveField.of(ring, torch.tensor([4]), 14) is not None
+    assert (
+        ReceptiveField.of(Graph.from_arrays(torch.zeros(0, 3), []), torch.tensor([]).long(), 1)
+        is None
+    )
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
@@ -138,7 +141,7 @@ def test_a_field_holds_what_walks_reach(seed: int, directed: bool, nodes: list[i
         expected |= set(torch.matrix_power(walks, k)[node].nonzero().flatten().tolist())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST", 1)
-        found = Field.of(graph, torch.tensor(nodes), hops)
+        found = ReceptiveField.of(graph, torch.tensor(nodes), hops)
     assert found is not None
     assert found.nodes.tolist() == sorted(expected)
     assert found.nodes[found.at].tolist() == nodes

@@ -22,7 +22,7 @@ from undrift.learners.ledger import Ledger
 from undrift.learners.registry import make_learner
 from undrift.sparse import Csr
 from undrift.storage.state import State
-from undrift.streams.digest import batch_digest, is_digest_of
+from undrift.streams.changes import batch_digest, is_digest_of
 from undrift.streams.task import Task
 from undrift.testing.check_living import tiny_batch
 from undrift.testing.graphs import tiny_stream

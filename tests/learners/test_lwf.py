@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from undrift.encoders.training import Step
+from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.learners.lwf import Lwf, LwfLearned
 from undrift.learners.parts.training.backbone import generator_for
@@ -22,7 +22,7 @@ def lwf(**params: Any) -> Lwf:
     return Lwf.from_params(**{**QUICK, **params})
 
 
-def step_on(learner: Lwf, t: int) -> tuple[Step, torch.Tensor]:
+def step_on(learner: Lwf, t: int) -> tuple[TrainingStep, torch.Tensor]:
     """A step on some training nodes of task t with a grown model, and the teacher's answers."""
     stream = tiny_stream()
     known: LwfLearned = learner.learned_
@@ -32,7 +32,7 @@ def step_on(learner: Lwf, t: int) -> tuple[Step, torch.Tensor]:
     assert task.graph.labels is not None
     columns = task.graph.labels[nodes]  # classes arrive as 0, 1, 2, ...: a class is its column
     weights = torch.rand(model.head.bias.numel(), generator=generator_for(8, 0)) + 0.1
-    step = Step(
+    step = TrainingStep(
         nodes=nodes,
         embeddings=embeddings,
         logits=model.head(embeddings) + 0.3 * torch.randn(7, 1, generator=generator_for(7, 0)),

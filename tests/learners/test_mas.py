@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import Step
+from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.learners.mas import Mas, MasLearned
 from undrift.learners.parts.regularisation.penalty import Parameters
@@ -55,8 +55,8 @@ def omega_by_differences(model: Model, task: Task) -> Parameters:
     return tuple(found)
 
 
-def step_of(known: MasLearned, now: Parameters, logits: Tensor, columns: Tensor) -> Step:
-    return Step(
+def step_of(known: MasLearned, now: Parameters, logits: Tensor, columns: Tensor) -> TrainingStep:
+    return TrainingStep(
         nodes=torch.arange(columns.numel()),
         embeddings=logits,
         logits=logits,

@@ -14,7 +14,7 @@ from undrift.learners.parts.propagation.private import Private
 from undrift.learners.propagation import Propagation
 from undrift.noise.empirical import epsilon_lower_bound
 from undrift.noise.gaussian import noise_multiplier
-from undrift.noise.release import Scales, Sums
+from undrift.noise.release import ClippedSums, Scales
 from undrift.streams.task import Task, isolating
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_stream
@@ -56,7 +56,7 @@ def unlabelled(task, node):
 
 def summed(learner, task):
     if task is None:
-        return Sums.zero(4, 6)
+        return ClippedSums.zero(4, 6)
     features = learner._plan(task, silent).feature_map("mix")
     return learner.private.summed(features, task.graph.num_features, task)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from undrift import doors
+from undrift import plugins
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
-from undrift.learners.registry import DOOR, METHODS, known_method, method_class, recorded_name
+from undrift.learners.registry import METHODS, REGISTRY, known_method, method_class, recorded_name
 
 ADR = "undrift.learners.adr:Adr"
 
@@ -23,8 +23,10 @@ def bring(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
     """Lets a test say which methods other packages have."""
 
     def brought(values: dict[str, str]) -> None:
-        entries = {name: EntryPoint(name, value, DOOR.group) for name, value in values.items()}
-        monkeypatch.setattr(doors, "_outside", lambda group: entries if group == DOOR.group else {})
+        entries = {name: EntryPoint(name, value, REGISTRY.group) for name, value in values.items()}
+        monkeypatch.setattr(
+            plugins, "_outside", lambda group: entries if group == REGISTRY.group else {}
+        )
 
     return brought
 
@@ -43,7 +45,7 @@ def test_a_broken_package_is_listed_with_the_reason(bring: Callable[..., None]) 
     assert "No module named 'no'" in METHODS["broken"].keeps
     assert "3.14159" in METHODS["number"].keeps
     assert "no learner" in METHODS["number"].keeps
-    assert "is called 'adr' by its class" in METHODS["misnamed"].keeps
+    assert "whose class is called 'adr'" in METHODS["misnamed"].keeps
     with pytest.raises(InputError, match="No module named 'no'"):
         method_class("broken")
 

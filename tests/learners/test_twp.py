@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import Step
+from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
@@ -60,8 +60,8 @@ def near(one: Parameters, other: Parameters) -> bool:
     return float((a - b).norm() / b.norm()) < 1e-3
 
 
-def step_of(model: Model, now: Parameters, logits: Tensor, columns: Tensor) -> Step:
-    return Step(
+def step_of(model: Model, now: Parameters, logits: Tensor, columns: Tensor) -> TrainingStep:
+    return TrainingStep(
         nodes=torch.arange(columns.numel()),
         embeddings=logits,
         logits=logits,

@@ -21,7 +21,7 @@ from undrift.merging.fisher import (
     unit_norm,
 )
 from undrift.merging.magmax import MagMax, merge_magmax
-from undrift.merging.merger import Settings, check_layers, check_models, named, plus
+from undrift.merging.merger import MergeSettings, check_layers, check_models, named, plus
 from undrift.merging.regmean import RegMean, _floor, merge_regmean
 from undrift.merging.ties import Ties, merge_ties, trimmed
 
@@ -34,7 +34,7 @@ def test_the_constants_of_the_authors() -> None:
     assert (Fisher().floor, Fisher().probes, Fisher().normalise) == (1e-6, 32, True)
     assert (MagMax().scale, Ties().density, Ties().scale) == (0.5, 0.2, 1.0)
     assert RegMean().off_diagonal == 0.9
-    told = Settings()
+    told = MergeSettings()
     assert (told.gamma, told.relative, told.origin) == (1.0, False, "base")
     assert (Average().total, Average().tasks) == ((), 0)
 

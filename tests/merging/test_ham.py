@@ -14,7 +14,7 @@ from undrift.errors import InputError
 from undrift.evaluation.drift import relative_drift
 from undrift.graphs import Graph
 from undrift.merging.ham import Ham
-from undrift.merging.merger import Settings
+from undrift.merging.merger import MergeSettings
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
 
@@ -47,7 +47,7 @@ def test_merged_layers_equal_the_joint_solution(
     models = encoders(kind, graphs, (7, 5))
     nodes = torch.arange(0, 60, 2)
     traces = [m.trace(g, nodes) for m, g in zip(models, graphs, strict=True)]
-    ham = Ham.empty(models[0], Settings(gamma))
+    ham = Ham.empty(models[0], MergeSettings(gamma))
     for trace, model in zip(traces, models, strict=True):
         ham = ham.add(trace, model.weights)
     for k, merged in enumerate(ham.merge()):
@@ -62,11 +62,11 @@ def test_row_weights_count_a_node_as_often_as_they_say() -> None:
     model = encoders("gcn", [graph], (6, 5))[0]
     nodes = torch.arange(20)
     often = torch.arange(20) % 3
-    weighted = Ham.empty(model, Settings(0.5)).add(
+    weighted = Ham.empty(model, MergeSettings(0.5)).add(
         model.trace(graph, nodes), model.weights, often.double()
     )
     repeated = torch.repeat_interleave(nodes, often)
-    plain = Ham.empty(model, Settings(0.5)).add(model.trace(graph, repeated), model.weights)
+    plain = Ham.empty(model, MergeSettings(0.5)).add(model.trace(graph, repeated), model.weights)
     for one, other in zip(weighted.merge(), plain.merge(), strict=True):
         assert torch.allclose(one, other, rtol=1e-9, atol=1e-12)
 
@@ -79,7 +79,7 @@ def test_no_drift_while_the_stacked_inputs_have_full_row_rank() -> None:
     for k in range(2):
         stacked = torch.cat([dense(trace[k]) for trace in traces])
         assert int(torch.linalg.matrix_rank(stacked)) == stacked.shape[0]
-    ham = Ham.empty(models[0], Settings(1e-10))
+    ham = Ham.empty(models[0], MergeSettings(1e-10))
     for trace, model in zip(traces, models, strict=True):
         ham = ham.add(trace, model.weights)
     merged = ham.merge()
@@ -95,7 +95,7 @@ def test_no_drift_while_the_stacked_inputs_have_full_row_rank() -> None:
 def test_drift_is_measured_when_the_rank_is_not_enough() -> None:
     graphs = [tiny_graph(i, nodes=90, features=8) for i in range(3)]  # 270 rows, rank 8
     models = encoders("gcn", graphs, (6, 6))
-    ham = Ham.empty(models[0], Settings(1e-10))
+    ham = Ham.empty(models[0], MergeSettings(1e-10))
     for graph, model in zip(graphs, models, strict=True):
         ham = ham.add(model.trace(graph, torch.arange(90)), model.weights)
     unified = models[0].with_weights(ham.merge())
@@ -108,7 +108,7 @@ def test_drift_is_measured_when_the_rank_is_not_enough() -> None:
 def test_identical_encoders_merge_to_themselves() -> None:
     graph = tiny_graph()
     model = encoders("gcn", [graph], (6, 6))[0]
-    ham = Ham.empty(model, Settings(1e-9))
+    ham = Ham.empty(model, MergeSettings(1e-9))
     for _ in range(3):
         ham = ham.add(model.trace(graph, torch.arange(60)), model.weights)
     for merged, own in zip(ham.merge(), model.weights, strict=True):
@@ -120,7 +120,7 @@ def test_targets_are_taken_before_the_activation() -> None:
     graph = tiny_graph(nodes=300)
     model = encoders("gcn", [graph], (6,))[0]
     trace = model.trace(graph, torch.arange(300))
-    merged = Ham.empty(model, Settings(1e-9)).add(trace, model.weights).merge()[0]
+    merged = Ham.empty(model, MergeSettings(1e-9)).add(trace, model.weights).merge()[0]
     hat = dense(trace[0])
     after = merged_layer([hat], [model.weights[0]], 1e-9)
     rectified = torch.linalg.lstsq(hat, torch.relu(hat @ model.weights[0])).solution
@@ -133,4 +133,4 @@ def test_layers_must_match() -> None:
     graph = tiny_graph()
     model = encoders("gcn", [graph], (6, 6))[0]
     with pytest.raises(InputError, match="2 layers"):
-        Ham.empty(model, Settings(1.0)).add((torch.ones(3, 12),), model.weights)
+        Ham.empty(model, MergeSettings(1.0)).add((torch.ones(3, 12),), model.weights)

@@ -15,7 +15,7 @@ from undrift.merging import RULES, merging_rule
 from undrift.merging.merger import (
     Adapted,
     Merger,
-    Settings,
+    MergeSettings,
     check_layers,
     check_models,
     named,
@@ -33,7 +33,7 @@ def adapted(seed: int, kind: Any = "gcn", sparse: bool = False) -> Adapted:
 
 def empty(rule: str, like: Adapted | None = None) -> Merger:
     encoder = (like or adapted(0)).encoder
-    return merging_rule(rule).empty(encoder, Settings(gamma=0.5))
+    return merging_rule(rule).empty(encoder, MergeSettings(gamma=0.5))
 
 
 @dataclass(frozen=True)

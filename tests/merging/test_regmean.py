@@ -14,7 +14,7 @@ from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.ham import Ham
-from undrift.merging.merger import Settings, named
+from undrift.merging.merger import MergeSettings, named
 from undrift.merging.regmean import RegMean, merge_regmean
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
@@ -97,7 +97,7 @@ def test_without_shrinkage_and_with_equal_tasks_it_is_ham() -> None:
     memory = RegMean(off_diagonal=1.0)
     graph = tiny_graph(0)
     shape = Encoder.create(Architecture(hidden=(7, 5)), graph.num_features, torch.Generator())
-    ham = Ham.empty(shape, Settings(1e-7))
+    ham = Ham.empty(shape, MergeSettings(1e-7))
     for trace, weights in steps:
         memory, ham = memory.add(trace, weights), ham.add(trace, weights)
     for k, (one, other) in enumerate(zip(memory.merge(), ham.merge(), strict=True)):

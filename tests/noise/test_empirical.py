@@ -8,7 +8,7 @@ import torch
 
 from undrift.noise.empirical import epsilon_lower_bound
 from undrift.noise.gaussian import epsilon_of
-from undrift.noise.release import Mechanism, Scales, Sums
+from undrift.noise.release import ClippedSums, Mechanism, Scales
 from undrift.noise.sampling import seeded_normal
 
 EPSILON, DELTA = 1.0, 1e-3
@@ -21,7 +21,7 @@ def attacked(share_of_noise, releases):
     best score projects a release on what the row adds.
     """
     rows, one, scales = torch.tensor([[1.0, 0.0]]), torch.ones(1, 1), Scales()
-    with_row, without = Sums.of(rows, one), Sums.of(rows, torch.zeros(1, 1))
+    with_row, without = ClippedSums.of(rows, one), ClippedSums.of(rows, torch.zeros(1, 1))
     direction = scaled(with_row, scales)
     mechanism = Mechanism(EPSILON, DELTA, scales)
     scores = []

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from undrift.errors import InputError
-from undrift.noise.release import Mechanism, Scales, Sums, clipped
+from undrift.noise.release import ClippedSums, Mechanism, Scales, clipped
 from undrift.noise.sampling import GRID, seeded_normal, system_normal
 
 
@@ -30,10 +30,12 @@ def test_no_row_moves_the_sums_further_than_said_and_some_do():
     for _ in range(60):
         scales = Scales(*rng.uniform(0.1, 3, size=3))
         rows, targets = drawn(rng, int(rng.integers(1, 9)), int(rng.integers(1, 5)), 3)
-        whole = Sums.of(rows, targets)
+        whole = ClippedSums.of(rows, targets)
         for i in range(rows.shape[0]):
             left = torch.arange(rows.shape[0]) != i
-            share = moved(scales, whole, Sums.of(rows[left], targets[left])) / scales.sensitivity
+            share = (
+                moved(scales, whole, ClippedSums.of(rows[left], targets[left])) / scales.sensitivity
+            )
             assert share <= 1 + 1e-9
             furthest = max(furthest, share)
     assert furthest > 1 - 1e-6
@@ -41,7 +43,7 @@ def test_no_row_moves_the_sums_further_than_said_and_some_do():
 
 def test_half_of_a_symmetric_matrix_is_as_long_as_the_whole():
     """The claim behind the noise of R: upper half, off-diagonal times sqrt(2)."""
-    gram = Sums.of(torch.randn(5, 4, dtype=torch.float64), torch.ones(5, 1)).gram
+    gram = ClippedSums.of(torch.randn(5, 4, dtype=torch.float64), torch.ones(5, 1)).gram
     stretch = torch.ones(4, 4).triu(1) * math.sqrt(2) + torch.eye(4)
     assert float((gram * stretch).norm()) == pytest.approx(float(gram.norm()))
 
@@ -62,13 +64,13 @@ def test_a_number_that_is_none_is_refused(value):
 
 def test_a_row_of_two_classes_is_refused():
     with pytest.raises(InputError, match="single one"):
-        Sums.of(torch.ones(1, 2), torch.ones(1, 2))
+        ClippedSums.of(torch.ones(1, 2), torch.ones(1, 2))
 
 
 def test_noise_has_the_deviation_that_was_calculated():
     scales = Scales(gram=1.0, moment=2.0, count=0.5)
     mechanism = Mechanism(2.0, 1e-6, scales)
-    nothing = Sums(torch.zeros(40, 40), torch.zeros(40, 20), torch.zeros(20))
+    nothing = ClippedSums(torch.zeros(40, 40), torch.zeros(40, 20), torch.zeros(20))
     draws = [mechanism.released(nothing, seeded_normal(k)) for k in range(30)]
     sigma = mechanism.sigma(40, 20)
     assert sigma == pytest.approx(mechanism.multiplier * scales.sensitivity, rel=1e-6)
@@ -84,7 +86,7 @@ def test_noise_has_the_deviation_that_was_calculated():
 
 
 def test_noise_is_other_noise_every_time():
-    sums = Sums.of(torch.eye(3), torch.eye(3))
+    sums = ClippedSums.of(torch.eye(3), torch.eye(3))
     one, two = (Mechanism(1.0, 1e-6).released(sums) for _ in range(2))
     assert not bool((one.gram == two.gram).any())
     assert not bool((one.moment == two.moment).any())
@@ -92,7 +94,7 @@ def test_noise_is_other_noise_every_time():
 
 
 def test_a_seed_of_numpy_or_torch_does_not_move_it():
-    sums, found = Sums.of(torch.eye(3), torch.eye(3)), []
+    sums, found = ClippedSums.of(torch.eye(3), torch.eye(3)), []
     for _ in range(2):
         np.random.seed(0)
         torch.manual_seed(0)
@@ -101,7 +103,7 @@ def test_a_seed_of_numpy_or_torch_does_not_move_it():
 
 
 def test_a_seeded_draw_is_the_same_again():
-    sums = Sums.of(torch.eye(3), torch.eye(3))
+    sums = ClippedSums.of(torch.eye(3), torch.eye(3))
     one, two = (Mechanism(1.0, 1e-6).released(sums, seeded_normal(7, 1)) for _ in range(2))
     assert torch.equal(one.gram, two.gram)
 
@@ -115,7 +117,7 @@ def test_the_systems_numbers_are_standard_normal():
 
 def test_what_is_released_lies_on_the_grid_whatever_the_rows():
     """So the low bits of a number tell nothing of the sum under the noise."""
-    sums = Sums.of(torch.tensor([[1 / 3, 1 / 7]]), torch.ones(1, 1))
+    sums = ClippedSums.of(torch.tensor([[1 / 3, 1 / 7]]), torch.ones(1, 1))
     out = Mechanism(1.0, 1e-6, Scales(1.0, 1.0, 1.0)).released(sums)
     for number in (out.gram[0, 0], out.moment[1, 0], out.counts[0]):
         assert (float(number) / GRID).is_integer()

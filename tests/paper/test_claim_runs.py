@@ -6,7 +6,7 @@ from typing import Any
 from paper.claim_runs import adr_searches, claimed_runs
 from paper.claims import claims_of
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Cost, Graded, Metrics, Result
 from undrift.experiments.search_record import Search, SearchSpec
 from undrift.experiments.spec import RunSpec
@@ -30,7 +30,9 @@ def run(stand_in: bool = False, **spec: Any) -> Result:
 
 def plan(name: str, *rows: tuple[str, Result]) -> Manifest:
     cells = [
-        Cell(row=row, method=r.spec.method, stream=r.spec.stream, seed=r.spec.seed, run=r.spec.id)
+        PlannedRun(
+            row=row, method=r.spec.method, stream=r.spec.stream, seed=r.spec.seed, run=r.spec.id
+        )
         for row, r in rows
     ]
     return Manifest(

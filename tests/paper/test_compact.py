@@ -14,7 +14,7 @@ from paper.compact import is_compact, main, read_compact, rounded, write_compact
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Cell, Manifest, Skipped, save_manifest
+from undrift.experiments.manifest import Manifest, PlannedRun, Skipped, save_manifest
 from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
 from undrift.experiments.search_record import Search, SearchSpec, Trial, search_rule
 from undrift.experiments.spec import RunSpec
@@ -71,7 +71,7 @@ def search() -> Search:
 def records(*results: Result) -> Records:
     runs = {each.spec.id: each for each in sorted(results, key=lambda each: each.spec.id)}
     cells = [
-        Cell(
+        PlannedRun(
             row="adr",
             method="adr",
             stream="cs-cl",
@@ -82,7 +82,7 @@ def records(*results: Result) -> Records:
         )
         for run, each in runs.items()
     ]
-    cells.append(Cell(row="adr", method="adr", stream="cs-cl", seed=9, failed="full disk"))
+    cells.append(PlannedRun(row="adr", method="adr", stream="cs-cl", seed=9, failed="full disk"))
     plan = Manifest(
         plan="mine",
         title="A title, with commas",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paper.csv_lines import Line, lines_of, write_lines
+from paper.csv_lines import CsvLine, lines_of, write_lines
 from undrift.errors import InputError
 
 
@@ -38,7 +38,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_a_damaged_cell_is_named_with_file_and_line(read, why: str) -> None:  # type: ignore[no-untyped-def]
     with (
         pytest.raises(InputError, match=f"^runs.csv, line 7: {why}"),
-        Line(Path("runs.csv"), 7, ["a"], ["x"]) as line,
+        CsvLine(Path("runs.csv"), 7, ["a"], ["x"]) as line,
     ):
         read(line)
 

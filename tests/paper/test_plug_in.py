@@ -15,11 +15,11 @@ from zipfile import ZipFile
 import pytest
 
 from paper.plans import PLANS as PAPER_PLANS
-from undrift import doors
+from undrift import plugins
 from undrift.cli.app import COMMANDS, start
-from undrift.doors import IN_A_CLONE
 from undrift.errors import InputError
 from undrift.experiments.plans import PLANS, named_plan
+from undrift.plugins import IN_A_CLONE
 from undrift.streams.benchmarks import STREAMS, stream_info
 
 ROOT = Path(__file__).parents[2]
@@ -58,14 +58,14 @@ def test_the_names_of_a_clone_are_those_of_its_package() -> None:
 def test_from_a_clone_all_of_it_is_there() -> None:
     assert set(IN_A_CLONE["undrift.streams"]) < set(STREAMS)
     assert list(PLANS)[:2] == ["smoke", "paper-table1"]
-    assert COMMANDS.told("leakage").startswith("Show what local testing gives away")
+    assert COMMANDS.summary("leakage").startswith("Show what local testing gives away")
     assert COMMANDS.origin("leakage") == "undrift-paper"
 
 
 def test_without_the_clone_a_name_says_where_it_comes_from(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    monkeypatch.setattr(doors, "_outside", lambda group: {})
+    monkeypatch.setattr(plugins, "_outside", lambda group: {})
     for name in IN_A_CLONE["undrift.streams"]:
         with pytest.raises(InputError, match=f"{name}' comes with a clone .* make install"):
             stream_info(name)
@@ -82,7 +82,7 @@ def test_a_command_that_cannot_be_loaded_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     broken = {"undrift.commands": {"odd": EntryPoint("odd", "no.such:thing", "undrift.commands")}}
-    monkeypatch.setattr(doors, "_outside", lambda group: broken.get(group, {}))
+    monkeypatch.setattr(plugins, "_outside", lambda group: broken.get(group, {}))
     assert start(["--help"]) == 0
     assert "odd" in capsys.readouterr().out
     assert start(["odd"]) == 2
@@ -95,7 +95,7 @@ def test_a_command_of_ours_cannot_be_taken(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     taken = {"undrift.commands": {"run": EntryPoint("run", "math:sin", "undrift.commands")}}
-    monkeypatch.setattr(doors, "_outside", lambda group: taken.get(group, {}))
+    monkeypatch.setattr(plugins, "_outside", lambda group: taken.get(group, {}))
     assert start(["run"]) == 2
     assert "'run' is ours" in capsys.readouterr().err
     assert start(["methods"]) == 0

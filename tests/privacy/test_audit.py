@@ -17,7 +17,7 @@ from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import Finding, attack
-from undrift.privacy.attacks.roc import auc_interval
+from undrift.privacy.attacks.finding import auc_interval
 from undrift.privacy.audit import ROWS_PER_COLUMN, Audit, Behind, audit, lines
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec
@@ -77,7 +77,7 @@ class Fakes:
             result = self.result(stream, method, seed)
             results[result.spec.id] = result
             cell = {"row": method, "method": method, "stream": stream, "seed": seed}
-            cells.append(Cell(**cell, run=result.spec.id))  # type: ignore[arg-type]
+            cells.append(PlannedRun(**cell, run=result.spec.id))  # type: ignore[arg-type]
         plan = Manifest(
             plan="paper-table1",
             title="Table 1",

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from undrift.experiments.manifest import Cell, Manifest, Skipped
+from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import Graded, Metrics, Result
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
-from undrift.reporting.html.overview import Page, PageFigure, PlanTable
-from undrift.reporting.html.page import render
+from undrift.reporting.html.page import Page, PageFigure, PlanTable, render
 from undrift.reporting.tables.compare import compare
 
 EVIL = '<script>alert("x")</script>&\'"</script><!--'
@@ -52,7 +51,9 @@ def result(method: str, seed: int, height: float, stream: str = "cs-cl", **more:
 
 def plan_of(results: dict[str, Result], **more: Any) -> PlanTable:
     cells = [
-        Cell(row=r.spec.method, method=r.spec.method, stream=r.spec.stream, seed=r.spec.seed, run=i)
+        PlannedRun(
+            row=r.spec.method, method=r.spec.method, stream=r.spec.stream, seed=r.spec.seed, run=i
+        )
         for i, r in results.items()
     ]
     fields: dict[str, Any] = {
@@ -138,7 +139,7 @@ def test_no_handler_no_address_no_second_script() -> None:
 def test_a_name_that_is_markup_stays_a_name() -> None:
     bad = result("adr", 0, 90.0, stream=EVIL)
     skipped = [Skipped(stream=EVIL, why=EVIL)]
-    failed = [Cell(row=EVIL, method=EVIL, stream=EVIL, seed=1, failed=EVIL)]
+    failed = [PlannedRun(row=EVIL, method=EVIL, stream=EVIL, seed=1, failed=EVIL)]
     results = {"run": bad}
     plan = plan_of(
         results, title=EVIL, rule=EVIL, skipped=skipped, cells=failed, rows=["adr", EVIL]
@@ -187,8 +188,8 @@ def test_a_cell_names_its_runs_with_the_command_to_repeat_them() -> None:
 
 def test_what_failed_and_what_is_missing_is_told() -> None:
     cells = [
-        Cell(row="mas", method="mas", stream="cs-cl", seed=0, failed="out of memory"),
-        Cell(row="mas", method="mas", stream="cs-cl", seed=1),
+        PlannedRun(row="mas", method="mas", stream="cs-cl", seed=0, failed="out of memory"),
+        PlannedRun(row="mas", method="mas", stream="cs-cl", seed=1),
     ]
     results = some()
     plan = plan_of(results, rows=["adr", "ewc", "mas"], cells=cells)
@@ -220,7 +221,7 @@ def test_searches_of_a_cell_are_in_its_details(fakes: Any) -> None:
     results = some()
     search = fakes.search()
     first = next(iter(results.values()))
-    cells = [Cell(row="adr", method="adr", stream="cs-cl", seed=7, search=search.spec.id)]
+    cells = [PlannedRun(row="adr", method="adr", stream="cs-cl", seed=7, search=search.spec.id)]
     assert first.spec.method == "adr"
     page = page_of(results, plan_of(results, cells=cells), searches=[search])
     data = data_in(page)

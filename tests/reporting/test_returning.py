@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ from undrift.experiments.result import Graded, Result, Returning, graded_metrics
 from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
 from undrift.reporting.figures.figure import Shown, all_figures
-from undrift.reporting.html.details import details_data
-from undrift.reporting.html.method_sections import method_sections
-from undrift.reporting.html.overview import PlanTable
+from undrift.reporting.html.page import Page, PlanTable
+from undrift.reporting.html.views import details, methods
 from undrift.reporting.tables.compare import compare
 from undrift.reporting.tables.loose_runs import manifest_of_runs
 from undrift.reporting.terminal import matrix_table
@@ -83,13 +83,14 @@ def test_figures_of_tasks_leave_them_out_and_curves_do_not(runs: dict[str, Resul
 def test_the_page_has_its_numbers_and_blanks(runs: dict[str, Result]) -> None:
     manifest = manifest_of_runs(runs)
     plan = PlanTable(manifest, {"class": compare(runs, manifest, metrics=EVERY)})
-    data = details_data([plan], runs, [])
+    page = Page("T", [plan], runs)
+    data = details(page)
     assert data["metrics"] == ["A_avg", "A_f", "A_l", "forgetting", "A_auc", "F_class"]
     for run, result in runs.items():
         blank = [value is None for value in data["runs"][run]["class"]]
         assert blank == [False, False, *[bool(result.returning)] * 2, *[not result.returning] * 2]
-    lines = method_sections([plan], runs)["sections"][0]["lines"]
-    assert [line["metrics"].count("–") for line in lines] == [2, 2, 2]
+    lines = methods(page)["sections"]["bare"]
+    assert [sum(map(isnan, line["means"])) for line in lines] == [2, 2, 2]
 
 
 def test_the_terminal_shows_classes_after_batches(runs: dict[str, Result]) -> None:

@@ -25,7 +25,7 @@ from undrift.scale.engine import Dask, Local, _end_all, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
-from undrift.scale.plan import Call, Engine, Plan, perform
+from undrift.scale.plan import BlockPlan, Call, Engine, perform
 from undrift.scale.sums import EDGES, count_edges
 from undrift.typing import Progress, silent
 
@@ -74,7 +74,7 @@ def test_a_pool_gives_the_same_bytes_and_outlives_a_worker(
     assert not folder.left_over()
 
 
-def no_work(plan: Plan, call: Call) -> None:
+def no_work(plan: BlockPlan, call: Call) -> None:
     """What a process does that is only to be started."""
 
 
@@ -83,7 +83,7 @@ def run_pool(workers: int = 2) -> int:
     done: list[None] = []
     calls = [Call(f"call-{i}", no_work) for i in range(6)]
     with engine_of(workers=workers) as pool:
-        pool.run(cast(Plan, None), calls, lambda: done.append(None))
+        pool.run(cast(BlockPlan, None), calls, lambda: done.append(None))
     return len(done)
 
 
@@ -203,13 +203,13 @@ def test_a_scheduler_that_goes_is_one_sentence(
     dask._client = Client()
     monkeypatch.setattr(Dask, "_finished", lambda _, left: iter(left))
     with pytest.raises(InputError, match=r"scheduler has gone .* goes on where it was"):
-        dask.run(Plan.of(folder, {}, range(6)), [Call(EDGES, count_edges)], lambda: None)
+        dask.run(BlockPlan.of(folder, {}, range(6)), [Call(EDGES, count_edges)], lambda: None)
 
 
 def test_a_worker_of_another_version_does_nothing(
     folder: GraphFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan.of(folder, {}, range(6))
+    plan = BlockPlan.of(folder, {}, range(6))
     monkeypatch.setattr("undrift.__version__", "9.9")
     with pytest.raises(InputError, match=r"a worker has undrift 9\.9 and this process 0"):
         perform(plan, Call(EDGES, count_edges))

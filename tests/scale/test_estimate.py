@@ -10,9 +10,9 @@ import torch
 
 from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation
-from undrift.scale.estimate import Estimate
-from undrift.scale.graph_folder import GraphFolder, Manifest
-from undrift.scale.plan import Plan
+from undrift.scale.estimate import MemoryEstimate
+from undrift.scale.graph_folder import GraphFolder, GraphManifest
+from undrift.scale.plan import BlockPlan
 
 REPORT = Path(__file__).parents[2] / "benchmarks" / "measured" / "ten-million.json"
 
@@ -21,7 +21,7 @@ REPORT = Path(__file__).parents[2] / "benchmarks" / "measured" / "ten-million.js
 def test_it_is_near_what_was_measured(step: str) -> None:
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     told, rows = report["import"], report["observe"]["rows"]
-    manifest = Manifest.model_construct(
+    manifest = GraphManifest.model_construct(
         nodes=report["nodes"],
         edges=told["edges"],
         features=64,
@@ -37,13 +37,13 @@ def test_it_is_near_what_was_measured(step: str) -> None:
     folder = object.__new__(GraphFolder)
     folder.manifest, folder.path = manifest, Path("nowhere")
     maps = {bank: fixed.feature_map(bank) for bank in banks}
-    plan = Plan.of(folder, maps, range(20) if step == "observe" else None)
+    plan = BlockPlan.of(folder, maps, range(20) if step == "observe" else None)
     vars(plan)["folder"] = folder
     if step == "observe":
         vars(plan)["nodes"] = torch.arange(rows).numpy()
-    estimate = Estimate.of(plan, 1)
+    estimate = MemoryEstimate.of(plan, 1)
     measured = sum(phase["busy"] for phase in report[step]["phases"].values())
     assert 0.7 < estimate.seconds / measured < 1.5
     assert 0.7 < estimate.memory / report[step]["rss"] < 1.5
-    shared = Estimate.of(plan, 4)
+    shared = MemoryEstimate.of(plan, 4)
     assert estimate.seconds / 4 < shared.seconds < estimate.seconds

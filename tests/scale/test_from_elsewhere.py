@@ -16,10 +16,10 @@ from undrift.folder.folder import LearnerFolder
 from undrift.folder.large import observe_large, predict_large
 from undrift.learners.registry import make_learner
 from undrift.scale.engine import Local
-from undrift.scale.graph_folder import GraphFolder, Manifest
+from undrift.scale.graph_folder import GraphFolder, GraphManifest
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe
-from undrift.scale.plan import Plan
+from undrift.scale.plan import BlockPlan
 
 NAMES = ["graph.json", "ids.parquet", "labels.npy", "degrees.npy", "features-00000.npy"]
 NAMES += ["edges-00000-indptr.npy", "edges-00000-indices.npy", "edges-00000-weights.npy"]
@@ -102,7 +102,7 @@ def test_a_manifest_names_no_file_outside(graph: Path, tmp_path: Path) -> None:
         (graph / "graph.json").write_text(forged.model_dump_json())
         with pytest.raises(InputError, match=r"graph\.json is damaged"):
             GraphFolder(graph)
-    assert Manifest.model_validate(there.model_dump()) == there
+    assert GraphManifest.model_validate(there.model_dump()) == there
 
 
 @pytest.mark.parametrize("depth", ["work", "step", "done"])
@@ -118,7 +118,7 @@ def test_unfinished_steps_are_not_kept_elsewhere(
     else:
         (graph / "work").mkdir()
         columns = range(len(GraphFolder(graph).manifest.classes))
-        step = Plan.of(GraphFolder(graph), {}, list(columns)).work
+        step = BlockPlan.of(GraphFolder(graph), {}, list(columns)).work
         place = step if depth == "step" else step.with_name(f"{step.name}.done")
         place.symlink_to(outside)
     before = contents(outside)
@@ -133,7 +133,7 @@ def test_unfinished_steps_are_not_kept_elsewhere(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
 def test_a_result_of_an_unfinished_step_that_is_no_file(graph: Path) -> None:
-    plan = Plan.of(GraphFolder(graph), {}, [0])
+    plan = BlockPlan.of(GraphFolder(graph), {}, [0])
     plan.work.mkdir(parents=True)
     os.mkfifo(plan.work / f"part-{16 * '0'}.npy")
     with no_longer_than(10), pytest.raises(InputError, match="is a pipe"):

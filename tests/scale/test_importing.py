@@ -34,11 +34,7 @@ def same_as_memory(folder: GraphFolder, nodes: Path, edges: Path, **reading: boo
     """Every number and name is that of the graph that `read_tables` makes of the same tables."""
     found = read_tables(nodes, edges, unknown_edges="drop", **reading)
     graph, m = found.graph, folder.manifest
-    assert (m.nodes, m.edges, m.features) == (
-        graph.num_nodes,
-        graph.num_edges,
-        graph.num_features,
-    )
+    assert (m.nodes, m.edges, m.features) == (graph.num_nodes, graph.num_edges, graph.num_features)
     assert folder.ids().tolist() == found.node_ids.tolist()
     assert np.array_equal(features_of(folder), graph.features.double().numpy())
     names = [*m.classes, ""]

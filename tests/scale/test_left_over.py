@@ -18,7 +18,7 @@ from undrift.folder.large import observe_large
 from undrift.graphs import Graph
 from undrift.scale.engine import Local, _end_with_parent
 from undrift.scale.graph_folder import GraphFolder
-from undrift.scale.plan import Plan, complete
+from undrift.scale.plan import BlockPlan, complete
 from undrift.typing import silent
 
 
@@ -45,7 +45,7 @@ def test_killed_before_the_step_is_taken_no_task_is_done_again(
             observe_large(tmp_path / "desk", folder.path, Local())
     assert folder.left_over()
     with monkeypatch.context() as patch:
-        patch.setattr(Plan, "put", killing)
+        patch.setattr(BlockPlan, "put", killing)
         observe_large(tmp_path / "desk", folder.path, Local())
     assert not folder.work.exists()
 
@@ -55,7 +55,7 @@ def test_killed_after_the_step_is_taken_no_row_stays(
 ) -> None:
     LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
     with monkeypatch.context() as patch:
-        patch.setattr(Plan, "clear", killing)
+        patch.setattr(BlockPlan, "clear", killing)
         with pytest.raises(Killed):
             observe_large(tmp_path / "desk", folder.path, Local())
     assert folder.left_over()
@@ -65,7 +65,7 @@ def test_killed_after_the_step_is_taken_no_row_stays(
 
 
 def test_half_a_file_of_a_killed_task_goes(folder: GraphFolder) -> None:
-    plan = Plan.of(folder, {}, range(6))
+    plan = BlockPlan.of(folder, {}, range(6))
     plan.work.mkdir(parents=True)
     (plan.work / ".block-0-00000.npy.0123abcd.part").write_bytes(b"half")
     complete(plan, [], Local(), "", silent)

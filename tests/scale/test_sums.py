@@ -15,7 +15,7 @@ from undrift.learners.parts.propagation.propagated import Propagated
 from undrift.scale.blocks import block_calls, first_calls, rows_of
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder
-from undrift.scale.plan import Plan, complete
+from undrift.scale.plan import BlockPlan, complete
 from undrift.scale.sums import added, sum_calls
 from undrift.typing import silent
 
@@ -34,7 +34,7 @@ def test_rows_and_sums_are_those_of_memory(imported: Callable[[Graph], GraphFold
     folder = imported(graph)
     assert len(folder.manifest.shards) > 3
     assert folder.manifest.blocks > 1
-    plan = Plan.of(folder, MAPS, range(6))
+    plan = BlockPlan.of(folder, MAPS, range(6))
     for calls in (first_calls(plan), block_calls(plan), sum_calls(plan)):
         complete(plan, calls, Local(), "", silent)
     known = (graph.labelled() >= 0).nonzero().flatten()

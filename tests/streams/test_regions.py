@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from undrift.graphs import Graph
-from undrift.streams.regions import grow_regions, share_out
+from undrift.streams.arrange import grow_regions, share_out
 from undrift.testing.graphs import tiny_graph
 
 

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from undrift.errors import InputError
-from undrift.streams.settings import parse_settings
+from undrift.streams.file import parse_settings
 
 TABLES = """\
 name = "papers"

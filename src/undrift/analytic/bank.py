@@ -8,7 +8,8 @@ from torch import Tensor
 
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.typing import Once, Rows, unshared
+from undrift.sharing import once
+from undrift.typing import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +30,7 @@ class RidgeBank:
         """A bank that has seen no row."""
         return cls(RidgeStatistics.zero(width, device=device), gamma, relative)
 
-    def add(
-        self, rows: Rows, targets: Tensor, weights: Tensor | None = None, once: Once = unshared
-    ) -> RidgeBank:
+    def add(self, rows: Rows, targets: Tensor, weights: Tensor | None = None) -> RidgeBank:
         """The bank after these rows; this one stays as it is."""
         before = self.statistics
         # banks of several gammas that are given the same rows have the same sum

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from undrift.analytic.buffers import square
 from undrift.analytic.cholesky import cholesky_, cholesky_solve
-from undrift.analytic.room import square
 from undrift.errors import InputError
 
 _BLOCK = 128  # rows per step of a copy

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from undrift.analytic.room import square
+from undrift.analytic.buffers import square
 from undrift.typing import Rows, SparseRows
 
 BUDGET_MB = 256

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from undrift import fixed_order
 from undrift.errors import InputError, unknown_name
-from undrift.typing import Once, Rows, unshared
+from undrift.sharing import once
+from undrift.typing import Rows
 
 Activation = Literal["relu", "tanh", "identity"]
 # in place: what they are given is a product that nobody else has
@@ -57,7 +58,7 @@ class Expansion:
         raw = torch.rand(self.width, self.outputs, dtype=torch.float64, generator=generator)
         return (2 * raw - 1) * (1 / math.sqrt(self.width))
 
-    def __call__(self, h: Tensor, once: Once = unshared) -> Tensor:
+    def __call__(self, h: Tensor) -> Tensor:
         """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations, drawing beside.
 
         Drawing takes longer than using it on few rows: `once` spares it in a search.

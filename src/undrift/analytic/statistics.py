@@ -11,8 +11,8 @@ from torch.nn.functional import pad
 
 from undrift import ranks
 from undrift.analytic.additive import Additive
+from undrift.analytic.buffers import square
 from undrift.analytic.gram import BUDGET_MB, add_gram_, add_product_, pieces, scaled
-from undrift.analytic.room import square
 from undrift.errors import InputError
 from undrift.typing import Rows
 

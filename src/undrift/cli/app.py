@@ -12,9 +12,9 @@ from inspect import BoundArguments
 from cyclopts import App, CycloptsError
 
 import undrift
-from undrift.doors import Door
 from undrift.errors import InputError
-from undrift.failures import told
+from undrift.machine import failure
+from undrift.plugins import Registry
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -128,7 +128,7 @@ _GRAPH_HELP = "Graphs larger than memory: import tables of any size into a folde
 _LEARNER_HELP = "A learner in a folder: observe, predict, forget, revise, merge, for years."
 _GROUPS = {"data": _DATA_HELP, "graph": _GRAPH_HELP, "learner": _LEARNER_HELP}
 
-COMMANDS = Door(
+COMMANDS = Registry(
     "command",
     "undrift.commands",
     {name: f"undrift.cli.{name}:{name}" for name in (*_COMMANDS, *_GROUPS)},
@@ -151,7 +151,7 @@ def make_app() -> App:
         if name in _GROUPS:
             app.command(where, name=name, help=_GROUPS[name])
         else:
-            line, examples = _COMMANDS.get(name) or (COMMANDS.told(name), "")
+            line, examples = _COMMANDS.get(name) or (COMMANDS.summary(name), "")
             app.command(where, name=name, help=line, help_epilogue=examples)
     return app
 
@@ -212,7 +212,7 @@ def _failed(error: Exception, bound: BoundArguments) -> int:
     if bound.arguments.get("traceback"):
         traceback.print_exception(error)
     hint = "" if bound.arguments.get("traceback") else "; add --traceback to see where"
-    return _complain(f"the run failed: {told(error)}{hint}", FAILED)
+    return _complain(f"the run failed: {failure(error)}{hint}", FAILED)
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from undrift.experiments.bench import Progress
     from undrift.experiments.estimate import Estimator
-    from undrift.experiments.plan import Plan
+    from undrift.experiments.plan import BenchPlan
 
 
 def bench(
@@ -79,7 +79,7 @@ def bench(
     from undrift.experiments.plans import PARTS, PLANS, chosen_plans
     from undrift.experiments.store import load_records
     from undrift.experiments.tracking import check_trackers
-    from undrift.experiments.worker import Settings
+    from undrift.experiments.worker import WorkerSettings
 
     if not plans:
         listed = ", ".join([*PLANS, *PARTS])
@@ -109,7 +109,7 @@ def bench(
                 chosen,
                 out,
                 workers=workers,
-                settings=Settings(threads, checkpoints, track),
+                settings=WorkerSettings(threads, checkpoints, track),
                 seconds=estimator.seconds,
                 watch=watch,
             )
@@ -124,7 +124,11 @@ def bench(
 
 
 def _announce(
-    console: Console, plans: Sequence[Plan], found: Progress, estimator: Estimator, workers: int
+    console: Console,
+    plans: Sequence[BenchPlan],
+    found: Progress,
+    estimator: Estimator,
+    workers: int,
 ) -> None:
     from undrift.experiments.estimate import START
     from undrift.streams.arrival import BY_CLASS
@@ -185,7 +189,7 @@ class _View:
     """A line per finished job; on a terminal also a live view, gone when the bench ends."""
 
     def __init__(
-        self, console: Console, estimator: Estimator, workers: int, plans: Sequence[Plan]
+        self, console: Console, estimator: Estimator, workers: int, plans: Sequence[BenchPlan]
     ) -> None:
         self._console = console
         self._estimator = estimator
@@ -238,7 +242,7 @@ class _View:
 
 @contextmanager
 def bench_progress(
-    console: Console, estimator: Estimator, workers: int, plans: Sequence[Plan]
+    console: Console, estimator: Estimator, workers: int, plans: Sequence[BenchPlan]
 ) -> Iterator[Callable[[Progress], None]]:
     """The callback that shows a bench."""
     view = _View(console, estimator, workers, plans)

@@ -25,8 +25,7 @@ def list_datasets() -> None:
     """
     from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
-    from undrift.datasets.folder import VARIABLE, data_folder
-    from undrift.datasets.generated import kept_stand_ins
+    from undrift.datasets.folder import VARIABLE, data_folder, kept_stand_ins
     from undrift.formatting import size
     from undrift.reporting.terminal import data_table
 
@@ -120,7 +119,7 @@ def remove(name: str, /) -> None:
         Which stand-in: cora-full-stand-in, ogbn-arxiv-stand-in or reddit-stand-in.
     """
     from undrift.cli.console import output
-    from undrift.datasets.generated import remove_stand_in
+    from undrift.datasets.folder import remove_stand_in
     from undrift.formatting import size
 
     console = output()

@@ -13,7 +13,7 @@ from undrift.typing import Progress
 if TYPE_CHECKING:
     from undrift.folder.draft import Step
     from undrift.learners.small_classes import SmallClasses
-    from undrift.scale.estimate import Estimate
+    from undrift.scale.estimate import MemoryEstimate
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def predict_folder(
         )
 
 
-def _expect(estimate: Estimate) -> None:
+def _expect(estimate: MemoryEstimate) -> None:
     from undrift.cli.console import progress_console
 
     progress_console().print(f"this will take {estimate}", markup=False)

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from undrift.datasets.arrays import Array, open_npz
-from undrift.datasets.checksums import sha256
+from undrift.datasets.archives import Array, open_npz
+from undrift.datasets.folder import sha256
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.datasets.dataset import Dataset, RemoteFile
 from undrift.datasets.stand_in import StandIn
-from undrift.doors import Door
 from undrift.errors import InputError, unknown_name
+from undrift.plugins import Registry
 
 if TYPE_CHECKING:
     from undrift.graphs import Graph
@@ -89,7 +89,7 @@ OWN: dict[str, Dataset] = {
             ),
             licence="not stated",
             source="GraphSAGE, from data.dgl.ai",
-            reader="undrift.datasets.reddit:read_reddit",
+            reader="undrift.datasets.npz:read_reddit",
             left_out=(40,),  # as in the paper: after 20 + 10 x 2 the last one has no partner
         ),
         _in_git(
@@ -145,7 +145,7 @@ OWN: dict[str, Dataset] = {
 }
 """Our own, by the names of their streams."""
 
-BENCHMARKS = Door("stream", "undrift.streams", OWN)
+BENCHMARKS = Registry("stream", "undrift.streams", OWN)
 
 
 class _Datasets(Mapping[str, Dataset]):

@@ -1,27 +1,35 @@
-"""Columns of a table file, CSV or Parquet, read a piece at a time."""
+"""Columns of a table file, CSV or Parquet, read a piece at a time, and what their cells mean."""
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from undrift.datasets.cells import Trouble, as_text
+from undrift.checks import check_exists
 from undrift.errors import InputError
-from undrift.memory import need
+from undrift.machine import need
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CELLS = 1_000_000
 """Cells held as Python objects at a time: it bounds memory, whatever the file's size."""
 
+LARGEST = 2**53
+"""Class ids are below this, so that they are exact as floats."""
+
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SHOWN, _TYPED = 6, 40  # columns that an error names, and that it has to be typed
 
 
 @dataclass(frozen=True)
@@ -38,9 +46,9 @@ def column_names(path: str | Path) -> list[str]:
     path = Path(path)
     if _is_parquet(path):
         names = [column[0] for column in _parquet(path).description]
-        told = _parquet(path, "name", "parquet_schema").fetchall()
+        schema = _parquet(path, "name", "parquet_schema").fetchall()
         # DuckDB calls the second of two equal names NAME_1
-        twice = [name.rpartition("_")[0] for name in names if (name,) not in told]
+        twice = [name.rpartition("_")[0] for name in names if (name,) not in schema]
     else:
         names = _csv_header(path)
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -59,62 +67,18 @@ def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
     yield from (_parquet_pieces if _is_parquet(path) else _csv_pieces)(path, names)
 
 
-# cells -----------------------------------------------------------------------------------
-
-
-def texts(piece: Piece, name: str) -> list[str]:
-    """A column as text without blanks around it; a missing value is the empty text."""
-    cells = piece.columns[name]
-    for row, value in enumerate(cells, start=piece.first):
-        if isinstance(value, list | dict | bytes):
-            raise InputError(
-                f"column {name!r} of {piece.path} must hold texts or numbers, but row {row} has a "
-                f"{type(value).__name__}; name another column"
-            )
-    return [as_text(value) for value in cells]
-
-
-def floats(piece: Piece, name: str) -> Array | Trouble:
-    """A column of finite numbers as float32; a list in each row makes a matrix `[rows, width]`.
-
-    A column that is none is told by its first such cell.
-    """
-    try:
-        with np.errstate(over="ignore"):  # too large for float32: reported as not finite
-            array: Array = np.array(piece.columns[name], np.float64).astype(np.float32)
-    except (TypeError, ValueError):
-        return _not_numbers(piece, name)
-    if array.ndim > 2 or not np.isfinite(array).all():
-        return _not_numbers(piece, name)
-    return array
-
-
-def _not_numbers(piece: Piece, name: str) -> Trouble:
-    """The first cell of a column that is not a finite number."""
-    cells = piece.columns[name]
-    width = len(cells[0]) if isinstance(cells[0], list) else None
-    for row, value in enumerate(cells, start=piece.first):
-        parts = value if isinstance(value, list) else [value]
-        if not all(map(_is_finite, parts)) or (width is not None and len(parts) != width):
-            return Trouble(name, row, value)
-    raise AssertionError("a column was refused, but every cell of it is a number")
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        with np.errstate(over="ignore"):
-            return bool(np.isfinite(np.float32(float(value))))
-    except (TypeError, ValueError):
-        return False
-
-
-# CSV -------------------------------------------------------------------------------------
+def _is_parquet(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    if suffix not in _DELIMITERS and suffix not in _PARQUET:
+        raise InputError(
+            f"{path} is not a table that can be read; give a .csv, .tsv or .parquet file"
+        )
+    return suffix in _PARQUET
 
 
 def _csv_rows(path: Path) -> Iterator[list[str]]:
     """The rows of a CSV file with the header first; blank lines are left out."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path")
+    check_exists(path)
     row = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -165,18 +129,6 @@ def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
         yield Piece(path, first, {name: flat[i::width] for name, i in places.items()})
 
 
-# Parquet ---------------------------------------------------------------------------------
-
-
-def _is_parquet(path: Path) -> bool:
-    suffix = path.suffix.lower()
-    if suffix not in _DELIMITERS and suffix not in _PARQUET:
-        raise InputError(
-            f"{path} is not a table that can be read; give a .csv, .tsv or .parquet file"
-        )
-    return suffix in _PARQUET
-
-
 @lru_cache(maxsize=1)
 def _database(process: int) -> Any:
     """A database in memory: making one costs 30 ms, more than most queries.
@@ -192,8 +144,7 @@ def _parquet(path: Path, columns: str = "*", read: str = "read_parquet", rest: s
     """A DuckDB cursor that has run a query for these columns of a file."""
     import duckdb
 
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path")
+    check_exists(path)
     try:
         query = f"SELECT {columns} FROM {read}(?){rest}"  # noqa: S608
         return _database(os.getpid()).cursor().execute(query, [str(path)])
@@ -204,35 +155,216 @@ def _parquet(path: Path, columns: str = "*", read: str = "read_parquet", rest: s
         ) from error
 
 
-def _check_counts(path: Path, rows: int) -> None:
-    """Every plain column must say that it has a value per row: DuckDB does not compare them."""
+def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
+    import duckdb
+
+    rows = int(_parquet(path, "sum(num_rows)", "parquet_file_metadata").fetchone()[0] or 0)
+    # every plain column must have a value per row, which DuckDB does not compare
     asked = "path_in_schema, sum(num_values) AS found"
     counts = _parquet(path, asked, "parquet_metadata", " GROUP BY path_in_schema").fetchall()
     if any(found != rows for name, found in counts if ", " not in name):
         raise InputError(f"{path} is damaged (a column has no value per row); write it again")
-
-
-def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
-    import duckdb
-
+    way = "check where the file is from, or use a machine with more"
+    need(4 * rows * len(names), f"{path}, of {rows:,} rows,", way)
     kinds = {name: str(kind) for name, kind, *_ in _parquet(path).description}
-    asked = []
+    queries = []
     for name in names:
         quoted = '"' + name.replace('"', '""') + '"'
-        zoned = (
-            kinds[name] == "TIMESTAMP WITH TIME ZONE"
-        )  # which Python could not have without pytz
-        asked.append(f"make_timestamp(epoch_us({quoted}))" if zoned else quoted)
-    rows = _parquet(path, "sum(num_rows)", "parquet_file_metadata").fetchone()[0] or 0
-    _check_counts(path, int(rows))
-    way = "check where the file is from, or use a machine with more"
-    need(4 * int(rows) * len(names), f"{path}, of {int(rows):,} rows,", way)
-    found, first = _parquet(path, ", ".join(asked)), 1
-    # a cell may be a list: fewer rows than of CSV
-    size = max(1, min(CELLS // len(names), 16_384))
+        # Python could not have a time with its zone without pytz
+        zoned = kinds[name] == "TIMESTAMP WITH TIME ZONE"
+        queries.append(f"make_timestamp(epoch_us({quoted}))" if zoned else quoted)
+    found, first = _parquet(path, ", ".join(queries)), 1
+    size = max(1, min(CELLS // len(names), 16_384))  # a cell may be a list: fewer rows than of CSV
     try:
-        while rows := found.fetchmany(size):
-            yield Piece(path, first, dict(zip(names, zip(*rows, strict=True), strict=True)))
-            first += len(rows)
+        while piece := found.fetchmany(size):
+            yield Piece(path, first, dict(zip(names, zip(*piece, strict=True), strict=True)))
+            first += len(piece)
     except duckdb.Error as error:
         raise InputError(f"{path} is damaged (after row {first - 1}); write it again") from error
+
+
+# cells -----------------------------------------------------------------------------------
+
+
+def as_text(value: Any) -> str:
+    """One value as text: whole floats as integers, none and NaN as nothing.
+
+    >>> as_text(" a "), as_text(3.0), as_text(None), as_text(float("nan"))
+    ('a', '3', '', '')
+    """
+    if isinstance(value, str):
+        return value.strip()
+    if value is None:
+        return ""
+    if isinstance(value, float | np.floating):
+        return "" if math.isnan(value) else str(int(value) if value.is_integer() else value)
+    return str(value)
+
+
+def texts(piece: Piece, name: str) -> list[str]:
+    """A column as text without blanks around it; a missing value is the empty text."""
+    cells = piece.columns[name]
+    for row, value in enumerate(cells, start=piece.first):
+        if isinstance(value, list | dict | bytes):
+            raise InputError(
+                f"column {name!r} of {piece.path} must hold texts or numbers, but row {row} has a "
+                f"{type(value).__name__}; name another column"
+            )
+    return [as_text(value) for value in cells]
+
+
+class Trouble(NamedTuple):
+    """A cell that cannot be a feature: its column, its row from 1, and what it holds."""
+
+    column: str
+    row: int
+    value: Any
+
+    def __str__(self) -> str:
+        if isinstance(self.value, list):
+            return f"row {self.row} has a list of {len(self.value)}"
+        text, kind = as_text(self.value), "the date " if _is_date(self.value) else ""
+        return f"row {self.row} has {f'{kind}{text[:40]!r}' if text else 'nothing'}"
+
+
+def floats(piece: Piece, name: str) -> Array | Trouble:
+    """A column of finite numbers as float32; a list in each row makes a matrix `[rows, width]`.
+
+    Of a column that holds something else, its first such cell.
+    """
+    cells = piece.columns[name]
+    try:
+        with np.errstate(over="ignore"):  # too large for float32: not finite
+            array: Array = np.array(cells, np.float64).astype(np.float32)
+        if array.ndim <= 2 and np.isfinite(array).all():
+            return array
+    except (TypeError, ValueError):
+        pass
+    width = len(cells[0]) if isinstance(cells[0], list) else None
+    for row, value in enumerate(cells, start=piece.first):
+        parts = value if isinstance(value, list) else [value]
+        if not all(map(_is_finite, parts)) or (width is not None and len(parts) != width):
+            return Trouble(name, row, value)
+    raise AssertionError("a column was refused, but every cell of it is a number")
+
+
+def unusable(path: object, troubles: Sequence[Trouble]) -> str:
+    """One sentence about all columns that cannot be features, with what to type.
+
+    >>> found = [Trouble("price", 3, ""), Trouble("day", 1, "2021-03-31")]
+    >>> print(unusable("nodes.csv", found).split("; ")[0])
+    column 'price' of nodes.csv must hold numbers, but row 3 has nothing (also column 'day': row 1 \
+    has the date '2021-03-31')
+    """
+    first, *more = troubles
+    others = [f"column {each.column!r}: {each}" for each in more[:_SHOWN]]
+    others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
+    also = f" (also {', '.join(others)})" if more else ""
+    return (
+        f"column {first.column!r} of {path} must hold numbers, but {first}{also}; correct the "
+        f"cells, or leave columns out with {ignoring([each.column for each in troubles])} (in "
+        "Python and in a stream.toml, name the others as features)"
+    )
+
+
+def ignoring(columns: Sequence[str]) -> str:
+    """What to type to go on without these columns.
+
+    >>> ignoring(["day", "first name"])
+    "--ignore day --ignore 'first name'"
+    """
+    more = f" and {len(columns) - _TYPED:,} more" if len(columns) > _TYPED else ""
+    return " ".join(f"--ignore {quote(name)}" for name in columns[:_TYPED]) + more
+
+
+def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
+    """A class id per label, and the name of each id.
+
+    Where every label is a whole number, it is the class id: gaps stay. Otherwise the ids number
+    the different labels from 0 in sorted order. An empty label, and -1 among numbers, is
+    unlabelled (-1). `what` names the labels in an error.
+
+    >>> as_class_ids(["db", "ai", "", "db"], "labels")
+    (array([ 1,  0, -1,  1]), {0: 'ai', 1: 'db'})
+    >>> as_class_ids(["7", "3.0", "-1"], "labels")
+    (array([ 7,  3, -1]), {3: '3', 7: '7'})
+    """
+    known = sorted(set(labels) - {""})
+    ids = {name: c for c, name in enumerate(known)}
+    names = dict(enumerate(known))
+    if all(map(_is_number, known)):
+        for label in known:
+            if not float(label).is_integer() or not -1 <= float(label) < LARGEST:
+                raise InputError(
+                    f"{what} holds {label!r}; write classes as whole numbers from 0 or as names, "
+                    "and leave the cell of an unlabelled node empty"
+                )
+        ids = {label: int(float(label)) for label in known}
+        names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
+    ids[""] = -1
+    return np.fromiter(map(ids.__getitem__, labels), np.int64, len(labels)), names
+
+
+def as_times(values: Sequence[Any], what: str) -> Array:
+    """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing.
+
+    `what` names the values in the error, which gives the first bad row (counted from 1).
+
+    >>> as_times(["2019", "2021.5"], "column 'year'"), as_times(["1970-01-03"], "column 'day'")
+    (array([2019. , 2021.5]), array([2.]))
+    """
+    read = days if are_dates(values) else float
+    times = np.empty(len(values))
+    for row, value in enumerate(values):
+        try:
+            times[row] = read(value)
+        except (TypeError, ValueError, AttributeError):
+            times[row] = np.nan
+        if not np.isfinite(times[row]):
+            shown = "nothing" if value is None or value in ("", b"") else repr(value)
+            kind = "number" if read is float else "date like 2021-03-31"
+            raise InputError(
+                f"{what} must hold a {kind} in every row, as in the first, but row {row + 1} has "
+                f"{shown}; correct it, or leave out the nodes whose time is not known"
+            )
+    return times
+
+
+def are_dates(values: Sequence[Any]) -> bool:
+    """Whether `as_times` reads these as dates: the first is no number."""
+    return not (values and _is_number(values[0]))
+
+
+def days(moment: date | str) -> float:
+    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC.
+
+    >>> days("1970-01-02T12:00"), days(date(1970, 1, 3))
+    (1.5, 2.0)
+    """
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment.strip())
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH).total_seconds() / 86_400
+
+
+def _is_date(value: Any) -> bool:
+    try:
+        return isinstance(value, date) or (isinstance(value, str) and days(value) is not None)
+    except ValueError:
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _is_finite(value: Any) -> bool:
+    with np.errstate(over="ignore"):
+        return _is_number(value) and bool(np.isfinite(np.float32(float(value))))

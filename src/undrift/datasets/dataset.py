@@ -106,8 +106,7 @@ class Dataset:
         checksums recorded when they were fetched, so neither a wrong nor a changed file passes
         for the dataset. `options` go to the reader.
         """
-        from undrift.datasets.checksums import check_recorded
-        from undrift.datasets.folder import find_file
+        from undrift.datasets.folder import check_recorded, find_file
 
         paths = [find_file(file) for file in self.names]
         digests = [check_recorded(path) for path in paths]

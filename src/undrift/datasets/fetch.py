@@ -8,12 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from undrift.datasets.archives import check_zip, unpack_zip
 from undrift.datasets.catalogue import DATASETS, load_dataset
-from undrift.datasets.checksums import published, record, record_path, recorded, sha256
 from undrift.datasets.dataset import Dataset, RemoteFile
 from undrift.datasets.download import DOWNLOAD_LIMIT, Opener, discard, download, open_url
-from undrift.datasets.folder import VARIABLE, data_folder, find_file, may_write
-from undrift.datasets.unpack import check_zip, unpack_zip
+from undrift.datasets.folder import (
+    VARIABLE,
+    data_folder,
+    find_file,
+    may_write,
+    published,
+    record,
+    record_path,
+    recorded,
+    sha256,
+)
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder
 from undrift.storage.lock import exclusive

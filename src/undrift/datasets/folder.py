@@ -1,13 +1,26 @@
-"""Where data files are: the folder UNDRIFT_DATA names, else the platform's cache folder."""
+"""The data folder: where its files are, whether they have changed, and what is kept in caches.
+
+It is the folder that UNDRIFT_DATA names, else the platform's cache folder. Beside a fetched file
+`x.npz` is `x.npz.sha256`, a line as `sha256sum` writes it. Later reads check the file against it.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import file_digest, sha1
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from undrift.datasets.catalogue import dataset_of
-from undrift.errors import InputError
+from undrift.datasets.catalogue import BENCHMARKS, DATASETS, checked_entry, dataset_of
+from undrift.datasets.dataset import RemoteFile
+from undrift.datasets.stand_in import MARK, StandIn
+from undrift.errors import InputError, unknown_name
+from undrift.storage.files import write_atomically
 
 VARIABLE = "UNDRIFT_DATA"
 
@@ -46,24 +59,16 @@ def may_write(folder: Path) -> bool:
 
 
 def cache_folder(kind: str) -> Path:
-    """A folder for what can be made again: in the data folder, or where that is read-only in
-    the platform's cache folder.
-    """
+    """A folder for what can be made again: in the data folder, unless that is read-only."""
     folder = data_folder()
     return (folder if may_write(folder) else _platform_cache() / "undrift") / kind
-
-
-def stand_in_folder() -> Path:
-    """The folder for generated stand-ins: in the platform's cache, never among a user's files."""
-    return _platform_cache() / "undrift" / "stand-ins"
 
 
 def find_file(name: str) -> Path:
     """The data file of this name; where there is none, the error says how to get it."""
     folder = data_folder()
-    path = folder / name
-    if path.is_file():
-        return path
+    if (folder / name).is_file():
+        return folder / name
     advice = f"set the environment variable {VARIABLE} to the folder that holds it"
     dataset = dataset_of(name)
     if dataset is not None:
@@ -75,3 +80,134 @@ def find_file(name: str) -> Path:
         where = f"not in {folder}" + (f", the folder of {VARIABLE}" if named else "")
         advice = f"put it there or {advice}"
     raise InputError(f"data file {name} is {where}; {advice}")
+
+
+# checksums -------------------------------------------------------------------------------
+
+
+def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
+    """The SHA-256 of a file, or a checksum of another kind, in one pass."""
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, kind).hexdigest()
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path} ({error.strerror or error}); check its permissions"
+        ) from error
+
+
+class Compared(NamedTuple):
+    """A checksum of a file beside the published one."""
+
+    kind: str
+    found: str
+    wanted: str
+
+    @property
+    def equal(self) -> bool:
+        """Whether the file is the published one."""
+        return self.found == self.wanted
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.found[:12]}..., published {self.wanted[:12]}..."
+
+
+def published(path: Path, file: RemoteFile) -> Compared | None:
+    """The best checksum that is published for a file, computed; None where there is none.
+
+    SHA-1 (in git's ids) and MD5 hold against accidents only, which is what they are for here.
+    """
+    if file.sha256 is not None:
+        return Compared("SHA-256", sha256(path), file.sha256)
+    if file.git is not None:
+        head = b"blob %d\0" % path.stat().st_size  # git's id is the hash of this and the bytes
+        return Compared("git id", sha256(path, lambda: sha1(head, usedforsecurity=False)), file.git)
+    return None if file.md5 is None else Compared("MD5", sha256(path, "md5"), file.md5)
+
+
+def record_path(path: Path) -> Path:
+    """Where a file's checksum is recorded."""
+    return path.with_name(path.name + ".sha256")
+
+
+def record(path: Path, digest: str) -> None:
+    """Write a file's SHA-256 beside it."""
+    write_atomically(record_path(path), f"{digest}  {path.name}\n".encode("ascii"))
+
+
+def recorded(path: Path) -> str | None:
+    """The SHA-256 recorded beside a file, or None where there is no readable record."""
+    try:
+        words = record_path(path).read_text("ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return words[0] if words and re.fullmatch(r"[0-9a-f]{64}", words[0]) else None
+
+
+def check_recorded(path: Path) -> str:
+    """The SHA-256 of a file; an error if another one was recorded for it."""
+    found, wanted = sha256(path), recorded(path)
+    if wanted not in (None, found):
+        dataset = dataset_of(path.name)
+        way = f" with: undrift data fetch {dataset}" if dataset else ""
+        raise InputError(
+            f"{path} has changed since it was fetched (SHA-256 {found[:12]}..., recorded "
+            f"{str(wanted)[:12]}...); fetch it again{way}"
+        )
+    return found
+
+
+# kept stand-ins --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KeptGraph:
+    """A file that can be made again, and the stand-in it is a part of."""
+
+    name: str
+    path: Path
+    size: int
+
+
+def stand_in_folders() -> tuple[Path, ...]:
+    """Where stand-ins are kept: in the platform's cache, and where earlier versions kept them."""
+    folders = (_platform_cache() / "undrift" / "stand-ins", data_folder() / "stand-ins")
+    return tuple(dict.fromkeys(folders))
+
+
+def _stand_in_names() -> dict[str, str]:
+    """The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
+    every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
+    imitated = [entry.imitates.name for entry in every if isinstance(entry, StandIn)]
+    return {f"{dataset}-{MARK}": dataset for dataset in imitated}
+
+
+def kept_stand_ins() -> Iterator[KeptGraph]:
+    """Every file of a stand-in that is kept."""
+    for name, dataset in _stand_in_names().items():
+        for folder in stand_in_folders():
+            for path in sorted(folder.glob(f"{dataset}-[0-9]*.npz")):
+                with suppress(FileNotFoundError):  # removed in this moment
+                    yield KeptGraph(name, path, path.stat().st_size)
+
+
+def remove_stand_in(name: str) -> list[KeptGraph]:
+    """Delete the files of a stand-in and return them; it is made again when needed."""
+    known = _stand_in_names()
+    if name in DATASETS:
+        files = ", ".join(str(data_folder() / file) for file in DATASETS[name].names)
+        raise InputError(
+            f"only generated stand-ins are removed ({', '.join(known)}); the files of {name} are "
+            f"yours to delete: {files}"
+        )
+    if name not in known:
+        raise unknown_name(MARK, name, known)
+    found = [kept for kept in kept_stand_ins() if kept.name == name]
+    for kept in found:
+        try:
+            kept.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot delete {kept.path} ({error.strerror or error}); delete it by hand"
+            ) from error
+    return found

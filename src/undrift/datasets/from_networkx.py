@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from undrift.datasets.cells import as_class_ids, as_text
+from undrift.datasets.columns import as_class_ids, as_text
 from undrift.errors import InputError
 from undrift.graphs import Graph
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from undrift.datasets.arrays import DAMAGE, Array, open_zip
+from undrift.datasets.archives import FETCH_AGAIN, Array, damage, open_zip
 from undrift.datasets.cache import through_cache
 from undrift.datasets.folder import cache_folder
+from undrift.datasets.npz import naming
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.memory import available_bytes
+from undrift.machine import available_bytes
 
 _LONGEST = 1 << 22
 _MOST = 1 << 40
@@ -37,10 +38,8 @@ def load(
 
     def build(arrays: Mapping[str, Array]) -> tuple[Graph, int]:
         features, edges, labels = arrays["features"], arrays["edges"], arrays["labels"]
-        try:
+        with naming(path):
             graph = Graph.from_arrays(features, edges, labels, undirected=not directed)
-        except InputError as error:
-            raise InputError(f"in {path}, {error}") from error
         return graph, edges.shape[1]
 
     if not path.is_file():  # which parsing says
@@ -88,7 +87,7 @@ def _table(
 ) -> Array:
     """A matrix of numbers from a gzipped CSV file without a header."""
     most = None if rows is None else rows + 1  # what is too long is not read to its end
-    try:
+    with damage(f"{member} of {path}", "a table of numbers"):
         with archive.open(member) as raw, gzip.open(raw) as text, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # "input contained no data"
             with np.errstate(over="ignore"):  # too large for float32: reported as infinity
@@ -98,17 +97,11 @@ def _table(
         found = len(table)
         if found and table.shape[1] != (width or table.shape[1]):
             raise ValueError(f"{table.shape[1]} columns in place of {width}")
-    except DAMAGE as error:
-        reason = f" ({error})" if type(error) is ValueError else ""
-        raise InputError(
-            f"{member} of {path} is damaged or no table of numbers{reason}; fetch the file again "
-            "from its source"
-        ) from error
     if rows is not None and found != rows:
         more = "more than " if found > rows else ""
         raise InputError(
             f"{member} of {path} has {more}{min(found, rows)} lines, but num-node-list.csv.gz says "
-            f"there are {rows} nodes; fetch the file again from its source"
+            f"there are {rows} nodes; {FETCH_AGAIN}"
         )
     return table if found else np.empty((0, width or 0), dtype)
 

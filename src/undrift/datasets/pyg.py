@@ -12,7 +12,9 @@ from zipfile import BadZipFile, is_zipfile
 
 import torch
 
-from undrift.datasets.unpack import check_zip
+from undrift.checks import check_exists
+from undrift.datasets.archives import check_zip
+from undrift.datasets.npz import naming
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
@@ -28,8 +30,7 @@ def read_pyg(path: str | Path) -> Graph:
     it: see `Graph.from_pyg`.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path")
+    check_exists(path)
     if _is_zip(path):  # torch does not compare the checksums that it writes
         check_zip(path)
     try:
@@ -50,10 +51,8 @@ def read_pyg(path: str | Path) -> Graph:
             f"{path} holds a {type(found).__name__}, not one graph with x and edge_index; save the "
             "Data of one graph"
         )
-    try:
+    with naming(path):
         return Graph.from_pyg(found)
-    except InputError as error:
-        raise InputError(f"in {path}, {error}") from error
 
 
 def _is_zip(path: Path) -> bool:

@@ -72,8 +72,7 @@ class StandIn:
         The same arguments give the same graph. It is checked against the dataset's statistics,
         or what is left of them at a smaller `scale`.
         """
-        from undrift.datasets.checksums import check_recorded
-        from undrift.datasets.folder import find_file
+        from undrift.datasets.folder import check_recorded, find_file
 
         name = self.imitates.name
         check_options(f"the {MARK} for {name}", self.imitates, self, scale, directed)

@@ -12,8 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.cells import Trouble, are_dates, as_class_ids, as_times, unusable
-from undrift.datasets.columns import column_names, floats, read_pieces, texts
+from undrift.datasets.columns import (
+    Trouble,
+    are_dates,
+    as_class_ids,
+    as_times,
+    column_names,
+    floats,
+    read_pieces,
+    texts,
+    unusable,
+)
 from undrift.errors import InputError
 from undrift.formatting import counted, percent
 from undrift.graphs import Graph

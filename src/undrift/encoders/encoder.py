@@ -12,7 +12,7 @@ from torch import Tensor
 from undrift.encoders.architecture import Architecture, Layer
 from undrift.encoders.attention import attended, attention
 from undrift.graphs import Graph, Hop, narrowed, receptive_field
-from undrift.memory import need
+from undrift.machine import need
 from undrift.sparse import Csr, beside
 from undrift.typing import Rows
 
@@ -20,7 +20,7 @@ _SPARSE_COST = 5  # a multiplication in a sparse product, in those of a dense on
 
 
 @dataclass(frozen=True)
-class Batch:
+class MiniBatch:
     """What a forward pass reads: input features and the hops that lead to the target nodes.
 
     A `part` of a batch knows where its rows stood in the whole, before the first hop and after
@@ -34,14 +34,14 @@ class Batch:
     sizes: tuple[int, ...] = ()
     aggregated: bool = False
 
-    def part(self, rows: slice) -> Batch:
+    def part(self, rows: slice) -> MiniBatch:
         """What leads to these of the target nodes; dropout takes of them what it takes in all."""
         sizes = self.features.shape[0], *(hop.operator.shape[0] for hop in self.hops)
         targets = torch.arange(sizes[-1], device=self.features.device)[rows]
         hops, places = narrowed(self.hops, targets)
-        return Batch(self.features[places[0]], hops, places, sizes)
+        return MiniBatch(self.features[places[0]], hops, places, sizes)
 
-    def for_training(self) -> Batch:
+    def for_training(self) -> MiniBatch:
         """The same batch with the transposes that backward passes multiply with, made once."""
         features = self.features
         if isinstance(features, Csr):
@@ -112,12 +112,12 @@ class Encoder:
         moved = tuple(w.to(mine) for w, mine in zip(weights, self.weights, strict=True))
         return replace(self, weights=moved)
 
-    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Tensor:
+    def forward(self, batch: MiniBatch, generator: torch.Generator | None = None) -> Tensor:
         """Embeddings of the batch's target nodes (eq. 1); dropout only with a generator."""
         return self.forward_to(len(self.weights), batch, generator).to_dense()
 
     def forward_to(
-        self, layers: int, batch: Batch, generator: torch.Generator | None = None
+        self, layers: int, batch: MiniBatch, generator: torch.Generator | None = None
     ) -> Rows:
         """What leaves the first so many layers, with their activations; the features after 0."""
         h: Rows = batch.features
@@ -134,7 +134,7 @@ class Encoder:
             h = z
         return h
 
-    def prepared(self, batch: Batch) -> Batch:
+    def prepared(self, batch: MiniBatch) -> MiniBatch:
         """The same batch for many passes: what no weight changes is made once.
 
         That is the transposes, and A X of the first layer where X is dense; where it is sparse, A X
@@ -150,7 +150,9 @@ class Encoder:
             if layer.own:
                 h_hat = torch.cat([_targets(hops, batch.features), h_hat], dim=1)
         places, sizes = batch.places[layer.hops :], batch.sizes[layer.hops :]
-        return Batch(h_hat, batch.hops[layer.hops :], places, sizes, aggregated=True).for_training()
+        return MiniBatch(
+            h_hat, batch.hops[layer.hops :], places, sizes, aggregated=True
+        ).for_training()
 
     def embed(self, graph: Graph) -> Tensor:
         """Embeddings of every node, without dropout and without gradient."""
@@ -174,20 +176,20 @@ class Encoder:
         return tuple(rows)
 
 
-def whole_graph(encoder: Encoder, graph: Graph) -> Batch:
+def whole_graph(encoder: Encoder, graph: Graph) -> MiniBatch:
     """The full-batch view of a graph, on the encoder's device and in its type."""
     weight = encoder.weights[0]
     there = graph.to(weight.device)
     operator = encoder.architecture.operator(there).to(dtype=weight.dtype)
     hops = (Hop(operator),) * encoder.hops
-    return Batch(there.features.to(dtype=weight.dtype), hops)
+    return MiniBatch(there.features.to(dtype=weight.dtype), hops)
 
 
-def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> Batch:
+def batch_of(encoder: Encoder, graph: Graph, nodes: Tensor) -> MiniBatch:
     """The exact receptive field of `nodes`: forward and gradient equal the full-batch ones."""
     whole = whole_graph(encoder, graph)
     hops, inputs = receptive_field([hop.operator for hop in whole.hops], nodes)
-    return Batch(whole.features[inputs], hops)
+    return MiniBatch(whole.features[inputs], hops)
 
 
 def linear(layer: Layer, hops: tuple[Hop, ...], h: Rows, weight: Tensor) -> Tensor:

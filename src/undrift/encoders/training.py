@@ -13,7 +13,7 @@ from torch.nn import functional
 from undrift import ranks
 from undrift.encoders.adam import Adam, Moments
 from undrift.encoders.divergence import Losses
-from undrift.encoders.encoder import Batch, Encoder, Head, batch_of
+from undrift.encoders.encoder import Encoder, Head, MiniBatch, batch_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.typing import Progress, silent
@@ -49,7 +49,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """What a loss may look at: one forward pass over the target nodes of a batch.
 
     `nodes` are the target nodes' indices in the graph and `columns` the head's column of each
@@ -67,7 +67,7 @@ class Step:
     generator: torch.Generator
 
 
-Loss = Callable[[Step], Tensor]
+Loss = Callable[[TrainingStep], Tensor]
 
 
 class Trained(NamedTuple):
@@ -78,7 +78,7 @@ class Trained(NamedTuple):
     moments: Moments
 
 
-def cross_entropy(step: Step) -> Tensor:
+def cross_entropy(step: TrainingStep) -> Tensor:
     """Eq. 2, weighted per class if the training says so."""
     return functional.cross_entropy(step.logits, step.columns, step.class_weights)
 
@@ -124,7 +124,7 @@ def fit(
         for nodes, batch in batches(generator):
             own = model.forward(batch, noise)
             embeddings = ranks.of_all(own, nodes.numel())
-            step = Step(
+            step = TrainingStep(
                 nodes=nodes,
                 embeddings=embeddings,
                 logits=top(embeddings),
@@ -160,7 +160,7 @@ def _check_columns(columns: Tensor, head: Head) -> None:
 
 def _batches(
     model: Encoder, graph: Graph, train: Tensor, size: int | None
-) -> Callable[[torch.Generator], Iterator[tuple[Tensor, Batch]]]:
+) -> Callable[[torch.Generator], Iterator[tuple[Tensor, MiniBatch]]]:
     """Batches of an epoch: nodes, and the field of this rank's share of them.
 
     A full batch is built once and used every epoch.
@@ -169,7 +169,7 @@ def _batches(
         full = (train, model.prepared(_shared(batch_of(model, graph, train), train)))
         return lambda generator: iter([full])
 
-    def shuffled(generator: torch.Generator) -> Iterator[tuple[Tensor, Batch]]:
+    def shuffled(generator: torch.Generator) -> Iterator[tuple[Tensor, MiniBatch]]:
         order = torch.randperm(train.numel(), generator=generator).to(train.device)
         for nodes in train[order].split(size):
             yield nodes, _shared(batch_of(model, graph, nodes), nodes)
@@ -177,7 +177,7 @@ def _batches(
     return shuffled
 
 
-def _shared(batch: Batch, nodes: Tensor) -> Batch:
+def _shared(batch: MiniBatch, nodes: Tensor) -> MiniBatch:
     """The part of a batch that is this rank's; alone, the batch."""
     return batch.part(ranks.share(nodes.numel())) if ranks.world() > 1 else batch
 
@@ -190,7 +190,7 @@ class _EarlyStop:
         self.best, self.waited = float("inf"), 0
         self.kept: Trained | None = None
 
-    def stops(self, batch: Batch, columns: Tensor, class_weights: Tensor | None) -> bool:
+    def stops(self, batch: MiniBatch, columns: Tensor, class_weights: Tensor | None) -> bool:
         with torch.no_grad():
             logits = self.top(self.model.forward(batch))
             loss = float(functional.cross_entropy(logits, columns, class_weights))

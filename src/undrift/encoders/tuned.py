@@ -14,7 +14,7 @@ from torch.nn import functional
 from undrift.encoders.adam import Adam
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.divergence import Losses
-from undrift.encoders.encoder import Batch, Encoder, Head, linear, relu_dropout, whole_graph
+from undrift.encoders.encoder import Encoder, Head, MiniBatch, linear, relu_dropout, whole_graph
 from undrift.encoders.training import Training, _on_device, balancing
 from undrift.graphs import Graph
 from undrift.typing import Progress, silent
@@ -82,7 +82,7 @@ class TunedNetwork:
         """A logit per node and class, without dropout."""
         return self.head(self.embed(graph))
 
-    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Tensor:
+    def forward(self, batch: MiniBatch, generator: torch.Generator | None = None) -> Tensor:
         """What the classifier reads of the batch's nodes; dropout only with a generator."""
         h, at = batch.features, 0
         rate = self.encoder.architecture.dropout

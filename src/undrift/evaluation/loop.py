@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from undrift.analytic.room import used_again
+from undrift.analytic.buffers import used_again
 from undrift.errors import InputError
 from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
 from undrift.evaluation.drift import Embeds, relative_drift

@@ -8,9 +8,9 @@ from math import nan
 from statistics import fmean
 from typing import Any, Literal
 
-from undrift.doors import Door, note_once
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix, Parts
+from undrift.plugins import Registry, note_once
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ _OWN = (
 class _Metrics(Mapping[str, Metric]):
     """Our metrics in their order, then those of other packages (`undrift.metrics`) that load."""
 
-    _door = Door("metric", "undrift.metrics", {metric.key: metric for metric in _OWN})
+    _door = Registry("metric", "undrift.metrics", {metric.key: metric for metric in _OWN})
 
     def __getitem__(self, key: str) -> Metric:
         return _BY_KEY[key] if key in _BY_KEY else self._all()[key]

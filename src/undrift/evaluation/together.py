@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from undrift.errors import InputError
@@ -11,9 +10,9 @@ from undrift.evaluation.loop import grade, with_accuracies
 from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
 from undrift.evaluation.steps import Grades, check_returns, empty_grades, graded_batches
 from undrift.learners.base import Learner
-from undrift.sharing import Cache
+from undrift.sharing import sharing
 from undrift.streams.stream import TaskStream
-from undrift.typing import Progress, silent, unshared
+from undrift.typing import Progress, silent
 
 
 @dataclass
@@ -48,7 +47,7 @@ def evaluate_together(
     total = len(stream) * len(learners)
     for t in range(len(stream)):
         task, done = stream.task(t), t * len(learners)
-        with _sharing(learners):
+        with sharing():
             for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
                 progress("learn", done + k, total)
                 if outcome.error is None:
@@ -59,7 +58,7 @@ def evaluate_together(
         if t not in graded:
             continue
         prepared = list(exams(stream, t, protocol, splits, built=built))
-        with _sharing(learners):
+        with sharing():
             for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
                 progress("grade", done + k, total)
                 if outcome.error is None:
@@ -67,16 +66,3 @@ def evaluate_together(
                     outcome.grades = with_accuracies(outcome.grades, accuracies, stream, t)
     progress("grade", total, total)
     return outcomes
-
-
-@contextmanager
-def _sharing(learners: Sequence[Learner]) -> Iterator[None]:
-    """Inside, the learners have one cache; what it keeps goes with it."""
-    cache = Cache()
-    for learner in learners:
-        learner.once = cache
-    try:
-        yield
-    finally:
-        for learner in learners:
-            learner.once = unshared

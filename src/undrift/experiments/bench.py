@@ -13,13 +13,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from undrift.devices import check_device
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.jobs import Job, chosen_by, is_done, jobs_of
 from undrift.experiments.leftovers import clean
 from undrift.experiments.manifest import update_manifest
-from undrift.experiments.plan import Plan
-from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, Settings, work
+from undrift.experiments.plan import BenchPlan
+from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, WorkerSettings, work
+from undrift.machine import check_device
 from undrift.storage.files import make_folder, writable_folder
 
 _TICK = 0.5  # seconds between two looks at what is shown
@@ -65,25 +65,25 @@ class Progress:
         return self.ended + len(self.running) + len(self.pending) + self.waiting
 
 
-def survey(plans: Sequence[Plan], out: str | Path) -> Progress:
+def survey(plans: Sequence[BenchPlan], out: str | Path) -> Progress:
     """What of these plans is done and what is missing, without doing anything."""
     progress = Progress()
     _look(progress, plans, Path(out))
     return progress
 
 
-def record_plans(plans: Sequence[Plan], out: str | Path) -> None:
+def record_plans(plans: Sequence[BenchPlan], out: str | Path) -> None:
     """Write each plan's table as it stands, though nothing is left to do."""
     out = make_folder(out)
     _write_manifests(plans, chosen_by(plans, out), Progress(), out)
 
 
 def bench(
-    plans: Sequence[Plan],
+    plans: Sequence[BenchPlan],
     out: str | Path,
     *,
     workers: int = 1,
-    settings: Settings = Settings(),  # noqa: B008  # frozen
+    settings: WorkerSettings = WorkerSettings(),  # noqa: B008  # frozen
     seconds: Callable[[Job], float] = lambda job: 0.0,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
@@ -118,7 +118,7 @@ def bench(
 
 def _look(
     progress: Progress,
-    plans: Sequence[Plan],
+    plans: Sequence[BenchPlan],
     out: Path,
     seconds: Callable[[Job], float] = lambda job: 0.0,
 ) -> dict[str, dict[str, Any]]:
@@ -138,7 +138,7 @@ def _look(
 
 
 def _write_manifests(
-    plans: Sequence[Plan],
+    plans: Sequence[BenchPlan],
     chosen: Mapping[str, Mapping[str, Any]],
     progress: Progress,
     out: Path,
@@ -154,7 +154,7 @@ def _write_manifests(
 class _Workers:
     """Processes that take jobs; one that dies is replaced and its job counts as failed."""
 
-    def __init__(self, number: int, out: Path, settings: Settings) -> None:
+    def __init__(self, number: int, out: Path, settings: WorkerSettings) -> None:
         self._out = str(out)
         self._settings = settings
         self._number = number

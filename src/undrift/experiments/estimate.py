@@ -10,7 +10,7 @@ from importlib.resources import files
 from statistics import fmean
 
 from undrift.experiments.jobs import Job
-from undrift.experiments.plan import Plan
+from undrift.experiments.plan import BenchPlan
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search, SearchSpec
 from undrift.experiments.spec import RunSpec
@@ -25,7 +25,7 @@ START = 5.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """Seconds of one worker, and how many jobs have no better basis than a guess."""
 
     seconds: float
@@ -56,7 +56,7 @@ class Estimator:
             return self._run(job.run)[0]
         return sum(self._search(spec) for spec in job.searches)
 
-    def plan(self, jobs: Sequence[Job], plans: Sequence[Plan], waiting: int) -> Estimate:
+    def plan(self, jobs: Sequence[Job], plans: Sequence[BenchPlan], waiting: int) -> TimeEstimate:
         """What these jobs take, and the runs that wait for one of them."""
         seconds = sum(self.seconds(job) for job in jobs)
         known = [self._run(job.base)[1] for job in jobs]
@@ -71,7 +71,7 @@ class Estimator:
             later = [self._run(run) for run in cells.values()]
             seconds += sum(spent for spent, _ in later)
             known += [basis for _, basis in later]
-        return Estimate(seconds, known.count("guess"), known.count("here"))
+        return TimeEstimate(seconds, known.count("guess"), known.count("here"))
 
     def _run(self, spec: RunSpec) -> tuple[float, str]:
         stream, method = spec.place, spec.method

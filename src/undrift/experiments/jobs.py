@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from undrift.errors import InputError
-from undrift.experiments.plan import Plan
+from undrift.experiments.plan import BenchPlan
 from undrift.experiments.result import result_path
 from undrift.experiments.search_record import SearchSpec, search_path
 from undrift.experiments.spec import RunSpec
@@ -56,7 +56,7 @@ def is_done(job: Job, out: str | Path) -> bool:
         return False
 
 
-def chosen_by(plans: Iterable[Plan], out: str | Path) -> dict[str, dict[str, Any]]:
+def chosen_by(plans: Iterable[BenchPlan], out: str | Path) -> dict[str, dict[str, Any]]:
     """What the finished searches of these plans chose, by the search's id."""
     chosen: dict[str, dict[str, Any]] = {}
     for plan in plans:
@@ -68,7 +68,7 @@ def chosen_by(plans: Iterable[Plan], out: str | Path) -> dict[str, dict[str, Any
     return chosen
 
 
-def jobs_of(plans: Iterable[Plan], chosen: Mapping[str, Mapping[str, Any]]) -> list[Job]:
+def jobs_of(plans: Iterable[BenchPlan], chosen: Mapping[str, Mapping[str, Any]]) -> list[Job]:
     """Every job that can start, done or not: searches, then runs whose settings are chosen.
 
     Each once, whatever the number of plans that ask for it, in the order of the plans.

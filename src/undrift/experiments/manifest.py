@@ -8,12 +8,12 @@ from typing import Any
 from pydantic import Field
 
 from undrift.errors import InputError
-from undrift.experiments.record import Record, read_record, write_record
+from undrift.experiments.record import StrictModel, read_record, write_record
 from undrift.storage.files import make_folder
 from undrift.storage.lock import exclusive
 
 
-class Cell(Record):
+class PlannedRun(StrictModel):
     """One run of a table by its id, None while the search that chooses its settings goes on."""
 
     row: str
@@ -26,14 +26,14 @@ class Cell(Record):
     failed: str | None = None
 
 
-class Skipped(Record):
+class Skipped(StrictModel):
     """A stream that the plan names and that could not be run, and why."""
 
     stream: str
     why: str
 
 
-class Manifest(Record):
+class Manifest(StrictModel):
     """What a plan asked for, in the order of its table, and how settings were chosen (`rule`)."""
 
     plan: str
@@ -41,7 +41,7 @@ class Manifest(Record):
     rule: str
     rows: list[str]
     streams: list[str]
-    cells: list[Cell]
+    cells: list[PlannedRun]
     skipped: list[Skipped] = Field(default_factory=list)
 
     @property

@@ -1,4 +1,4 @@
-"""`Plan`: rows by streams by seeds, and the runs and searches that fill them."""
+"""`BenchPlan`: rows by streams by seeds, and the runs and searches that fill them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, Literal
 
-from undrift.experiments.manifest import Cell, Manifest, Skipped
+from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.search_record import SearchSpec, search_rule
 from undrift.experiments.spec import RunSpec, pinned
 from undrift.streams.arrival import BY_CLASS, place_of
@@ -49,7 +49,7 @@ class PlanCell:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """Every row on every stream, arriving in every way, with every seed.
 
     Settings are searched on `search_seed` alone.
@@ -118,7 +118,7 @@ class Plan:
             spec = cell.spec(chosen[search] if search and known else {})
             run = spec.id if known else None
             cells.append(
-                Cell(
+                PlannedRun(
                     row=cell.row.label,
                     method=cell.row.method,
                     stream=cell.stream,

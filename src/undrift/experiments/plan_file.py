@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from undrift.checks import check_regular
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.steps import check_returns
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.record import tuples
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
@@ -55,7 +55,7 @@ _MUST = {
 }
 
 
-def read_plan(path: str | Path) -> Plan:
+def read_plan(path: str | Path) -> BenchPlan:
     """Read a plan such as
 
         name = "mine"                      # optional: the file's name
@@ -102,7 +102,7 @@ def read_plan(path: str | Path) -> Plan:
                     raise InputError(
                         f"[{part}.{name}] is given but methods has no {name!r}; add it"
                     )
-    return Plan(
+    return BenchPlan(
         name=given.name or file.stem,
         title=given.title or given.name or file.stem,
         rows=tuple(row for method in given.methods for row in _rows(method, given, text)),

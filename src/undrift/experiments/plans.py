@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from undrift.doors import Door
 from undrift.errors import InputError
-from undrift.experiments.plan import Plan, PlanRow
+from undrift.experiments.plan import BenchPlan, PlanRow
+from undrift.plugins import Registry
 
-Maker = Callable[[bool], Plan]
+Maker = Callable[[bool], BenchPlan]
 """Makes a plan when it is asked for, as data may come and go; told whether stand-ins will do."""
 
 
@@ -26,7 +26,7 @@ class Announced:
     first_metric: str = ""
     stands_first: bool = False
 
-    def __call__(self, stand_ins: bool) -> Plan:
+    def __call__(self, stand_ins: bool) -> BenchPlan:
         """Make the plan."""
         return self.make(stand_ins)
 
@@ -41,11 +41,11 @@ def chosen_plans(
     streams: Sequence[str] = (),
     seeds: Sequence[int] = (),
     stand_ins: bool = False,
-) -> list[Plan]:
+) -> list[BenchPlan]:
     """The plans of these names and TOML files, each once, over these streams and seeds only."""
     from undrift.experiments.plan_file import read_plan  # here: it imports torch
 
-    plans: dict[str, Plan] = {}
+    plans: dict[str, BenchPlan] = {}
     for name in names:
         if name.endswith(".toml"):
             made = [read_plan(name)]
@@ -82,22 +82,22 @@ def chosen_plans(
     ]
 
 
-def named_plan(name: str, *, stand_ins: bool = False) -> Plan:
+def named_plan(name: str, *, stand_ins: bool = False) -> BenchPlan:
     """The plan of this name over the streams whose data, or if asked a stand-in, is there."""
     if name not in PLANS:
         raise SETS.unknown(name, [*PLANS, *PARTS])
     return replace(PLANS[name](stand_ins), name=name)
 
 
-def _smoke(_: bool) -> Plan:
+def _smoke(_: bool) -> BenchPlan:
     """Minutes on a generated stream: every part of a plan, little of each."""
     quick, grid = {"epochs": 30}, {"gamma": (0.1, 1.0), "alpha": (1, 8)}
     rows = [PlanRow(method, method, quick) for method in ("joint", "bare")]
     rows += [PlanRow(method, method, quick, grid) for method in ("acil", "ds-al", "adr")]
-    return Plan("smoke", "Smoke test", tuple(rows), ("synthetic",), seeds=(0, 1, 2))
+    return BenchPlan("smoke", "Smoke test", tuple(rows), ("synthetic",), seeds=(0, 1, 2))
 
 
-SETS = Door("plan", "undrift.plans", {"undrift": {"smoke": _smoke}})
+SETS = Registry("plan", "undrift.plans", {"undrift": {"smoke": _smoke}})
 """Sets of plans by the names of their entry points, each a `PlanSet`: ours, then the others."""
 
 

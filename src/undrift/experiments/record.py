@@ -12,7 +12,7 @@ from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
 
-class Record(BaseModel):
+class StrictModel(BaseModel):
     """A part of a file; by name or alias: `class` is a keyword of Python but the right word.
 
     Numbers are finite: NaN in a file is damage.

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix, Parts
 from undrift.evaluation.metrics import METRICS, metrics_of
-from undrift.experiments.record import Record, read_record, write_record
+from undrift.experiments.record import StrictModel, read_record, write_record
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS, Method, described
 
@@ -38,7 +38,7 @@ _Ratio = Annotated[
 _Amount = Annotated[float, Field(ge=0.0)]
 
 
-class Graded(Record, Generic[T]):
+class Graded(StrictModel, Generic[T]):
     """The same thing by class (the headline) and by node."""
 
     by_class: T = Field(validation_alias="class", serialization_alias="class")
@@ -84,7 +84,7 @@ class Metrics(BaseModel):
         return Metrics.model_validate(known | self.model_dump())
 
 
-class Cost(Record):
+class Cost(StrictModel):
     """Seconds per phase with their `total`; peak memory and kept state in MB (10^6 bytes).
 
     `state_bytes` is the size of the state after every task, `state_mb` after the last.
@@ -107,7 +107,7 @@ class Cost(Record):
         return self.state_bytes[-1] if self.state_bytes else 1e6 * self.state_mb
 
 
-class Returning(Record):
+class Returning(StrictModel):
     """What the rows and columns of a matrix are where classes come back.
 
     A column is a class: `classes` in order of arrival, each graded on so many test `nodes`. A row
@@ -122,7 +122,7 @@ class Returning(Record):
     shares: list[float]
 
 
-class Described(Record):
+class Described(StrictModel):
     """What tables say of a method that goes by `module:Class`: reading a result imports nothing."""
 
     display: str
@@ -140,7 +140,7 @@ class Described(Record):
         return cls(**{name: getattr(facts, name) for name in cls.model_fields})
 
 
-class Result(Record):
+class Result(StrictModel):
     """A finished run.
 
     `matrix` and `metrics` are of the test nodes, `validation` of the validation nodes (None

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.record import Record, read_record, tuples, write_record
+from undrift.experiments.record import StrictModel, read_record, tuples, write_record
 from undrift.experiments.result import Graded, Metrics
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS
@@ -26,7 +26,7 @@ CHOSEN_BY = METRICS["a_avg"]
 _SOLVED = {"gamma", "alpha", "classifier_gamma"}  # they change a solution, not what was trained
 
 
-class SearchSpec(Record):
+class SearchSpec(StrictModel):
     """What a search is: the spec that every trial starts from, and the values of each parameter.
 
     The trials are the product of the values, in the order in which the grid lists them.
@@ -54,7 +54,7 @@ class SearchSpec(Record):
         return 1 if solved else self.settings
 
 
-class Trial(Record):
+class Trial(StrictModel):
     """One setting and what it scored on the validation nodes, or the error that it failed with."""
 
     params: Settings
@@ -62,7 +62,7 @@ class Trial(Record):
     failed: str | None = None
 
 
-class Search(Record):
+class Search(StrictModel):
     """A finished search: every trial, and the one that is best by `CHOSEN_BY`.
 
     Where it ran beside searches of the methods `shared_with`, `seconds` are of all together.

@@ -14,7 +14,7 @@ from undrift.evaluation.metrics import own_metrics_of
 from undrift.experiments.manifest import Manifest, load_manifest
 from undrift.experiments.result import Metrics, Result, load_result
 from undrift.experiments.search_record import Search, load_search, search_rule
-from undrift.typing import Progress, silent, told
+from undrift.typing import Progress, silent, with_progress
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ def read_each(
     """What lies in these files, each by its reader, and a sentence on each that is damaged."""
     read: dict[Path, T] = {}
     damaged: list[str] = []
-    for path, load in told(files, "read", progress):
+    for path, load in with_progress(files, "read", progress):
         try:
             read[path] = load(path)
         except InputError as error:

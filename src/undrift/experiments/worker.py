@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from undrift.errors import InputError
 from undrift.experiments.jobs import Job, is_done
-from undrift.failures import told
+from undrift.machine import failure
 from undrift.storage.files import make_folder
 from undrift.storage.lock import BusyError, exclusive
 
@@ -32,7 +32,7 @@ Say = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class WorkerSettings:
     """How workers work: torch threads, whether tasks are checkpointed, who else is told."""
 
     threads: int = 1
@@ -43,7 +43,7 @@ class Settings:
 _PERIOD = 0.2  # seconds between two reports
 
 
-def work(connection: Connection, out: str, settings: Settings) -> None:
+def work(connection: Connection, out: str, settings: WorkerSettings) -> None:
     """Serve jobs from the connection until it is closed. The target of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
@@ -59,7 +59,7 @@ def work(connection: Connection, out: str, settings: Settings) -> None:
         perform(Job.model_validate_json(text), Path(out), lambda *m: connection.send(m), settings)
 
 
-def perform(job: Job, out: Path, say: Say, settings: Settings) -> None:
+def perform(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
     """Do a job unless another process does it now or has done it; errors are said, not raised."""
     try:
         with exclusive(make_folder(out / "locks") / f"{job.id}.lock", f"running {job.name}"):
@@ -71,10 +71,10 @@ def perform(job: Job, out: Path, say: Say, settings: Settings) -> None:
     except InputError as error:
         say(FAILED, " ".join(str(error).split()), "")
     except Exception as error:
-        say(FAILED, told(error), traceback.format_exc())
+        say(FAILED, failure(error), traceback.format_exc())
 
 
-def _do(job: Job, out: Path, report: _Reporter, settings: Settings) -> None:
+def _do(job: Job, out: Path, report: _Reporter, settings: WorkerSettings) -> None:
     if job.run is None:
         from undrift.experiments.search import search
         from undrift.experiments.search_record import save_search

@@ -15,7 +15,7 @@ from undrift.folder.small import replaced
 from undrift.learners.small_classes import SmallClasses
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.learning import Tell, forget, observe, predict
-from undrift.scale.plan import Engine, Plan, clear_done
+from undrift.scale.plan import BlockPlan, Engine, clear_done
 from undrift.typing import Progress, silent
 
 
@@ -79,7 +79,7 @@ def _given(draft: Draft, batch: LargeBatch) -> dict[str, int]:
     return {told: ids[name] for told, name in batch.named().items()}
 
 
-def _committed(draft: Draft, verb: str, plans: list[Plan], progress: Progress) -> Step:
+def _committed(draft: Draft, verb: str, plans: list[BlockPlan], progress: Progress) -> Step:
     for plan in plans:
         plan.set_aside()
     return draft.commit(verb, progress)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from shlex import quote
 
-from undrift.datasets.cells import ignoring
+from undrift.datasets.columns import ignoring
 from undrift.errors import InputError
 
 CHANGED = "docs/first-year.md, When columns change"

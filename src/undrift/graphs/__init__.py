@@ -1,17 +1,16 @@
 """What a graph is: `Graph`, its normalised operators, and exact K-hop batches."""
 
-from undrift.graphs.batches import Hop, narrowed, receptive_field
-from undrift.graphs.field import Field
+from undrift.graphs.field import Hop, ReceptiveField, narrowed, receptive_field
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
 from undrift.graphs.scaling import Scaling
 
 __all__ = [
     "NORMALISATIONS",
-    "Field",
     "Graph",
     "Hop",
     "Normalisation",
+    "ReceptiveField",
     "Scaling",
     "disjoint_union",
     "narrowed",

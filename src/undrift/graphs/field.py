@@ -1,25 +1,27 @@
-"""What the outputs of some nodes depend on, cut out of a graph that may be much larger."""
+"""The receptive field: compute some nodes of a graph exactly, without computing the others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from undrift.graphs.graph import Graph
+from undrift.sparse import Csr, row_index
 
 _MOST = 4  # a field of more than one in so many of the nodes or edges saves nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
-    """The receptive field of some nodes: a graph in which they see what they see in the whole.
+class ReceptiveField:
+    """A part of a graph in which some nodes see what they see in the whole graph.
 
-    `nodes` are its nodes in the whole graph, rising, so that sums over neighbours keep their
-    order; `at` are the places of the nodes asked for. Edges weigh what they weigh in the whole
-    graph (`Graph.part`), so K hops from a node asked for are exact where K hops were taken in.
-    Further out they are not: no more than K may be made of it.
+    `nodes` are its nodes in the whole graph, in rising order, so that sums over neighbours keep
+    their order. `at` are the places of the nodes asked for. Edges have the weights of the whole
+    graph (`Graph.part`). K hops from a node asked for are exact where K hops were taken in, and
+    no more than K may be computed.
     """
 
     graph: Graph
@@ -27,14 +29,14 @@ class Field:
     at: Tensor
 
     @classmethod
-    def of(cls, graph: Graph, nodes: Tensor, hops: int | Tensor) -> Field | None:
+    def of(cls, graph: Graph, nodes: Tensor, hops: int | Tensor) -> ReceptiveField | None:
         """All within so many hops of these nodes (indices), or a number of hops for each.
 
         None where that is much of the graph, or the graph has no node. Cost: the edges into the
         field; nothing is done for every node or edge of the graph.
 
         >>> path = Graph.from_arrays(torch.eye(9), [[*range(8)], [*range(1, 9)]])
-        >>> found = Field.of(path, torch.tensor([7]), hops=1)
+        >>> found = ReceptiveField.of(path, torch.tensor([7]), hops=1)
         >>> found.nodes.tolist(), found.at.tolist()
         ([6, 7], [1])
         """
@@ -46,7 +48,7 @@ class Field:
 
 
 def _within(graph: Graph, nodes: Tensor, hops: Tensor) -> Tensor | None:
-    """From the nodes that look furthest to those that look at themselves alone."""
+    """From the nodes with the most hops to those with none."""
     if not graph.num_nodes:
         return None
     if not nodes.numel():
@@ -64,3 +66,66 @@ def _within(graph: Graph, nodes: Tensor, hops: Tensor) -> Tensor | None:
             return None
         frontier, inside = grown[~torch.isin(grown, inside, assume_unique=True)], grown
     return inside
+
+
+def rings(links: Csr, nodes: Tensor) -> Iterator[Tensor]:
+    """The nodes that are first reached after 1, 2, ... hops from these, in rising order.
+
+    A hop leads from a row to its columns: against the edges in an adjacency, along them in its
+    transpose. Cost: the entries of the rows that are passed.
+    """
+    seen = torch.zeros(links.shape[0], dtype=torch.bool, device=links.device)
+    seen[nodes] = True
+    while nodes.numel():
+        reached = links.columns_of(nodes)
+        nodes = torch.unique(reached[~seen[reached]])
+        seen[nodes] = True
+        if nodes.numel():
+            yield nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Hop:
+    """One step of message passing from `operator.shape[1]` sources to its rows, the targets.
+
+    `own` gives each target's place among the sources (None: they are the same nodes in the same
+    order). A layer that keeps a node's own features beside its neighbours' needs it.
+    """
+
+    operator: Csr
+    own: Tensor | None = None
+
+    def targets(self, h: Tensor) -> Tensor:
+        """The rows of `h` that belong to the targets."""
+        return h if self.own is None else h[self.own]
+
+
+def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop, ...], Tensor]:
+    """The hops that compute `nodes` exactly, and the input nodes they start from.
+
+    `nodes` are indices, in any order and with repeats if need be, or a boolean mask. The input
+    nodes come sorted, each once; the last hop's rows are `nodes` as given.
+
+    Weights are those of the full operator, so forward and gradient equal the full-batch ones.
+    Cost: the entries of the rows visited; no sampling, no compiled add-on.
+    """
+    if operators:
+        nodes = row_index(nodes.to(operators[-1].device), operators[-1].shape[0], "node")
+    hops, places = narrowed([Hop(operator) for operator in operators], nodes)
+    return hops, places[0]
+
+
+def narrowed(hops: Sequence[Hop], targets: Tensor) -> tuple[tuple[Hop, ...], tuple[Tensor, ...]]:
+    """The hops that lead to some of the targets, which are places among all of them.
+
+    Also the places that the remaining rows had among all: before the first hop, and after each.
+    """
+    made: list[Hop] = []
+    places = [targets]
+    for hop in reversed(hops):
+        rows = hop.operator[targets]
+        own = targets if hop.own is None else hop.own[targets]
+        targets = torch.unique(torch.cat([rows.indices.long(), own]))
+        made.append(Hop(rows.over(targets), torch.searchsorted(targets, own)))
+        places.append(targets)
+    return tuple(reversed(made)), tuple(reversed(places))

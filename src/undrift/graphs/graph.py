@@ -12,11 +12,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.devices import check_device
 from undrift.errors import InputError, not_installed
 from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, as_tensor
 from undrift.graphs.normalise import Operators
 from undrift.graphs.scaling import Scaling
+from undrift.machine import check_device
 from undrift.sparse import Csr, row_index, stacked
 
 UNLABELLED = -1
@@ -134,37 +134,36 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
-        """From a PyG `Data` (extra `undrift[pyg]`) with `x`, `edge_index` and, if known, `y`.
+        """From a PyG `Data` with `x`, `edge_index` or `adj_t`, and if there are any `y` and masks.
 
-        An `edge_weight` is kept, and weights of duplicate edges add up; without one every edge
-        counts once. `train_mask`, `val_mask` and `test_mask` become `masks["train"]` and so on.
-        Nothing else is read: no `edge_attr`.
+        An `edge_weight` and the values of `adj_t` are kept, and weights of duplicate edges add up;
+        without them every edge counts once. A `y` below 0 or NaN is an unknown label.
+        `train_mask`, `val_mask` and `test_mask` become `masks["train"]` and so on. Nothing else is
+        read: no `edge_attr`.
         """
-        masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
-        known = {name: mask for name, mask in masks.items() if mask is not None}
-        return cls._from_pyg(data).with_masks(**known)
-
-    @classmethod
-    def _from_pyg(cls, data: Any) -> Graph:
-        x, edges = data.x, data.edge_index
+        x, edges, adj_t, weights, y = (
+            getattr(data, name, None) for name in ("x", "edge_index", "adj_t", "edge_weight", "y")
+        )
         if x is None:
             raise InputError("this PyG Data has no node features `x`; set data.x first")
-        if edges is None:
+        if edges is None and adj_t is None:
             raise InputError("this PyG Data has no edges `edge_index`; set data.edge_index first")
-        if getattr(data, "edge_weight", None) is None:
-            return cls.from_arrays(x, edges, data.y)
-        features = as_features(x)
-        n = features.shape[0]
-        source, target = as_edges(edges, n)
-        weights = as_numbers(data.edge_weight, "edge_weight")
-        if weights.shape != source.shape:
-            raise InputError(
-                f"edge_weight must be {source.size} numbers, one per edge, not of shape "
-                f"{weights.shape}"
-            )
-        return cls.from_scipy(
-            features, sp.csr_matrix((weights, (target, source)), shape=(n, n)), data.y
-        )
+        if y is not None:
+            y = as_numbers(y, "y")
+            y = np.where(np.isnan(y) | (y < 0), UNLABELLED, y)
+        if edges is None:
+            # a tensor of torch, or of the package torch_sparse
+            as_coo = getattr(adj_t, "to_torch_sparse_coo_tensor", lambda: adj_t)
+            sparse = as_features(as_coo())
+            if not isinstance(sparse, Csr):
+                raise InputError("`adj_t` of this PyG Data is dense; give data.adj_t.to_sparse()")
+            graph = cls.from_scipy(x, sparse.to("cpu").to_scipy(), y)
+        elif weights is None:
+            graph = cls.from_arrays(x, edges, y)
+        else:
+            graph = cls.from_scipy(x, _weighted(edges, weights, x.shape[0]), y)
+        masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
+        return graph.with_masks(**{name: m for name, m in masks.items() if m is not None})
 
     def to_pyg(self) -> Any:
         """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse.
@@ -224,6 +223,12 @@ class Graph:
         if self.labels is None:
             raise InputError("this graph has no labels; give a class id per node, -1 if unknown")
         return self.labels
+
+    def with_labels(self, labels: Tensor) -> Graph:
+        """The same graph with other labels, which are not checked."""
+        same = copy(self)
+        object.__setattr__(same, "labels", labels)
+        return same
 
     def with_masks(self, **masks: Any) -> Graph:
         """The same graph with these boolean masks over its nodes, one column per split.
@@ -305,6 +310,16 @@ class Graph:
         labels = None if self.labels is None else self.labels.to(device)
         moved = Graph(features, self.adjacency.to(device), labels)
         return moved.with_masks(**self.masks)
+
+
+def _weighted(edges: Any, weights: Any, nodes: int) -> sp.csr_matrix:
+    source, target = as_edges(edges, nodes)
+    weights = as_numbers(weights, "edge_weight")
+    if weights.shape != source.shape:
+        raise InputError(
+            f"edge_weight must be {source.size} numbers, one per edge, not of shape {weights.shape}"
+        )
+    return sp.csr_matrix((weights, (target, source)), shape=(nodes, nodes))
 
 
 def _check_finite(features: Tensor | Csr) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from undrift.learners.registry import DOOR, method_class
+from undrift.learners.registry import REGISTRY, method_class
 
-_NAMES = {where.partition(":")[2]: name for name, where in DOOR.own.items()}
+_NAMES = {where.partition(":")[2]: name for name, where in REGISTRY.own.items()}
 
 __all__ = list(_NAMES)
 

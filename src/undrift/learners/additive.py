@@ -28,9 +28,9 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Ids, Learner, Revision
 from undrift.learners.kept import Inventory, of_class_sums
+from undrift.sharing import once
 from undrift.storage.state import State, pack, unpack
-from undrift.streams.changes import changed_nodes, within_reach
-from undrift.streams.digest import is_digest_of
+from undrift.streams.changes import changed_nodes, is_digest_of, within_reach
 from undrift.streams.task import Task, isolating, joined
 from undrift.typing import Progress, Rows, silent
 
@@ -216,7 +216,7 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         if self.learned_ is None:
             return Known(classes, plan, more)
         sums = self.known.sums
-        return Known(classes, plan, self.once(lambda: sums + more, "both sums", sums, more))
+        return Known(classes, plan, once(lambda: sums + more, "both sums", sums, more))
 
     def give_back(self, classes: tuple[int, ...], sums: S, *, progress: Progress = silent) -> Self:
         """Subtract the sums of a batch that were made elsewhere: the other way of `take`."""
@@ -393,7 +393,7 @@ def _to(sums: Any, device: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Hops:
+class HopPlan:
     """The plan of rows that only the graph and the seed decide: each looks so many hops away."""
 
     num_features: int
@@ -466,7 +466,7 @@ class LinearLearner(AdditiveLearner[P, ClassSums, Classifier], ABC, Generic[P]):
             return ClassSums.of(found, one_hot(task.labels[train], classes))
 
         inputs = self.name, self.rows_depend_on(plan), task, classes, rows
-        sums = self.once(make, "class sums", *inputs)
+        sums = once(make, "class sums", *inputs)
         progress("accumulate", 1, 1)
         return sums
 
@@ -498,7 +498,7 @@ class LinearLearner(AdditiveLearner[P, ClassSums, Classifier], ABC, Generic[P]):
         return learned.answer.scores(self.rows(learned.plan, there, nodes.to(self.device)))
 
 
-class SeededLearner(LinearLearner[Hops], ABC):
+class SeededLearner(LinearLearner[HopPlan], ABC):
     """A linear classifier on rows that nothing is trained for, so that every verb is exact."""
 
     @abstractmethod
@@ -515,22 +515,22 @@ class SeededLearner(LinearLearner[Hops], ABC):
     def reach(self) -> int:
         """How many hops away a row looks."""
 
-    def _plan(self, task: Task, progress: Progress) -> Hops:
-        return Hops(task.graph.num_features, self.reach)
+    def _plan(self, task: Task, progress: Progress) -> HopPlan:
+        return HopPlan(task.graph.num_features, self.reach)
 
     def _then_decided(self) -> dict[str, Any]:
         return {"plan.hops": self.reach}
 
-    def rows_depend_on(self, plan: Hops) -> tuple[object, ...]:
+    def rows_depend_on(self, plan: HopPlan) -> tuple[object, ...]:
         """No batch decides anything."""
         return self.settings
 
-    def rows(self, plan: Hops, graph: Graph, nodes: Tensor | None = None) -> Rows:
+    def rows(self, plan: HopPlan, graph: Graph, nodes: Tensor | None = None) -> Rows:
         """Made of the whole graph, once for learners side by side."""
-        every = self.once(lambda: self.rows_of(graph), "rows", self.name, self.settings, graph)
+        every = once(lambda: self.rows_of(graph), "rows", self.name, self.settings, graph)
         if nodes is None:
             return every
         return every[nodes.nonzero().flatten() if nodes.dtype == torch.bool else nodes]
 
-    def _hops(self, learned: Known[Hops, ClassSums, Classifier]) -> int | None:
+    def _hops(self, learned: Known[HopPlan, ClassSums, Classifier]) -> int | None:
         return learned.plan.hops

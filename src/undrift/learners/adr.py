@@ -12,7 +12,7 @@ from undrift.learners.parts.analytic.adr_stages import AdrStages, Balance
 from undrift.learners.parts.analytic.class_balance import Nodes
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.merging import RULES, merging_rule
-from undrift.merging.merger import Origin, Settings
+from undrift.merging.merger import MergeSettings, Origin
 
 
 @dataclass(kw_only=True)
@@ -80,8 +80,8 @@ class Adr(AdrStages):
     def _rule(self) -> str:
         return self.merging
 
-    def _settings(self) -> Settings:
-        return Settings(self.gamma, self.relative_gamma, self.origin)
+    def _settings(self) -> MergeSettings:
+        return MergeSettings(self.gamma, self.relative_gamma, self.origin)
 
     def _ridge(self) -> tuple[float, bool]:
         return self.gamma, self.relative_gamma

@@ -10,7 +10,7 @@ from undrift.learners.parts.analytic.adaptation import Logits, Start
 from undrift.learners.parts.analytic.adr_stages import AdrStages, Balance
 from undrift.learners.parts.analytic.class_balance import Nodes
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.merging.merger import Settings
+from undrift.merging.merger import MergeSettings
 
 Balanced = Literal["none", "classifier", "both"]
 
@@ -73,8 +73,8 @@ class AdrPlus(AdrStages):
     def _rule(self) -> str:
         return "ham"
 
-    def _settings(self) -> Settings:
-        return Settings(self.gamma)
+    def _settings(self) -> MergeSettings:
+        return MergeSettings(self.gamma)
 
     def _ridge(self) -> tuple[float, bool]:
         return self.classifier_gamma, False

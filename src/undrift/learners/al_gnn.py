@@ -14,7 +14,7 @@ from undrift.analytic.solve import solve
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
-from undrift.learners.additive import Classifier, Hops, Known, SeededLearner
+from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
 from undrift.learners.parameters import check_positive
 
 
@@ -48,7 +48,7 @@ class AlGnn(SeededLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = Known[Hops, ClassSums, Classifier]
+    learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
     }

@@ -12,21 +12,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.devices import check_device
 from undrift.errors import InputError
-from undrift.graphs import Field as ReceptiveField
-from undrift.graphs import Graph, Scaling
+from undrift.graphs import Graph, ReceptiveField, Scaling
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import Ledger, check_still_in
 from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows, has_noise
+from undrift.machine import check_device
+from undrift.sharing import is_shared, once
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import SCALING, State, pack, packed_bytes, unpack
-from undrift.streams.digest import batch_digest
+from undrift.streams.changes import batch_digest
 from undrift.streams.task import Task, as_task, isolating, without
-from undrift.typing import Once, Progress, silent, unshared
+from undrift.typing import Progress, silent
 
 Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
 """Some nodes of a graph: their numbers, or a mask."""
@@ -81,8 +81,7 @@ class Learner(Parameters):
     out (`Ledger`). So a batch is not counted twice, nor subtracted twice.
 
     `seed` is the only source of randomness. `device` is where tensors are computed: `cpu`, or a
-    GPU that is usable here. `once` is how work is done that several learners have in common:
-    `unshared`, or in the cache that a search hands to all of its learners (`evaluate_together`).
+    GPU that is usable here.
     `scaling_`: the units that columns are put into before the method sees them, such as a folder
     fixes for tables; None: as they are given.
     """
@@ -105,7 +104,6 @@ class Learner(Parameters):
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
     scaling_: Scaling | None = field(default=None, init=False, repr=False, compare=False)
     batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
-    once: Once = field(default_factory=lambda: unshared, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -346,7 +344,7 @@ class Learner(Parameters):
 
     def _moved(self, task: Task) -> Task:
         task = self.scaled(task)
-        return self.once(lambda: task.to(self.device), "task", task, self.device)
+        return once(lambda: task.to(self.device), "task", task, self.device)
 
     def scaled(self, task: Task) -> Task:
         """The task as the method sees it: its columns in the units of `scaling_`."""
@@ -356,7 +354,7 @@ class Learner(Parameters):
         return Task(graph, task.train, task.val, task.test, task.classes)
 
     def _digest(self, task: Task) -> str:
-        return self.once(lambda: batch_digest(task), "digest", task)
+        return once(lambda: batch_digest(task), "digest", task)
 
     def _ledger(self) -> Ledger:
         """The batches that are in; of what was learned without a ledger, none is known."""
@@ -555,8 +553,8 @@ class Learner(Parameters):
         if nodes is None:
             return graph, None
         index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
-        shared = self.once is not unshared  # then the whole graph's work is done once for many
-        field = None if shared else self._field(self.learned_, graph, index)
+        # side by side the work on the whole graph is done once for many
+        field = None if is_shared() else self._field(self.learned_, graph, index)
         return (graph, index) if field is None else (field.graph, field.at)
 
     def _check_graph(self, graph: Graph) -> None:

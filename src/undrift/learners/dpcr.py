@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.encoders.training import Loss, Step
+from undrift.encoders.training import Loss, TrainingStep
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.kept import Inventory, KeptSum
@@ -183,7 +183,7 @@ class Dpcr(ModelLearner):
         old, own = len(before.classes) if before else 0, training.own
         teacher = before.model.logits(training.graph) if before else None
 
-        def loss(step: Step) -> Tensor:
+        def loss(step: TrainingStep) -> Tensor:
             new = task_cross_entropy(step, own)
             if teacher is None or not self.distill:
                 return new

@@ -24,6 +24,7 @@ from undrift.learners.parts.analytic.class_balance import balanced_rows, mean_cl
 from undrift.learners.parts.analytic.expanded import targets_of
 from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.learners.parts.training.backbone import Backbone
+from undrift.sharing import once
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
@@ -114,11 +115,11 @@ class DsAl(FrozenLearner):
         classes = joined(before.classes if before else (), task.classes)
         progress("classify", 0, 2)
         active, tanh = self._rows(plan.encoder, task.graph, task.train)
-        targets = targets_of(task, classes, self.once)
+        targets = targets_of(task, classes)
         rows = None
         if self.balanced:
-            rows = balanced_rows(task, "train", banks.share, self.once)
-        main = main.add(active, targets, rows, self.once)
+            rows = balanced_rows(task, "train", banks.share)
+        main = main.add(active, targets, rows)
         weights = main.solve()
         progress("classify", 1, 2)
         residual = targets - active @ weights
@@ -165,7 +166,7 @@ class DsAl(FrozenLearner):
             z = self._expanded(encoder, graph, nodes)
             return torch.relu(z), torch.tanh(z)
 
-        return self.once(make, "two streams", encoder, graph, nodes, self._expansion())
+        return once(make, "two streams", encoder, graph, nodes, self._expansion())
 
     def _inventory(self, learned: Any) -> Inventory:
         return Inventory(tuple(self._kept(learned)), rest=("plan.encoder", "solution"))

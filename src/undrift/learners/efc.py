@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.learners.kept import Inventory
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
@@ -111,7 +111,7 @@ class Efc(ModelLearner):
         matrix = self.elastic * before.matrix
         matrix.diagonal().add_(self.eta)
 
-        def loss(step: Step) -> Tensor:
+        def loss(step: TrainingStep) -> Tensor:
             new, old = teacher(step)
             change = new - old
             elastic = ((change @ matrix) * change).sum(dim=1).mean()

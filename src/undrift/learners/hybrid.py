@@ -16,7 +16,7 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import Linear
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.graphs import Field, Graph
+from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.additive import AdditiveLearner, Known
 from undrift.learners.kept import Inventory, KeptSum, facts_of
 from undrift.learners.parameters import check_positive
@@ -236,7 +236,7 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
         return Propagation(**{name: getattr(self, name) for name in shared})
 
     def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self.scale * functional.normalize(embedded(encoder, graph, once=self.once), dim=1)
+        return self.scale * functional.normalize(embedded(encoder, graph), dim=1)
 
     def _inventory(self, learned: HybridKnown) -> Inventory:
         rows, sums = learned.plan.rows, learned.sums.inside
@@ -273,7 +273,7 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
             column_facts=lambda: _column_facts(border, inner),
         )
 
-    def _field(self, learned: HybridKnown, graph: Graph, nodes: Tensor) -> Field | None:
+    def _field(self, learned: HybridKnown, graph: Graph, nodes: Tensor) -> ReceptiveField | None:
         plan, answer = learned.plan, learned.answer
         features = plan.rows.feature_map(answer.beside or answer.bank)
         return features.field(graph, nodes, plan.encoder.hops if answer.beside else 0)

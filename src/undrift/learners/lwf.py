@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.training.backbone import Backbone, Model
 from undrift.learners.parts.training.losses import (
@@ -91,7 +91,7 @@ class Lwf(ModelLearner):
         teacher = before.model.logits(training.graph)
         own = training.own
 
-        def loss(step: Step) -> Tensor:
+        def loss(step: TrainingStep) -> Tensor:
             answers = teacher[step.nodes]
             if self.overlapping:
                 kept = overlapping_distillation(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.learners.kept import Inventory
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
@@ -121,7 +121,7 @@ class Polo(ModelLearner):
         sampler = prototypes.sampler(scale=self.noise)
         columns = columns_for(prototypes.means, self.samples)
 
-        def loss(step: Step) -> Tensor:
+        def loss(step: TrainingStep) -> Tensor:
             new, old = teacher(step)
             pseudo = adaptive_samples(
                 sampler, new.detach(), step.columns, self.samples, step.generator

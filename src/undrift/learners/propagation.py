@@ -13,7 +13,7 @@ from torch import Tensor
 from undrift.analytic.additive import Additive
 from undrift.analytic.rounding import Linear
 from undrift.errors import InputError
-from undrift.graphs import Field, Graph
+from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.additive import AdditiveLearner, Known
 from undrift.learners.base import Verb
 from undrift.learners.kept import Inventory, KeptSum, facts_of, of_class_sums
@@ -426,7 +426,9 @@ class Propagation(AdditiveLearner[Plan, AnyPropagationSums, Solved]):
         rows = features.plain(graph.to(self.device), nodes.to(self.device))
         return features.scored(rows, learned.answer.weights)
 
-    def _field(self, learned: PropagationKnown, graph: Graph, nodes: Tensor) -> Field | None:
+    def _field(
+        self, learned: PropagationKnown, graph: Graph, nodes: Tensor
+    ) -> ReceptiveField | None:
         return learned.plan.feature_map(learned.answer.bank).field(graph, nodes)
 
     def _ranking(self, learned: PropagationKnown, graph: Graph, nodes: Tensor | None) -> Tensor:

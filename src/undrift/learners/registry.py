@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any
 
-from undrift.devices import check_device
-from undrift.doors import Door, importing_nothing
 from undrift.errors import InputError
+from undrift.machine import check_device
+from undrift.plugins import Registry, importing_nothing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ _OURS = {
     "gacl": "gacl:Gacl",
 }
 
-DOOR = Door(
+REGISTRY = Registry(
     "method",
     "undrift.methods",
     {name: f"undrift.learners.{where}" for name, where in _OURS.items()},
@@ -76,24 +76,26 @@ class _Methods(Mapping[str, Method]):
     """
 
     def __iter__(self) -> Iterator[str]:
-        return iter(DOOR.names())
+        return iter(REGISTRY.names())
 
     def __len__(self) -> int:
-        return len(DOOR.names())
+        return len(REGISTRY.names())
 
     def __contains__(self, name: object) -> bool:
         known = name in _SPELLED_OUT or name in _DESCRIBED
-        return isinstance(name, str) and (known or name in DOOR)
+        return isinstance(name, str) and (known or name in REGISTRY)
 
     def __getitem__(self, name: str) -> Method:
         if name not in self:
             raise KeyError(name)
-        if name not in _SPELLED_OUT and name not in DOOR:
+        if name not in _SPELLED_OUT and name not in REGISTRY:
             return _DESCRIBED[name]
         try:
-            if name not in DOOR.own:
+            if name not in REGISTRY.own:
                 method_class(name)  # for its checks
-            return Method(**{**DOOR.facts(name, [f.name for f in fields(Method)]), "name": name})
+            return Method(
+                **{**REGISTRY.facts(name, [f.name for f in fields(Method)]), "name": name}
+            )
         except InputError as error:
             return Method(name, name, family="broken", keeps=str(error))
 
@@ -116,7 +118,7 @@ def method_class(name: str) -> type[Learner]:
     """
     from undrift.learners.base import Learner
 
-    found = DOOR.load(name)
+    found = REGISTRY.load(name)
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise InputError(
             f"method {name!r} is {found!r}, which is no learner; name a subclass of undrift.Learner"
@@ -133,8 +135,8 @@ def method_class(name: str) -> type[Learner]:
         )
     if ":" not in name and found.name != name:
         raise InputError(
-            f"method {name!r} of the package {DOOR.origin(name)} is called {found.name!r} by its "
-            "class; give the entry point the name of the class"
+            f"the package {REGISTRY.origin(name)} brings method {name!r}, whose class is called "
+            f"{found.name!r}; give the entry point the name of the class"
         )
     if ":" in name:
         _SPELLED_OUT.add(name)
@@ -146,7 +148,7 @@ def known_method(name: str) -> str:
 
     A listed name imports nothing; `module:Class` is loaded.
     """
-    if name not in DOOR:
+    if name not in REGISTRY:
         method_class(name)
     return recorded_name(name)
 
@@ -158,7 +160,7 @@ def recorded_name(method: str | type[Learner]) -> str:
     ('adr', 'my.package:Mine')
     """
     where = method if isinstance(method, str) else f"{method.__module__}:{method.__qualname__}"
-    return next((name for name in DOOR.names() if DOOR.where(name) == where), where)
+    return next((name for name in REGISTRY.names() if REGISTRY.where(name) == where), where)
 
 
 def default_learner(seed: int = 0, device: str = "cpu") -> Learner:

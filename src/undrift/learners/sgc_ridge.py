@@ -12,7 +12,7 @@ from undrift.analytic.random_maps import Sketch
 from undrift.analytic.solve import solve
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import Classifier, Hops, Known, SeededLearner
+from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.typing import Rows
@@ -47,7 +47,7 @@ class SgcRidge(SeededLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = Known[Hops, ClassSums, Classifier]
+    learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {
         "gamma": (0.01, 0.1, 1.0, 10.0),
         "hops": (1, 2),

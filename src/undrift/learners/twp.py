@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, linear, whole_graph
-from undrift.encoders.training import Step, cross_entropy
+from undrift.encoders.training import TrainingStep, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import check_not_negative
 from undrift.learners.parts.regularisation.gradients import loss_gradients
@@ -141,7 +141,7 @@ class Twp(ModelLearner):
         progress("importance", 1, 1)
         return learned
 
-    def _loss(self, step: Step, penalty: Penalty | None) -> Tensor:
+    def _loss(self, step: TrainingStep, penalty: Penalty | None) -> Tensor:
         loss = cross_entropy(step)
         parameters = parameters_of(step.encoder, step.head)
         if self.faithful:

@@ -13,7 +13,7 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.factor import factorise
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import Classifier, Hops, Known, SeededLearner
+from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
 from undrift.typing import Rows
 
 
@@ -48,7 +48,7 @@ class Ugcn(SeededLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = Known[Hops, ClassSums, Classifier]
+    learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"shrinkage": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}
 
     shrinkage: float = 1e-4

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.doors import Door
+from undrift.plugins import Registry
 
 if TYPE_CHECKING:
     from undrift.merging.merger import Merger
 
 __all__ = ["RULES", "merging_rule"]
 
-RULES = Door(
+RULES = Registry(
     "merging rule",
     "undrift.merging",
     {

@@ -27,7 +27,7 @@ from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
 from undrift.merging.merger import (
     Adapted,
-    Settings,
+    MergeSettings,
     check_alike,
     check_layers,
     check_models,
@@ -146,7 +146,7 @@ class Fisher:
         _check_floor(self.floor)
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
         """The memory before the first task."""
         return cls()
 

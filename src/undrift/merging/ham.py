@@ -15,8 +15,9 @@ from undrift.analytic.bank import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.merging.merger import Adapted, Settings, nothing_added
-from undrift.typing import Once, Rows, unshared
+from undrift.merging.merger import Adapted, MergeSettings, nothing_added
+from undrift.sharing import once
+from undrift.typing import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class Ham:
     banks: tuple[RidgeBank, ...]
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Ham:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Ham:
         """A bank for encoders of this shape that has seen no task."""
         return cls(
             tuple(
@@ -58,7 +59,6 @@ class Ham:
         trace: tuple[Rows, ...],
         weights: tuple[Tensor, ...],
         row_weights: Tensor | None = None,
-        once: Once = unshared,
     ) -> Ham:
         """The bank after a task: `trace` is H_hat_k of its encoder, `weights` its W_k.
 
@@ -71,7 +71,7 @@ class Ham:
             )
         banks = []
         for bank, rows, weight in zip(self.banks, trace, weights, strict=True):
-            banks.append(bank.add(*regression(rows, weight, once), row_weights, once))
+            banks.append(bank.add(*regression(rows, weight), row_weights))
         return Ham(tuple(banks))
 
     @property
@@ -81,8 +81,8 @@ class Ham:
 
     def observe(self, adapted: Adapted) -> Ham:
         """The bank after the encoder of a task."""
-        weights, once = adapted.encoder.weights, adapted.once
-        return self.add(adapted.trace(), weights, adapted.row_weights, once)
+        weights = adapted.encoder.weights
+        return self.add(adapted.trace(), weights, adapted.row_weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """W_k^M of every layer (eq. 7), in float64."""
@@ -91,7 +91,7 @@ class Ham:
         return tuple(bank.solve() for bank in self.banks)
 
 
-def regression(rows: Rows, weight: Tensor, once: Once = unshared) -> tuple[Rows, Tensor]:
+def regression(rows: Rows, weight: Tensor) -> tuple[Rows, Tensor]:
     """A layer's inputs H_hat and outputs H_hat W, in float64; shared side by side."""
 
     def make() -> tuple[Rows, Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import (
-    Settings,
+    MergeSettings,
     WeightRule,
     check_alike,
     check_layers,
@@ -77,7 +77,7 @@ class MagMax(WeightRule):
             raise InputError(f"the scale of MagMax must be greater than 0, not {self.scale}")
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
         """The memory before the first task."""
         return cls(encoder.weights if settings.origin == "initial" else ())
 

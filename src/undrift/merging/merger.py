@@ -14,13 +14,14 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.typing import Once, Rows, unshared
+from undrift.sharing import once
+from undrift.typing import Rows
 
 Origin = Literal["base", "initial"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class MergeSettings:
     """What a learner tells its rule; a rule reads what it needs.
 
     `gamma`, `relative`: as in `RidgeBank`, for rules that regress. `origin`: what
@@ -48,12 +49,11 @@ class Adapted:
     nodes: Tensor
     generator: torch.Generator
     row_weights: Tensor | None = None
-    once: Once = unshared
 
     def trace(self) -> tuple[Rows, ...]:
         """H_hat_k of every layer at the nodes that count: the inputs of its linear maps."""
         inputs = (self.encoder, self.graph, self.nodes)
-        return self.once(lambda: self.encoder.trace(self.graph, self.nodes), "trace", *inputs)
+        return once(lambda: self.encoder.trace(self.graph, self.nodes), "trace", *inputs)
 
 
 @runtime_checkable
@@ -72,7 +72,7 @@ class Merger(Protocol):
     display: ClassVar[str]
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
         """The memory before the first task; `encoder` has the random weights it starts from."""
         ...
 
@@ -89,7 +89,7 @@ class WeightRule(ABC):
     """A rule that needs nothing but weights, and is empty without any argument."""
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
         """The memory before the first task."""
         return cls()
 

@@ -15,7 +15,7 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.average import merge_average
-from undrift.merging.merger import Adapted, Settings, check_layers, check_models, nothing_added
+from undrift.merging.merger import Adapted, MergeSettings, check_layers, check_models, nothing_added
 from undrift.typing import Rows
 
 OFF_DIAGONAL = 0.9
@@ -112,7 +112,7 @@ class RegMean:
         _check_off_diagonal(self.off_diagonal)
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> RegMean:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> RegMean:
         """The memory before the first task."""
         return cls()
 

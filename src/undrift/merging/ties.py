@@ -13,7 +13,7 @@ from torch import Tensor
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.merger import (
-    Settings,
+    MergeSettings,
     WeightRule,
     check_alike,
     check_layers,
@@ -109,7 +109,7 @@ class Ties(WeightRule):
             )
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Self:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
         """The memory before the first task."""
         return cls(encoder.weights if settings.origin == "initial" else ())
 

@@ -73,7 +73,7 @@ class Mechanism:
         numbers = width * (width + 1) // 2 + width * classes + classes
         return self.multiplier * (self.scales.sensitivity + 2 * GRID * math.sqrt(numbers))
 
-    def released(self, sums: Sums, draw: Normal = system_normal) -> Sums:
+    def released(self, sums: ClippedSums, draw: Normal = system_normal) -> ClippedSums:
         """The sums with noise; all that may leave the house of those that the rows were taken from.
 
         `draw` gives standard normal numbers; only tests pass another than the system's.
@@ -92,7 +92,7 @@ class Mechanism:
         moment = noisy(sums.moment.cpu().numpy() * scales.moment) / scales.moment
         counts = noisy(sums.counts.cpu().numpy() * scales.count) / scales.count
         made = (torch.from_numpy(x).to(sums.gram.device) for x in (gram, moment, counts))
-        return Sums(*made)
+        return ClippedSums(*made)
 
 
 @lru_cache(maxsize=4)
@@ -103,7 +103,7 @@ def _upper_half(width: int) -> tuple[tuple[Any, Any], Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class ClippedSums:
     """R, Q and counts per class, in float64: `sum z z^T`, `sum z` and how many, per class."""
 
     gram: Tensor
@@ -111,13 +111,13 @@ class Sums:
     counts: Tensor
 
     @classmethod
-    def zero(cls, width: int, classes: int, device: str = "cpu") -> Sums:
+    def zero(cls, width: int, classes: int, device: str = "cpu") -> ClippedSums:
         """The sums of no rows."""
         shapes: tuple[tuple[int, ...], ...] = ((width, width), (width, classes), (classes,))
         return cls(*(torch.zeros(s, dtype=torch.float64, device=device) for s in shapes))
 
     @classmethod
-    def of(cls, rows: Tensor, targets: Tensor) -> Sums:
+    def of(cls, rows: Tensor, targets: Tensor) -> ClippedSums:
         """The sums over these rows, clipped; each has one class, a one in `targets`, or none."""
         y = targets.double()
         if bool(((y != 0) & (y != 1)).any()) or bool((y.sum(dim=1) > 1).any()):
@@ -125,8 +125,10 @@ class Sums:
         z = clipped(rows) * y.sum(dim=1, keepdim=True)
         return cls(z.T @ z, z.T @ y, y.sum(dim=0))
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.gram + other.gram, self.moment + other.moment, self.counts + other.counts)
+    def __add__(self, other: ClippedSums) -> ClippedSums:
+        return ClippedSums(
+            self.gram + other.gram, self.moment + other.moment, self.counts + other.counts
+        )
 
     @property
     def width(self) -> int:

@@ -49,7 +49,7 @@ From about 150 on the AUC was 0.54 to 0.59 on three real graphs.
 
 
 @dataclass(frozen=True)
-class Kept:
+class AuditedSum:
     """A tensor of the state: its name in the file, its shape and its bytes."""
 
     name: str
@@ -94,7 +94,7 @@ class Audit:
     """
 
     method: str
-    kept: tuple[Kept, ...]
+    kept: tuple[AuditedSum, ...]
     behind: tuple[Behind, ...]
     findings: tuple[Finding, ...]
     broken: tuple[str, ...]
@@ -203,10 +203,10 @@ def _bound(learner: Learner) -> str:
     )
 
 
-def _tensors(learner: Learner) -> tuple[Kept, ...]:
+def _tensors(learner: Learner) -> tuple[AuditedSum, ...]:
     known = learner.learned_
     found = pack(known, halved=size_of_half)[0] if known is not None else {}
-    return tuple(Kept(name, tuple(t.shape), t.nbytes) for name, t in found.items())
+    return tuple(AuditedSum(name, tuple(t.shape), t.nbytes) for name, t in found.items())
 
 
 def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _open(findings: Iterable[Finding]) -> Iterator[str]:
         if each.open and each.attack not in SHOWN_ONLY:
             worst.setdefault(each.where, each)
     for each in worst.values():
-        yield f"{each.where}: {each.attack}, {each.told}, may be chance ({each.tried})"
+        yield f"{each.where}: {each.attack}, {each.text}, may be chance ({each.tried})"
 
 
 def _behind(kept: KeptSum, names: Mapping[int, str]) -> Behind:
@@ -284,7 +284,7 @@ def _leaks(findings: Iterable[Finding]) -> Iterator[str]:
             key = each.where, each.measure
             worst[key] = max(worst.get(key, each), each, key=lambda found: found.figure or 0.0)
     for each in worst.values():
-        yield f"{each.where}: {each.attack}, {each.told}, not under {LEAST[each.measure]:g}"
+        yield f"{each.where}: {each.attack}, {each.text}, not under {LEAST[each.measure]:g}"
 
 
 def _named(text: str, names: Mapping[int, str]) -> str:
@@ -315,4 +315,4 @@ def _about(each: Behind) -> str:
 
 def _figure(each: Finding) -> str:
     how = "" if each.measured else ", foretold"
-    return f"{each.attack} ({each.tried}): {each.told}{how}"
+    return f"{each.attack} ({each.tried}): {each.text}{how}"

@@ -85,7 +85,7 @@ def audit_tables(found: Audit) -> list[Table]:
         (
             each.where,
             each.attack,
-            each.told,
+            each.text,
             "-" if each.figure is None else "tried" if each.measured else "foretold",
             each.tried,
         )

@@ -24,9 +24,9 @@ def metric_value(metrics: Metrics, key: str) -> float:
     return nan if value is None else float(value)
 
 
-def number_text(value: float) -> str:
+def number_text(value: float, form: str = "{:.2f}") -> str:
     """A number of a metric; a dash where there is none."""
-    return "–" if isnan(value) else f"{value:.2f}"
+    return "–" if isnan(value) else form.format(value)
 
 
 def symbol(key: str, subscript: str = "%s_%s") -> str:

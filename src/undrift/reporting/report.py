@@ -5,24 +5,23 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from undrift.errors import InputError, not_installed
+from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.plans import announced
 from undrift.experiments.store import Records
 from undrift.reporting.figures.sheet import write_figure
-from undrift.reporting.html.overview import Page, PageFigure, PlanTable
+from undrift.reporting.html.page import Page, PageFigure, PlanTable, render, template
 from undrift.reporting.tables.compare import Grading, compare
 from undrift.reporting.tables.comparison import IN_PRINT, Comparison
 from undrift.reporting.tables.formats import csv_table, latex_document, markdown_table
 from undrift.reporting.tables.loose_runs import manifest_of_runs
 from undrift.storage.files import make_folder, writable_folder, write_atomically
 from undrift.storage.lock import exclusive
-from undrift.typing import Progress, silent, told
+from undrift.typing import Progress, silent, with_progress
 
 TITLE = "Continual learning on graphs: results"
 LARGEST = 10_000_000  # bytes of the page
@@ -52,14 +51,14 @@ def write_report(records: Records, out: str | Path, *, progress: Progress = sile
             f"there is no finished run in {records.folder}; make some first, for example with "
             f"undrift bench smoke --out {records.folder}"
         )
-    render = _page_maker()
+    template()  # is jinja2 installed?
     folder = writable_folder(out)
     with exclusive(folder / ".report.lock", f"writing the report in {folder}"):
         for left in folder.glob(".report.*.part"):  # of a killed process: the lock is ours
             shutil.rmtree(left, ignore_errors=True)
         aside = folder / f".report.{secrets.token_hex(4)}.part"
         try:
-            made = _make(records, aside, render, progress)
+            made = _make(records, aside, progress)
             _settle(aside, folder)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -79,7 +78,7 @@ def _settle(aside: Path, folder: Path) -> None:
         ) from error
 
 
-def _make(records: Records, folder: Path, render: Callable[..., str], progress: Progress) -> Report:
+def _make(records: Records, folder: Path, progress: Progress) -> Report:
     plans = _plans(records, progress)
     _write_tables(plans, folder / "tables", progress)
     figures, left_out = _draw(records, folder / "figures", progress)
@@ -115,14 +114,6 @@ def _lighter(page: Page, excess: int) -> Page:
     return replace(page, figures=kept, left_out=[*page.left_out, *told])
 
 
-def _page_maker() -> Callable[..., str]:
-    try:
-        from undrift.reporting.html.page import render
-    except ImportError as error:
-        raise not_installed("the report needs jinja2", "report") from error
-    return render
-
-
 def _plans(records: Records, progress: Progress) -> list[PlanTable]:
     """A table per plan with a finished run, then one of the runs that no plan asked for."""
     planned = {cell.run for manifest in records.manifests for cell in manifest.cells}
@@ -133,7 +124,7 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
         title = "Runs that belong to no plan" if manifests else "Runs"
         manifests.append(manifest_of_runs(loose, plan="other-runs", title=title))
     made = []
-    for plan in told(manifests, "tables", progress):
+    for plan in with_progress(manifests, "tables", progress):
         first = known[plan.plan].first_metric if plan.plan in known else ""
         metrics = sorted(METRICS, key=lambda key: key != first)
         tables = {
@@ -147,7 +138,7 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
 
 def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> None:
     files = [(plan, grading) for plan in plans for grading in GRADINGS]
-    for plan, grading in told(files, "table files", progress):
+    for plan, grading in with_progress(files, "table files", progress):
         table = plan.tables[grading]
         short = _shortened(table)
         name = plan.manifest.plan + ("" if grading == "class" else f"-{grading}")
@@ -174,7 +165,7 @@ def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[Page
     left_out = [f"{figure.name}: {figure.left_out}" for figure in every if figure.left_out]
     drawable = [figure for figure in every if not figure.left_out]
     drawn = []
-    for each in told(drawable, "figures", progress):
+    for each in with_progress(drawable, "figures", progress):
         try:
             figure = each.draw(records)
             if figure is None:

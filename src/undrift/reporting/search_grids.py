@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -13,9 +13,8 @@ from typing import Any
 from undrift.experiments.search_record import CHOSEN_BY, Search
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.standing import in_order
-from undrift.formatting import duration
 from undrift.learners.registry import METHODS
-from undrift.reporting.names import method_facts, metric_value, short_title, value_text
+from undrift.reporting.names import metric_value, value_text
 from undrift.streams.benchmarks import STREAMS
 
 Setting = tuple[str, ...]  # its values as text, in the order of `SearchGrid.values`
@@ -73,6 +72,34 @@ class SearchGrid:
         """How many seeds chose a setting."""
         return Counter(self.key(search.chosen) for search in self.searches)
 
+    @property
+    def seconds(self) -> float:
+        """How long the searches took."""
+        return sum(search.seconds for search in self.searches)
+
+    @property
+    def across(self) -> str:
+        """The parameter with most values, which runs across a table."""
+        return max(self.values, key=lambda name: len(self.values[name]))
+
+    @property
+    def down(self) -> list[str]:
+        """The other parameters, which share the rows of a table."""
+        return [name for name in self.values if name != self.across]
+
+    @property
+    def rows(self) -> Iterator[tuple[str, list[Setting]]]:
+        """The rows of a table: their values as text, and the setting of every cell."""
+        for values in product(*(self.values[name] for name in self.down)):
+            rest = dict(zip(self.down, values, strict=True))
+            across = [self.key({**rest, self.across: value}) for value in self.values[self.across]]
+            yield ", ".join(map(value_text, values)), across
+
+    def warmth(self, setting: Setting) -> float:
+        """The score of a setting from 0, the worst, to 1, the best."""
+        low, high = min(self.scores.values()), max(self.scores.values())
+        return round((self.scores[setting] - low) / (high - low), 2) if high > low else 1.0
+
 
 def search_grids(searches: Iterable[Search]) -> list[SearchGrid]:
     """Searches of the same parameters together over seeds, in our order of methods and streams."""
@@ -92,40 +119,3 @@ def search_grids(searches: Iterable[Search]) -> list[SearchGrid]:
 def _sorted(values: list[Any]) -> list[Any]:
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     return sorted(values) if numbers else values
-
-
-def surfaces(searches: Sequence[Search], stand_ins: Collection[str] = ()) -> list[dict[str, Any]]:
-    """The page's table of every grid: the longest axis runs across, the others share the rows."""
-    return [_surface(grid, grid.base.place in stand_ins) for grid in search_grids(searches)]
-
-
-def _surface(grid: SearchGrid, stand_in: bool) -> dict[str, Any]:
-    across = max(grid.values, key=lambda name: len(grid.values[name]))
-    down = [name for name in grid.values if name != across]
-    rows = []
-    for values in product(*(grid.values[name] for name in down)):
-        rest = dict(zip(down, values, strict=True))
-        spots = [_spot(grid, {**rest, across: value}) for value in grid.values[across]]
-        rows.append((", ".join(map(value_text, values)), spots))
-    return {
-        "method": method_facts(grid.base.method).display,
-        "stream": short_title(grid.base.place),
-        "stand_in": stand_in,
-        "seeds": len(grid.searches),
-        "time": duration(sum(search.seconds for search in grid.searches)),
-        "across": across,
-        "down": ", ".join(down),
-        "columns": [value_text(value) for value in grid.values[across]],
-        "rows": rows,
-    }
-
-
-def _spot(grid: SearchGrid, params: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A setting: its score, its warmth from 0 (worst) to 1, how many seeds chose it."""
-    key = grid.key(params)
-    if key not in grid.scores:
-        return None
-    low, high = min(grid.scores.values()), max(grid.scores.values())
-    warmth = (grid.scores[key] - low) / (high - low) if high > low else 1.0
-    chosen = grid.chosen[key]
-    return {"text": f"{grid.scores[key]:.2f}", "warmth": round(warmth, 2), "chosen": chosen}

@@ -18,12 +18,12 @@ from undrift.learners.parts.propagation.propagated import (
     row_normalised,
 )
 from undrift.scale.graph_folder import Array, GraphFolder, npy_header
-from undrift.scale.plan import Call, Group, Plan
+from undrift.scale.plan import BlockPlan, Call, Group
 
 EVIDENCE = "evidence.npy"
 
 
-def first_calls(plan: Plan) -> list[Call]:
+def first_calls(plan: BlockPlan) -> list[Call]:
     """The tasks before blocks: what is the same for all of them."""
     chunks = range(-(-plan.folder.manifest.nodes // plan.folder.manifest.rows))
     sketched = [g for g, group in enumerate(plan.groups) if group.sketch is not None]
@@ -31,7 +31,7 @@ def first_calls(plan: Plan) -> list[Call]:
     return [Call(EVIDENCE, measure), *prepared]
 
 
-def block_calls(plan: Plan) -> list[Call]:
+def block_calls(plan: BlockPlan) -> list[Call]:
     """A task per block of columns."""
     return [
         Call(_block(g, block), propagate, (g, block))
@@ -40,7 +40,7 @@ def block_calls(plan: Plan) -> list[Call]:
     ]
 
 
-def measure(plan: Plan, name: str) -> None:
+def measure(plan: BlockPlan, name: str) -> None:
     """Write `[1 + hops, nodes]`: 1 / the length of every row, and the adaptive hop weights."""
     graph = plan.folder
     lengths, counts = np.empty((2, graph.manifest.nodes))
@@ -57,7 +57,7 @@ def measure(plan: Plan, name: str) -> None:
     plan.put(name, [npy_header((len(found), graph.manifest.nodes), np.float64), *found])
 
 
-def prepare(plan: Plan, name: str, group: int, chunk: int) -> None:
+def prepare(plan: BlockPlan, name: str, group: int, chunk: int) -> None:
     """Write the sketched columns of some rows, `[blocks, rows, width]`, as features are stored."""
     spec, width = plan.groups[group], plan.folder.manifest.width
     rows = row_normalised(plan.features(chunk))
@@ -70,7 +70,7 @@ def prepare(plan: Plan, name: str, group: int, chunk: int) -> None:
     plan.put(name, [npy_header(pieces.shape, np.float64), pieces])
 
 
-def propagate(plan: Plan, name: str, group: int, block: int) -> None:
+def propagate(plan: BlockPlan, name: str, group: int, block: int) -> None:
     """Write the panels (`_panels`) of a block of columns at the nodes wanted.
 
     Cost: 2 nnz(A) operations per column and hop; the last hop only at the nodes wanted. Memory:
@@ -83,7 +83,7 @@ def propagate(plan: Plan, name: str, group: int, block: int) -> None:
     plan.put(name, _with_header(shape, panels))
 
 
-def rows_of(plan: Plan, bank: str, where: slice) -> Tensor:
+def rows_of(plan: BlockPlan, bank: str, where: slice) -> Tensor:
     """Plain rows of a bank (`FeatureMap.plain`), those of some of the nodes wanted."""
     group = next(g for g, spec in enumerate(plan.groups) if bank in spec.banks)
     spec = plan.groups[group]
@@ -102,7 +102,7 @@ def rows_of(plan: Plan, bank: str, where: slice) -> Tensor:
 # hops ------------------------------------------------------------------------------------
 
 
-def _panels(plan: Plan, group: Group) -> list[tuple[str, int]]:
+def _panels(plan: BlockPlan, group: Group) -> list[tuple[str, int]]:
     """What a block holds, in this order: each bank's channels by their hop; sums of hops last."""
     mixes = {bank: plan.maps[bank].propagated for bank in group.banks}
     most = max(mix.hops for mix in mixes.values())
@@ -115,7 +115,7 @@ def _panels(plan: Plan, group: Group) -> list[tuple[str, int]]:
     return [*channels, *((bank, -1) for bank, mix in mixes.items() if mix.blocks == 1)]
 
 
-def _propagated(plan: Plan, group: Group, held: Tensor) -> Iterator[Array]:
+def _propagated(plan: BlockPlan, group: Group, held: Tensor) -> Iterator[Array]:
     graph = plan.folder
     mixes = {bank: plan.maps[bank].propagated for bank in group.banks}
     weights = {bank: _weights(plan, mix) for bank, mix in mixes.items()}
@@ -141,7 +141,7 @@ def _propagated(plan: Plan, group: Group, held: Tensor) -> Iterator[Array]:
     yield from (total.numpy() for total in sums.values())
 
 
-def _weights(plan: Plan, mix: Propagated) -> list[Tensor | float]:
+def _weights(plan: BlockPlan, mix: Propagated) -> list[Tensor | float]:
     """The weight of each hop, at all nodes or of every node."""
     same = mix.same_for_all()
     if same is not None:
@@ -149,7 +149,7 @@ def _weights(plan: Plan, mix: Propagated) -> list[Tensor | float]:
     return [torch.from_numpy(weight) for weight in plan.load(EVIDENCE)[1:]]
 
 
-def _adaptive(plan: Plan) -> Propagated | None:
+def _adaptive(plan: BlockPlan) -> Propagated | None:
     mixes = (each.propagated for each in plan.maps.values())
     return next((mix for mix in mixes if mix.same_for_all() is None), None)
 
@@ -186,7 +186,7 @@ def _spread(graph: GraphFolder, values: Tensor) -> Tensor:
 # files -----------------------------------------------------------------------------------
 
 
-def _columns(plan: Plan, group: int, block: int) -> Tensor:
+def _columns(plan: BlockPlan, group: int, block: int) -> Tensor:
     """A block of columns of all nodes, of rows of length one, before the first hop."""
     graph = plan.folder
     held = torch.empty(graph.manifest.nodes, graph.manifest.width, dtype=torch.float64)

@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Any
 
 from undrift.errors import InputError, not_installed
-from undrift.scale.plan import Call, Engine, Plan, installed, perform
+from undrift.scale.plan import BlockPlan, Call, Engine, installed, perform
 
 _PATIENCE = 10.0  # seconds until a cluster must have answered
 _TRIES = 3  # pools that may break, one after the other, without any task done
@@ -48,7 +48,7 @@ class Local:
 
     workers = 1
 
-    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+    def run(self, plan: BlockPlan, calls: Sequence[Call], done: Callable[[], None]) -> None:
         """Have all of them done."""
         for call in calls:
             perform(plan, call)
@@ -62,7 +62,7 @@ class Pool:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+    def run(self, plan: BlockPlan, calls: Sequence[Call], done: Callable[[], None]) -> None:
         """Have all of them done."""
         left, tries = list(calls), 0
         while left:
@@ -76,7 +76,7 @@ class Pool:
                     "workers, which goes on where it was"
                 )
 
-    def _once(self, plan: Plan, left: list[Call], done: Callable[[], None]) -> None:
+    def _once(self, plan: BlockPlan, left: list[Call], done: Callable[[], None]) -> None:
         """Take what is done off the list; the rest when the pool has broken."""
         pool = self._opened()
         try:
@@ -94,7 +94,7 @@ class Pool:
 
     @staticmethod
     def _submitted(
-        pool: ProcessPoolExecutor, plan: Plan, calls: Sequence[Call]
+        pool: ProcessPoolExecutor, plan: BlockPlan, calls: Sequence[Call]
     ) -> dict[Future[None], Call]:
         """The calls, handed in: this starts processes, and one may die before it has begun.
 
@@ -153,7 +153,7 @@ class Dask:
         self._client = client
         self.workers = _check_workers(client)
 
-    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+    def run(self, plan: BlockPlan, calls: Sequence[Call], done: Callable[[], None]) -> None:
         """Have all of them done; Dask gives the tasks of a dead worker to others."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
@@ -247,7 +247,7 @@ def _check_workers(client: Any) -> int:
     return len(found)
 
 
-def _check_seen(plan: Plan, call: Call) -> None:
+def _check_seen(plan: BlockPlan, call: Call) -> None:
     if plan.find(call.name) is None:
         raise InputError(
             f"a worker has written {call.name}, but {plan.work} does not show it: workers must see "

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from undrift.formatting import duration, size
 from undrift.learners.parts.propagation.propagated import Propagated
-from undrift.scale.graph_folder import Manifest
-from undrift.scale.plan import Group, Plan
+from undrift.scale.graph_folder import GraphManifest
+from undrift.scale.plan import BlockPlan, Group
 
 # seconds on one core; where they come from: docs/larger-than-memory.md
 _EDGE = 2e-8  # of a block, however few its columns
@@ -20,7 +20,7 @@ _PROGRAM = 4e8  # bytes of a process that has done nothing yet
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MemoryEstimate:
     """Seconds with all workers, bytes of disk until the step is done, bytes of each worker."""
 
     seconds: float
@@ -28,7 +28,7 @@ class Estimate:
     memory: float
 
     @classmethod
-    def of(cls, plan: Plan, workers: int) -> Estimate:
+    def of(cls, plan: BlockPlan, workers: int) -> MemoryEstimate:
         """What a plan will take.
 
         Edges times blocks times hops, the Gram matrix of the rows wanted (observing) or their
@@ -66,13 +66,13 @@ def hop_seconds(edges: int, width: int) -> float:
     return edges * (_EDGE + width * _EDGE_AND_COLUMN)
 
 
-def _hops(plan: Plan, group: Group, manifest: Manifest) -> tuple[int, int]:
+def _hops(plan: BlockPlan, group: Group, manifest: GraphManifest) -> tuple[int, int]:
     """The hops that a group takes, and the panels that its blocks have."""
     mixes = [plan.maps[bank].propagated for bank in group.banks]
     return max(_taken(mix, manifest) for mix in mixes), sum(mix.blocks for mix in mixes)
 
 
-def _taken(mix: Propagated, manifest: Manifest) -> int:
+def _taken(mix: Propagated, manifest: GraphManifest) -> int:
     """How many hops, at a node of mean degree whose features count half."""
     if mix.same_for_all() is not None:
         return mix.hops

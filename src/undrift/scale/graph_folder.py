@@ -50,7 +50,7 @@ class Shard(NamedTuple):
     entries: int
 
 
-class Manifest(BaseModel):
+class GraphManifest(BaseModel):
     """What `graph.json` says."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -81,7 +81,7 @@ class Manifest(BaseModel):
             raise ValueError("a file that is not in the folder")
         return files
 
-    def sealed(self) -> Manifest:
+    def sealed(self) -> GraphManifest:
         """Itself with the seal that fits."""
         text = self.model_dump_json(exclude={"seal"})
         return self.model_copy(update={"seal": sha256(text.encode()).hexdigest()})
@@ -115,7 +115,7 @@ class GraphFolder:
                 f"EDGES --out {self.path} (which also finishes one that was interrupted)"
             )
         try:
-            self.manifest = Manifest.model_validate_json(data)
+            self.manifest = GraphManifest.model_validate_json(data)
             if self.manifest != self.manifest.sealed():
                 raise ValueError("other words than were written")
         except (ValidationError, ValueError) as error:

@@ -21,7 +21,7 @@ from undrift.scale.graph_folder import (
     GB,
     MANIFEST,
     GraphFolder,
-    Manifest,
+    GraphManifest,
     put,
     put_array,
 )
@@ -171,7 +171,7 @@ def _opened(out: Path) -> Any:
         return duckdb.connect(str(out / _STAGE))
 
 
-def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> Manifest:
+def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> GraphManifest:
     """All stages; each leaves alone what an earlier process has finished."""
     stage = Staging(asked, out, connection, progress)
     n = stage.nodes()
@@ -189,7 +189,7 @@ def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> M
     there = sorted(p for p in out.iterdir() if p.name not in (*_OURS, _LOCK))
     files = {p.name: checksum(p) for p in there}
     content = [features, classes, numbers, files["labels.npy"], files["degrees.npy"], senders]
-    return Manifest(
+    return GraphManifest(
         nodes=n,
         edges=sum(shard.entries for shard in shards),
         features=features,

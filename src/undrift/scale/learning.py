@@ -11,18 +11,18 @@ import torch
 
 from undrift.errors import InputError
 from undrift.learners.base import Learner
-from undrift.learners.parts.propagation.plan import Plan as RowPlan
+from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation, PropagationSums
 from undrift.scale.blocks import block_calls, first_calls
-from undrift.scale.estimate import Estimate
+from undrift.scale.estimate import MemoryEstimate
 from undrift.scale.graph_folder import GraphFolder, put_array
-from undrift.scale.plan import Call, Engine, Plan, complete
+from undrift.scale.plan import BlockPlan, Call, Engine, complete
 from undrift.scale.scores import WEIGHTS, Answer, joined_parts, no_probabilities, score_calls
 from undrift.scale.sums import EDGES, added, class_edges, count_edges, sum_calls
 from undrift.typing import Progress, silent
 
-Tell = Callable[[Estimate], None]
+Tell = Callable[[MemoryEstimate], None]
 """What is done with an estimate before the work begins."""
 
 
@@ -34,7 +34,7 @@ def observe(
     *,
     tell: Tell | None = None,
     progress: Progress = silent,
-) -> list[Plan]:
+) -> list[BlockPlan]:
     """Learn a graph in a folder, as `Learner.observe` learns one in memory.
 
     `classes` gives the id of each of the graph's classes; nodes of one that it lacks count as
@@ -54,7 +54,7 @@ def forget(
     *,
     tell: Tell | None = None,
     progress: Progress = silent,
-) -> list[Plan]:
+) -> list[BlockPlan]:
     """Be as if a graph in a folder had never been observed; all else is as in `observe`.
 
     Cost: that of observing it.
@@ -70,10 +70,10 @@ def forget(
 class _Summed(NamedTuple):
     """The sums of a graph, a column for each of `ids`, and the plans whose files they are from."""
 
-    rows: RowPlan
+    rows: Plan
     ids: tuple[int, ...]
     sums: PropagationSums
-    plans: list[Plan]
+    plans: list[BlockPlan]
 
 
 def _summed(
@@ -100,7 +100,7 @@ def _summed(
     columns = [ids.index(classes[c]) if c in classes else -1 for c in graph.manifest.classes]
     graph.verify(progress)
     known = propagation.learned_
-    counted = Plan.of(graph, {}, columns)
+    counted = BlockPlan.of(graph, {}, columns)
     if known is None or "separate" in known.plan.banks:
         complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
     if known is None:
@@ -110,9 +110,9 @@ def _summed(
     else:
         rows = known.plan
     maps = {bank: rows.feature_map(bank) for bank in rows.banks}
-    plan = Plan.of(graph, maps, columns, scaling=propagation.scaling_)
+    plan = BlockPlan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
-        tell(Estimate.of(plan, engine.workers))
+        tell(MemoryEstimate.of(plan, engine.workers))
     for phase, calls in (
         ("measure", first_calls),
         ("propagate", block_calls),
@@ -154,9 +154,9 @@ def predict(
         raise no_probabilities()
     asked = (answer.temperature, list(names), probabilities)
     told = repr((sha256(weights.tobytes()).hexdigest(), *asked))
-    plan = Plan.of(graph, maps, None, told, propagation.scaling_)
+    plan = BlockPlan.of(graph, maps, None, told, propagation.scaling_)
     if tell is not None:
-        tell(Estimate.of(plan, engine.workers))
+        tell(MemoryEstimate.of(plan, engine.workers))
     complete(plan, first_calls(plan), engine, "measure", progress)
     complete(plan, block_calls(plan), engine, "propagate", progress)
     put_array(plan.work / WEIGHTS, weights)

@@ -1,4 +1,4 @@
-"""`Plan`: what all tasks of one step have in common, and the files that they leave.
+"""`BlockPlan`: what all tasks of one step have in common, and the files that they leave.
 
 A task reads files and writes one. Its file is named by the task and by the hash of its content and
 lies in a folder that is named by all that it depends on. So a file that is there and whole is the
@@ -51,7 +51,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BlockPlan:
     """The rows of some nodes of a graph in some banks.
 
     `columns`: for each class of the graph its column in the sums, -1 where its nodes count as
@@ -75,7 +75,7 @@ class Plan:
         columns: Sequence[int] | None,
         told: str = "",
         scaling: Scaling | None = None,
-    ) -> Plan:
+    ) -> BlockPlan:
         """A plan for this graph."""
         if any(each.structure for each in maps.values()):
             raise InputError("structure=True does not work on a graph folder; learn without it")
@@ -239,13 +239,13 @@ class Engine(Protocol):
 
     workers: int
 
-    def run(self, plan: Plan, calls: Sequence[Call], done: Callable[[], None]) -> None:
+    def run(self, plan: BlockPlan, calls: Sequence[Call], done: Callable[[], None]) -> None:
         """Have all of them done; `done` is called after each."""
         ...
 
 
 def complete(
-    plan: Plan, calls: Sequence[Call], engine: Engine, phase: str, progress: Progress
+    plan: BlockPlan, calls: Sequence[Call], engine: Engine, phase: str, progress: Progress
 ) -> None:
     """Have all tasks done that are not; what a killed one left half written goes."""
     plan.take_up()
@@ -262,7 +262,7 @@ def complete(
     engine.run(plan, [call for call in calls if call not in finished], done)
 
 
-def perform(plan: Plan, call: Call) -> None:
+def perform(plan: BlockPlan, call: Call) -> None:
     """Do a task, with one thread, so that the result has the same bits wherever it runs."""
     if plan.version != installed():
         raise InputError(

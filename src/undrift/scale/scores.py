@@ -14,7 +14,7 @@ from undrift.errors import InputError
 from undrift.formatting import class_columns
 from undrift.scale.blocks import rows_of
 from undrift.scale.graph_folder import AGAIN
-from undrift.scale.plan import Call, Plan
+from undrift.scale.plan import BlockPlan, Call
 from undrift.scale.sums import at_once, slices
 from undrift.scale.tables import copied, literal, quoted
 from undrift.storage.files import checksum, hashed_name, whole_file
@@ -39,7 +39,7 @@ def no_probabilities() -> InputError:
     )
 
 
-def score_calls(plan: Plan, answer: Answer) -> list[Call]:
+def score_calls(plan: BlockPlan, answer: Answer) -> list[Call]:
     """A task per chunk of rows."""
     size = at_once(plan, sum(group.columns for group in plan.groups))
     return [
@@ -48,7 +48,7 @@ def score_calls(plan: Plan, answer: Answer) -> list[Call]:
     ]
 
 
-def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -> None:
+def write_scores(plan: BlockPlan, name: str, answer: Answer, start: int, stop: int) -> None:
     """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
     bank, temperature, names, every = answer
     weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
@@ -87,7 +87,7 @@ def write_scores(plan: Plan, name: str, answer: Answer, start: int, stop: int) -
         connection.execute(copied(query, file.name))
 
 
-def joined_parts(plan: Plan, parts: Sequence[Call], out: Path) -> None:
+def joined_parts(plan: BlockPlan, parts: Sequence[Call], out: Path) -> None:
     """All parts in one table, in the order of the nodes, whole or not at all."""
     files = [plan.find(call.name) for call in parts]
     listed = ", ".join(literal(str(file)) for file in files)

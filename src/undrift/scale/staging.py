@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undrift.datasets.cells import LARGEST, Trouble, unusable
+from undrift.datasets.columns import LARGEST, Trouble, unusable
 from undrift.scale.graph_folder import (
     AGAIN,
     FORMAT,

@@ -16,13 +16,13 @@ from undrift.analytic.thin_sums import ThinSums
 from undrift.learners.parts.propagation.bank import AnySums, no_rows
 from undrift.scale.blocks import rows_of
 from undrift.scale.graph_folder import GB, npy_header
-from undrift.scale.plan import Call, Plan
+from undrift.scale.plan import BlockPlan, Call
 
 EDGES = "class-edges.npy"
 _PARTS = 16  # a Gram matrix is written so many times at most
 
 
-def sum_calls(plan: Plan) -> list[Call]:
+def sum_calls(plan: BlockPlan) -> list[Call]:
     """A task per bank and chunk of rows."""
     return [
         Call(_part(bank, i), add_rows, (bank, where.start, where.stop))
@@ -31,7 +31,7 @@ def sum_calls(plan: Plan) -> list[Call]:
     ]
 
 
-def add_rows(plan: Plan, name: str, bank: str, start: int, stop: int) -> None:
+def add_rows(plan: BlockPlan, name: str, bank: str, start: int, stop: int) -> None:
     """Write the sums over some rows, side by side (`_table`)."""
     features = plan.maps[bank]
     width, classes = features.width(plan.folder.manifest.features), _classes(plan)
@@ -48,7 +48,7 @@ def add_rows(plan: Plan, name: str, bank: str, start: int, stop: int) -> None:
     plan.put(name, [npy_header(tuple(table.shape), np.float64), table.numpy()])
 
 
-def added(plan: Plan, bank: str) -> AnySums:
+def added(plan: BlockPlan, bank: str) -> AnySums:
     """The sum of what all tasks of a bank have left, in their order."""
     features, classes = plan.maps[bank], _classes(plan)
     total: Any = no_rows(features, features.width(plan.folder.manifest.features), classes)
@@ -87,7 +87,7 @@ def _column(part: Tensor, width: int) -> Tensor:
     return part if part.dim() == 2 else part.expand(width, part.shape[0])
 
 
-def count_edges(plan: Plan, name: str) -> None:
+def count_edges(plan: BlockPlan, name: str) -> None:
     """Write `[classes, classes]`: labelled edges from the class of a column to that of a row."""
     graph, classes = plan.folder, _classes(plan)
     labels = plan.places_of(graph.labels)
@@ -101,23 +101,23 @@ def count_edges(plan: Plan, name: str) -> None:
     plan.put(name, [npy_header((classes, classes), np.float64), table])
 
 
-def class_edges(plan: Plan) -> Tensor:
+def class_edges(plan: BlockPlan) -> Tensor:
     """What `count_edges` has left."""
     return torch.from_numpy(plan.load(EDGES)).clone()
 
 
-def _classes(plan: Plan) -> int:
+def _classes(plan: BlockPlan) -> int:
     return max(plan.columns or (), default=-1) + 1
 
 
-def _parts(plan: Plan, bank: str) -> Iterator[slice]:
+def _parts(plan: BlockPlan, bank: str) -> Iterator[slice]:
     """Rows of a task: as many as fit into memory at once, or a sixteenth of all."""
     width = plan.maps[bank].width(plan.folder.manifest.features)
     size = max(at_once(plan, width), -(-plan.rows // _PARTS))
     return slices(0, plan.rows, size)
 
 
-def at_once(plan: Plan, width: int) -> int:
+def at_once(plan: BlockPlan, width: int) -> int:
     """Rows of so many columns that take a sixteenth of the memory: a few copies are made."""
     return max(int(plan.folder.manifest.memory * GB / 16 / (8 * width)), 64)
 

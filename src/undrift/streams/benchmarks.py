@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from undrift.datasets.catalogue import BENCHMARKS, checked_entry, stream_entry
 from undrift.datasets.dataset import Dataset
 from undrift.datasets.stand_in import MARK, StandIn, check_options
-from undrift.doors import Door
 from undrift.errors import InputError
+from undrift.plugins import Registry
 from undrift.streams.arrival import split_place
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class StreamOption:
     apply: Callable[[TaskStream, str], TaskStream]
 
 
-OPTIONS = Door("stream option", "undrift.stream_options", {})
+OPTIONS = Registry("stream option", "undrift.stream_options", {})
 
 
 class _Streams(Mapping[str, StreamInfo]):

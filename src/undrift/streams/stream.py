@@ -14,8 +14,14 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.streams.order import Order, check_sizes, ordered_classes
-from undrift.streams.periods import Times, classes_by_period
+from undrift.streams.any_graph import as_graph
+from undrift.streams.periods import (
+    Order,
+    Times,
+    check_sizes,
+    classes_by_period,
+    ordered_classes,
+)
 from undrift.streams.scale import Scale, in_units, scale_note
 from undrift.streams.split import split_of
 from undrift.streams.summary import TaskSummary, summarise
@@ -86,7 +92,7 @@ class TaskStream:
     @classmethod
     def from_graph(
         cls,
-        graph: Graph,
+        graph: Any,
         *,
         base: int,
         increment: int,
@@ -100,6 +106,7 @@ class TaskStream:
     ) -> Self:
         """The first `base` classes, then `increment` at a time; the last task may be smaller.
 
+        `graph` is anything that `as_graph` takes.
         `order` is `label` (ascending ids), `random` (a permutation drawn from the seed) or the
         class ids in the order wanted. A graph with masks is split as they say; `masks=False`
         draws a new split. Without masks every class is split into train, val and test by `seed`
@@ -115,6 +122,7 @@ class TaskStream:
         >>> stream.classes, len(stream)
         (((0, 1), (2,)), 2)
         """
+        graph = as_graph(graph)
         labels = _labels(graph)
         split, drawn = split_of(graph, labels, seed, fractions, masks)
         classes = ordered_classes(torch.unique(labels[labels >= 0]).tolist(), order, seed)
@@ -251,7 +259,7 @@ class TaskStream:
     @classmethod
     def by_time(
         cls,
-        graph: Graph,
+        graph: Any,
         time: Any,
         periods: int | Sequence[float],
         *,
@@ -276,6 +284,7 @@ class TaskStream:
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
         ((1,), (0,))
         """
+        graph = as_graph(graph)
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods, dates=dates)
         split, drawn = split_of(graph, labels, seed, fractions, masks)

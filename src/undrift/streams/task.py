@@ -112,8 +112,10 @@ def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
 _VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by
 
 
-def as_task(batch: Task | Graph, seed: int, ids: Any = None, *, validation: bool = True) -> Task:
+def as_task(batch: Any, seed: int, ids: Any = None, *, validation: bool = True) -> Task:
     """A batch as a task: a task as it is, a graph with a fifth of its nodes for validation.
+
+    `batch` is anything that `as_batch` takes.
 
     Which ones is decided for each node by itself, from the seed and its id (its number, without
     `ids`), so that no other node's coming or going moves it. A class that would have no training
@@ -125,12 +127,11 @@ def as_task(batch: Task | Graph, seed: int, ids: Any = None, *, validation: bool
     >>> int(task.train.sum() + task.val.sum())
     7
     """
+    from undrift.streams.any_graph import as_batch
+
+    batch = as_batch(batch)
     if isinstance(batch, Task):
         return batch
-    if not isinstance(batch, Graph):
-        raise InputError(f"a batch must be a Task or a Graph with labels, not {type(batch)}")
-    if batch.masks:
-        return Task(batch)
     labels = batch.labelled()
     known = labels >= 0
     if not bool(known.any()):

@@ -17,7 +17,7 @@ from tests.harness.fuzz.damage import damage_bytes, damage_file
 from tests.harness.fuzz.guard import Target
 from tests.harness.fuzz.plain import plain_graph, plain_parts, undirected
 from undrift.datasets import ogb
-from undrift.datasets.unpack import unpack_zip
+from undrift.datasets.archives import unpack_zip
 from undrift.testing.graphs import tiny_graph
 
 _MEMBERS = ("one.npz", "two.txt")

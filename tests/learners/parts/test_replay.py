@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Step
+from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph
 from undrift.learners.parts.replay import Buffer, edge_free, places_taken, replayed
@@ -89,10 +89,10 @@ def test_a_buffer_survives_its_state() -> None:
     assert torch.equal(again.graph.labels, buffer.graph.labels)
 
 
-def step_of(model: Model, graph: Graph, nodes: Tensor, seed: int = 0) -> Step:
+def step_of(model: Model, graph: Graph, nodes: Tensor, seed: int = 0) -> TrainingStep:
     embeddings = model.embed(graph)[nodes]
     assert graph.labels is not None
-    return Step(
+    return TrainingStep(
         nodes=nodes,
         embeddings=embeddings,
         logits=model.head(embeddings),

@@ -11,9 +11,8 @@ from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import Finding, attack_state, kept_sums, predicted
 from undrift.privacy.attacks.completions import Blank, completions, named
-from undrift.privacy.attacks.confidence import confidence
-from undrift.privacy.attacks.membership import Metric
-from undrift.privacy.attacks.roc import auc
+from undrift.privacy.attacks.finding import auc
+from undrift.privacy.attacks.membership import Distance, confidence
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 
@@ -119,7 +118,7 @@ def test_a_word_of_a_member_is_named_and_of_another_guessed() -> None:
     task = texts(120, 0, 0, 80)
     (kept,) = kept_sums(Propagation(sketch=0, fourier=0, hops=2).observe(task))
     assert kept.gram is not None
-    metric = Metric(kept.gram)
+    metric = Distance(kept.gram)
     generator = torch.Generator().manual_seed(0)
 
     def share(nodes: range) -> float:

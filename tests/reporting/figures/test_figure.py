@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from undrift.doors import Door
 from undrift.experiments.store import Records
+from undrift.plugins import Registry
 from undrift.reporting.figures import figure as module
 from undrift.reporting.figures.figure import Figure
 from undrift.reporting.figures.sheet import write_figure
@@ -202,7 +202,7 @@ def test_another_packages_figure_that_is_broken_is_told_and_the_rest_drawn(
         "gone": "undrift.reporting.figures:GONE",
         "odd": "undrift.reporting.figures:__name__",
     }
-    monkeypatch.setattr(module, "FIGURES", Door("figure", "none", own))
+    monkeypatch.setattr(module, "FIGURES", Registry("figure", "none", own))
     found = Found({}, [], [], tmp_path)
     assert found.figures == {"mine": mine}
     assert [name for name, _ in found.left_out] == ["gone", "odd"]

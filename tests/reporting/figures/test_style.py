@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from undrift.learners import registry
-from undrift.learners.registry import DOOR, METHODS
+from undrift.learners.registry import METHODS, REGISTRY
 from undrift.reporting.figures.style import (
     display,
     drawn_title,
@@ -87,8 +87,8 @@ def test_a_method_that_keeps_examples_has_a_hollow_marker() -> None:
 
 def test_a_style_does_not_depend_on_who_else_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {name: style_of(name) for name in METHODS}
-    own = {"first": "undrift.learners.adr:Adr", **DOOR.own}
-    monkeypatch.setattr(registry, "DOOR", replace(DOOR, own=own))
+    own = {"first": "undrift.learners.adr:Adr", **REGISTRY.own}
+    monkeypatch.setattr(registry, "REGISTRY", replace(REGISTRY, own=own))
     assert {name: style_of(name) for name in before} == before
     assert style_of("first") not in before.values()
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.experiments.manifest import Cell, Manifest, Skipped
+from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import Result
 from undrift.reporting.tables.compare import compare, holm, paired_t_test
-from undrift.reporting.tables.comparison import Comparison, Entry, Spread
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -46,17 +46,17 @@ def table(
         for seed, value in enumerate(values):
             run = f"{row}-{seed}"
             results[run] = result(method, stream, seed, value, spec=how.get("spec", {}))
-            cells.append(Cell(row=row, method=method, stream=stream, seed=seed, run=run))
+            cells.append(PlannedRun(row=row, method=method, stream=stream, seed=seed, run=run))
     how = {name: value for name, value in how.items() if name != "spec"}
     return compare(results, plan(list(scores), [stream], cells), **how)
 
 
-def plan(rows: list[str], streams: list[str], cells: list[Cell], **more: Any) -> Manifest:
+def plan(rows: list[str], streams: list[str], cells: list[PlannedRun], **more: Any) -> Manifest:
     fields = {"plan": "p", "title": "T", "rule": "Chosen so.", "rows": rows, "streams": streams}
     return Manifest.model_validate(fields | {"cells": cells} | more)
 
 
-def column(found: Comparison, metric: str = "a_avg") -> dict[str, Entry]:
+def column(found: Comparison, metric: str = "a_avg") -> dict[str, ComparisonEntry]:
     return {row: e for (row, _, name), e in found.entries.items() if name == metric}
 
 
@@ -142,7 +142,7 @@ def test_what_the_paper_did_not_run_has_no_number(row: str, spec: dict[str, Any]
 
 def test_imitated_data_never_stands_beside_the_paper() -> None:
     runs = {"r": result("adr", "cs-cl", 0, 90.0, provenance={"stand_in": True})}
-    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
+    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
     found = compare(runs, plan(["adr"], ["cs-cl"], [cell]))
     assert found.stand_ins == {"cs-cl"}
     assert column(found)["adr"].published is None
@@ -181,17 +181,17 @@ def test_costs_are_means_and_what_was_not_measured_is_left_out() -> None:
     }
     cost = {"seconds": {"train": 3.0}, "peak_memory_mb": None, "state_mb": 9.0, "threads": 2}
     run = result("adr", "cs-cl", 0, 90.0, cost=cost | {"state_bytes": [5, 7]})
-    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
+    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
     found = compare({"r": run}, plan(["adr"], ["cs-cl"], [cell]))
     assert found.costs["adr", "cs-cl"] == {"seconds": 3.0, "kept_bytes": 7.0}
 
 
 def test_runs_that_are_not_there_leave_no_entry() -> None:
     cells = [
-        Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r"),
-        Cell(row="adr", method="adr", stream="cs-cl", seed=1, run="lost"),
-        Cell(row="ewc", method="ewc", stream="cs-cl", seed=0, failed="no memory\nat all"),
-        Cell(row="mas", method="mas", stream="cs-cl", seed=0),
+        PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r"),
+        PlannedRun(row="adr", method="adr", stream="cs-cl", seed=1, run="lost"),
+        PlannedRun(row="ewc", method="ewc", stream="cs-cl", seed=0, failed="no memory\nat all"),
+        PlannedRun(row="mas", method="mas", stream="cs-cl", seed=0),
     ]
     found = compare(
         {"r": result("adr", "cs-cl", 0, 90.0)}, plan(["adr", "ewc", "mas"], ["cs-cl"], cells)
@@ -203,14 +203,14 @@ def test_runs_that_are_not_there_leave_no_entry() -> None:
 
 
 def test_a_run_that_failed_and_was_repeated_counts() -> None:
-    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r", failed="no memory")
+    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r", failed="no memory")
     found = compare({"r": result("adr", "cs-cl", 0, 90.0)}, plan(["adr"], ["cs-cl"], [cell]))
     assert column(found)["adr"].runs == ("r",)
     assert not any("Failed" in note or "No finished" in note for note in found.notes)
 
 
 def test_a_skipped_stream_is_a_note_and_no_column() -> None:
-    cell = Cell(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
+    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
     gone = Skipped(stream="reddit-cl", why="its files are not there")
     manifest = plan(["adr"], ["cs-cl", "reddit-cl", "dblp-cl"], [cell], skipped=[gone])
     found = compare({"r": result("adr", "cs-cl", 0, 90.0)}, manifest)

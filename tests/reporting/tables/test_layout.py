@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from undrift.reporting.tables.comparison import Comparison, Entry, Spread
-from undrift.reporting.tables.layout import (
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread
+from undrift.reporting.tables.formats import (
     Grid,
     Markup,
     accuracy_grids,
@@ -20,9 +20,9 @@ STREAMS = ["cs-cl", "arxiv-cl", "dblp-cl", "photo-cl", "coraml-cl", "citeseer-cl
 
 
 def table(streams: list[str], paper: tuple[str, ...] = (), **changes: Any) -> Comparison:
-    def entry(stream: str) -> Entry:
+    def entry(stream: str) -> ComparisonEntry:
         number = Spread(89.0, 1.0) if stream in paper else None
-        return Entry(Spread(90.0, 1.0), (0,), ("r",), 1, number, 1.0 if number else None)
+        return ComparisonEntry(Spread(90.0, 1.0), (0,), ("r",), 1, number)
 
     fields: dict[str, Any] = {
         "title": "T",
@@ -91,7 +91,7 @@ def test_a_cost_of_nothing_is_written_too() -> None:
 def test_the_legend_names_the_marks_that_occur() -> None:
     whole = table(["cs-cl"])
     assert legend(whole) == []
-    worse = Entry(Spread(90.0, 1.0), (0,), ("r",), 2, significance=0.01)
+    worse = ComparisonEntry(Spread(90.0, 1.0), (0,), ("r",), 2, significance=0.01)
     marked = table(
         ["cs-cl"], entries={("adr", "cs-cl", "a_avg"): worse}, keeps_examples={"adr": True}
     )

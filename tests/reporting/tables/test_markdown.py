@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.reporting.tables.comparison import Comparison, Entry, Spread
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread
 from undrift.reporting.tables.formats import escape_markdown, markdown_table
 
-PAPER: dict[str, Any] = {"published": Spread(90.71, 0.22), "difference": -0.71}
+PAPER: dict[str, Any] = {"published": Spread(90.71, 0.22)}
 
 
-def table(entries: dict[tuple[str, str, str], Entry], **changes: Any) -> Comparison:
+def table(entries: dict[tuple[str, str, str], ComparisonEntry], **changes: Any) -> Comparison:
     rows = list(dict.fromkeys(row for row, _, _ in entries))
     streams = list(dict.fromkeys(stream for _, stream, _ in entries))
     fields: dict[str, Any] = {
@@ -29,8 +29,8 @@ def table(entries: dict[tuple[str, str, str], Entry], **changes: Any) -> Compari
     return Comparison(**(fields | changes))
 
 
-def entry(mean: float, deviation: float | None = 1.0, **more: Any) -> Entry:
-    return Entry(Spread(mean, deviation), (0,), ("r",), **more)
+def entry(mean: float, deviation: float | None = 1.0, **more: Any) -> ComparisonEntry:
+    return ComparisonEntry(Spread(mean, deviation), (0,), ("r",), **more)
 
 
 def line(text: str, start: str) -> list[str]:
@@ -79,11 +79,11 @@ def test_costs_and_who_keeps_examples() -> None:
         keeps_examples={"adr": False, "cat": True},
         costs={("adr", "cs-cl"): {"seconds": 12.3, "kept_bytes": 2e6}},
     )
-    text = markdown_table(found, level=3)
-    _, cost = text.split("#### Cost")
+    text = markdown_table(found)
+    _, cost = text.split("### Cost")
     assert line(cost, "ADR") == ["ADR", "no", "12", "2.0 MB"]
     assert line(cost, "CAT") == ["CAT †", "yes", "–", "–"]
-    assert "#### Cost" not in markdown_table(found, level=3, costs=False)
+    assert "### Cost" not in markdown_table(found, costs=False)
 
 
 def test_many_streams_make_several_tables_with_every_row() -> None:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from undrift.doors import Door
-from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
+from undrift.plugins import Registry
 from undrift.reporting.tables import comparison
-from undrift.reporting.tables.comparison import Comparison, Entry, Numbers, Spread
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Numbers, Spread
 from undrift.reporting.tables.notes import notes_of
 
 
@@ -27,19 +27,19 @@ def table(**changes: Any) -> Comparison:
     return Comparison(**(fields | changes))
 
 
-def entry(seeds: int, **more: Any) -> Entry:
+def entry(seeds: int, **more: Any) -> ComparisonEntry:
     names = tuple(str(seed) for seed in range(seeds))
-    return Entry(Spread(90.0, 1.0), tuple(range(seeds)), names, **more)
+    return ComparisonEntry(Spread(90.0, 1.0), tuple(range(seeds)), names, **more)
 
 
-def plan(*cells: Cell, rule: str = "") -> Manifest:
+def plan(*cells: PlannedRun, rule: str = "") -> Manifest:
     return Manifest(
         plan="p", title="T", rule=rule, rows=["adr"], streams=["cs-cl"], cells=list(cells)
     )
 
 
-def failed(seed: int, why: str, stream: str = "cs-cl") -> Cell:
-    return Cell(row="adr", method="adr", stream=stream, seed=seed, failed=why)
+def failed(seed: int, why: str, stream: str = "cs-cl") -> PlannedRun:
+    return PlannedRun(row="adr", method="adr", stream=stream, seed=seed, failed=why)
 
 
 def test_seeds_that_all_cells_share_are_named() -> None:
@@ -87,7 +87,7 @@ def test_published_numbers_name_their_source_and_what_is_to_note(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     numbers = Numbers(lambda *_: None, "Doe 2030", {"cs-": "CS is small."})
-    monkeypatch.setattr(comparison, "PUBLISHED", Door("numbers", "none", {"doe": numbers}))
+    monkeypatch.setattr(comparison, "PUBLISHED", Registry("numbers", "none", {"doe": numbers}))
     cells = {("adr", "cs-cl", "a_avg"): entry(2, published=Spread(90.0, 1.0))}
     notes = notes_of(table(entries=cells), plan(), [])
     assert "Doe 2030" in next(note for note in notes if note.startswith("Paper:"))

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import whole_graph
-from undrift.encoders.training import Loss, Step, balancing, cross_entropy
+from undrift.encoders.training import Loss, TrainingStep, balancing, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph, disjoint_union
 from undrift.learners.parts.training.backbone import Model, columns_of
@@ -103,7 +103,7 @@ def replayed(
     columns = columns_of(buffer.graph, classes)
     weights = balancing(columns, model.head) if class_weighted else None
 
-    def loss(step: Step) -> Tensor:
+    def loss(step: TrainingStep) -> Tensor:
         logits = step.head(step.encoder.forward(batch, step.generator))
         old = functional.cross_entropy(logits, columns, weights)
         beta = len(buffer) / (len(buffer) + step.nodes.numel())

@@ -11,14 +11,11 @@ What is attacked are sums. Every learner says which it keeps, as a list of `Kept
 a Gram matrix `R = sum z z^T`, class means, or both, with the function that makes rows. Each attack
 is a pure function of tensors, so it is the same for every method:
 
-- `small_classes`: the mean of a class with few rows is nearly each of them;
-- `thin_columns`: a column of a Gram matrix that one row has most of is that row;
-- `gram_difference`: few rows are the sparsest vectors in the span of their Gram matrix;
-- `known_rows`: what rows that one knows leave of a Gram matrix and a moment;
-- `membership`: whether a row is in a Gram matrix, by span, leverage, likelihood;
-- `fitted`: which of all candidate rows add up to a sum;
-- `completions`: which word makes a known node's row fit the sum;
-- `confidence`: plain weights, by how sure they are of a node: the baseline.
+- `rows`: rows that are read out of the mean of a small class, out of a thin column, out of a sum
+  of few rows, or beside rows that are known;
+- `membership`: whether a row is in a Gram matrix, by span, leverage and likelihood; which of all
+  candidates add up to it; and the baseline, how sure plain weights are of a node;
+- `completions`: which word makes a known node's row fit the sum.
 
 `attack_state` runs them on a learner and returns what they achieved; `predicted` says from counts
 alone what they would.
@@ -26,13 +23,14 @@ alone what they would.
 
 from undrift.learners.kept import KeptSum
 from undrift.privacy.attacks.attack import (
+    Candidates,
     attack_state,
+    kept_sums,
     membership_statistics,
     predicted,
     two_states,
 )
 from undrift.privacy.attacks.finding import Finding
-from undrift.privacy.attacks.kept import Candidates, kept_sums
 
 __all__ = [
     "Candidates",

@@ -1,37 +1,34 @@
-"""All attacks on one learner: what they achieve with the data, what is foretold without."""
+"""All attacks on one learner: what they achieve with data, what is predicted without."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from undrift.formatting import counted
+from undrift.graphs import Graph, Scaling
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
-from undrift.privacy.attacks.finding import Finding
-from undrift.privacy.attacks.fitted import fitted
-from undrift.privacy.attacks.gram_difference import sparse_rows
-from undrift.privacy.attacks.kept import Candidates, kept_sums
+from undrift.privacy.attacks.finding import Finding, auc, auc_interval
 from undrift.privacy.attacks.membership import (
-    Metric,
+    Distance,
+    Seen,
+    fitted,
+    from_one_row,
     in_class_gram,
-    leverage,
-    likelihood,
-    normalised_leverage,
     own_class,
-    span,
 )
-from undrift.privacy.attacks.roc import auc, auc_interval
-from undrift.privacy.attacks.seen import Seen
-from undrift.privacy.attacks.small_classes import (
+from undrift.privacy.attacks.rows import (
     cosines_beside,
     expected_cosine,
     nearest,
+    read_rows,
     row_of_class,
+    sparse_rows,
 )
-from undrift.privacy.attacks.thin_columns import thin_columns
 from undrift.streams.task import Task
 
 READ = 0.99  # the cosine from which a row counts as read out
@@ -44,6 +41,49 @@ With four others the interval around 0.5 goes from 0.26 to 0.74, however many me
 """
 
 
+def kept_sums(learner: Learner) -> list[KeptSum]:
+    """The sums that a learner says it keeps (`Learner.inventory`), for graphs as users give them.
+
+    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, *_ = tiny_stream()
+    >>> [(each.name, each.count) for each in kept_sums(Propagation().observe(first))][0]
+    ('mix', 12)
+    """
+    scaling, sums = learner.scaling_, learner.inventory().sums
+    return [each if scaling is None else _in_units(each, scaling) for each in sums]
+
+
+def _in_units(kept: KeptSum, scaling: Scaling) -> KeptSum:
+    def rows(graph: Graph, nodes: Tensor) -> Tensor:
+        return kept.rows(graph.scaled(scaling), nodes)
+
+    return replace(kept, rows=rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows that an attacker holds: which are members, and their classes (-1 unknown).
+
+    Every row is made in the graph of its batch, so that only membership tells rows apart.
+    """
+
+    rows: Tensor
+    members: Tensor
+    labels: Tensor
+
+    @classmethod
+    def of(cls, kept: KeptSum, tasks: Iterable[Task], labels: Tensor | None = None) -> Candidates:
+        """All nodes of these batches. `labels`: of all of them, where a batch hides some."""
+        batches = list(tasks)
+        known = torch.cat([task.labels.cpu() for task in batches])
+        return cls(
+            torch.cat([kept.rows_of(task, torch.ones_like(task.train)) for task in batches]),
+            torch.cat([kept.members(task).cpu() for task in batches]),
+            known if labels is None else labels.cpu(),
+        )
+
+
 def attack_state(
     learner: Learner,
     tasks: Iterable[Task],
@@ -52,13 +92,11 @@ def attack_state(
 ) -> list[Finding]:
     """What each attack achieves on this learner, with batches that it observed.
 
-    `tasks`: batches as they were observed, all of them if `fitted` is to have every candidate;
-    their nodes that were not learned from are the others that members are told from. `before`: the
-    learner as it was before the last of them. `labels`: the class of every node of all batches,
-    for the attack that needs it; without them it is left out. A state without sums has no finding.
-    Where members cannot be told from others, as there are too few, a finding without a figure says
-    so (`LEAST_COMPARED`).
-    Cost: an eigendecomposition of every Gram matrix, and `fitted`.
+    `tasks`: batches as they were observed, all of them for the attack on all candidates. `before`:
+    the learner as it was before the last of them. `labels`: the class of every node of all
+    batches, for the attack that needs it. With too few nodes to compare, a finding without a
+    figure says so (`LEAST_COMPARED`). Cost: an eigendecomposition of every Gram matrix, and
+    `fitted`.
     """
     batches = list(tasks)
     older = {} if before is None else {kept.name: kept for kept in kept_sums(before)}
@@ -67,7 +105,7 @@ def attack_state(
         known = batches if kept.current else batches[-1:]
         candidates = Candidates.of(kept, known, labels if kept.current else None)
         found += _small_classes(kept, candidates)
-        found += thin_columns(kept, candidates)
+        found += _thin_columns(kept, candidates)
         found += _memberships(kept, candidates, whole=len(known) == len(batches))
         if before is not None:
             found += two_states(kept, older.get(kept.name), batches[-1])
@@ -81,46 +119,25 @@ def membership_statistics(
 
     `whole`: the candidates have all members among them, so that they can be fitted to the sum.
     """
+    rows, columns = candidates.rows, kept.columns_of(candidates.labels)
     if kept.seen is not None:
-        return _through_directions(kept, Seen.of(kept.seen), candidates, whole=whole)
+        seen = Seen.of(kept.seen)
+        found = from_one_row(Distance(seen.core), rows @ seen.directions, kept.count)
+        found["unexplained"] = seen.unexplained(rows)
+        if columns is not None and kept.means is not None and kept.counts is not None:
+            means = (kept.means / kept.counts.clamp(min=1)).double().cpu()
+            around = seen.around(kept.means, kept.counts)
+            found["own class"] = around.unexplained(rows - means.T[columns])
+        return {**found, "all candidates": seen.fitted(rows, kept.count)} if whole else found
     if kept.gram is None:
         return {}
-    rows, metric = candidates.rows, Metric(kept.gram)
-    found = {
-        "span": span(metric, rows),
-        "leverage": leverage(metric, rows),
-        "normalised leverage": normalised_leverage(metric, rows),
-        "likelihood": likelihood(metric, rows, kept.count),
-    }
-    columns = kept.columns_of(candidates.labels)
+    metric = Distance(kept.gram)
+    found = from_one_row(metric, rows, kept.count)
     if columns is not None and kept.class_grams is not None:
         found["own class"] = in_class_gram(kept.class_grams, rows, columns)
     elif columns is not None and kept.counts is not None and kept.means is not None:
         found["own class"] = own_class(kept.gram, kept.means, kept.counts, rows, columns)
-    if whole:
-        found["all candidates"] = fitted(metric, kept.count, rows)
-    return found
-
-
-def _through_directions(
-    kept: KeptSum, seen: Seen, candidates: Candidates, *, whole: bool
-) -> dict[str, Tensor]:
-    """The same of a Gram matrix that was seen through a few directions."""
-    rows = candidates.rows
-    through, metric = rows @ seen.directions, Metric(seen.core)
-    found = {
-        "span": span(metric, through),
-        "leverage": leverage(metric, through),
-        "normalised leverage": normalised_leverage(metric, through),
-        "likelihood": likelihood(metric, through, kept.count),
-        "unexplained": seen.unexplained(rows),
-    }
-    columns = kept.columns_of(candidates.labels)
-    if columns is not None and kept.means is not None and kept.counts is not None:
-        means = (kept.means / kept.counts.clamp(min=1)).double().cpu()
-        around = seen.around(kept.means, kept.counts)
-        found["own class"] = around.unexplained(rows - means.T[columns])
-    return {**found, "all candidates": seen.fitted(rows, kept.count)} if whole else found
+    return {**found, "all candidates": fitted(metric, kept.count, rows)} if whole else found
 
 
 def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding]:
@@ -165,6 +182,15 @@ def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
     cosine = float(cosines_beside(candidates.rows[own], *row_of_class(kept.means, c)).max())
     tried = f"the mean of class {kept.classes[c]}, the smallest, as a row of it"
     yield Finding("small class", kept.name, tried, "cosine", cosine, int(kept.counts[c]))
+
+
+def _thin_columns(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
+    members = candidates.members
+    if not bool(members.any()) or bool(members.all()) or kept.gram is None:
+        return
+    found = read_rows(kept.gram.cpu(), candidates.rows[members], candidates.rows[~members])
+    tried = f"columns of R as rows, of {int(members.sum())} that were summed"
+    yield Finding("thin columns", kept.name, tried, "rows", float(found.sum()), kept.count)
 
 
 def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Iterator[Finding]:

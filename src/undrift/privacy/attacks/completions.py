@@ -10,8 +10,7 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.kept import KeptSum
-from undrift.privacy.attacks.membership import Metric, normalised_leverage
-from undrift.privacy.attacks.seen import Seen
+from undrift.privacy.attacks.membership import Distance, Seen, normalised_leverage
 from undrift.sparse import Csr, stacked
 
 
@@ -61,7 +60,7 @@ class Blank:
         return Graph(features, edges.to(features.device)), self.node + n * torch.arange(k)
 
 
-def completions(kept: KeptSum, metric: Metric | Seen, blank: Blank) -> Tensor:
+def completions(kept: KeptSum, metric: Distance | Seen, blank: Blank) -> Tensor:
     """A score per word of a blank: how much the row that it makes looks like a member.
 
     A row that was summed lies in the span of R, or has a lower leverage than one that differs in a

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS, Metric
 from undrift.experiments.result import Result
 from undrift.experiments.standing import in_order, standing
 from undrift.experiments.store import Records
 from undrift.learners.registry import METHODS
+from undrift.plugins import Registry
 from undrift.reporting.figures.sheet import COLUMN
 from undrift.reporting.figures.style import display, title_of
 
@@ -131,7 +131,7 @@ def chosen(wanted: Sequence[str], groups: Groups) -> str:
     return told
 
 
-FIGURES = Door(
+FIGURES = Registry(
     "figure",
     "undrift.figures",
     {

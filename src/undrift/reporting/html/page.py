@@ -1,33 +1,93 @@
-"""The page itself: everything it shows laid out by the template, nothing left outside of it."""
+"""The report as one page: what it is made of, and the template that lays it out."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from undrift.errors import not_installed
+from undrift.experiments.manifest import Manifest
+from undrift.experiments.result import Result, metric_keys
+from undrift.experiments.search_record import CHOSEN_BY, Search
+from undrift.experiments.standing import finished_rows
+from undrift.reporting.search_grids import search_grids
+from undrift.reporting.tables.compare import Grading
+from undrift.reporting.tables.comparison import Comparison
 
-from undrift.experiments.result import metric_keys
-from undrift.experiments.search_record import CHOSEN_BY
-from undrift.reporting.html.details import details_data
-from undrift.reporting.html.method_sections import method_sections
-from undrift.reporting.html.overview import Page, overview
-from undrift.reporting.html.svg import inline_svg
-from undrift.reporting.html.table import metric_head, metric_tip, table_view
-from undrift.reporting.search_grids import surfaces
-
-TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
-def render(page: Page) -> str:
-    """The HTML of a report with everything inside; the same page gives the same bytes.
+@dataclass(frozen=True)
+class PlanTable:
+    """One plan of the page: what it asked for, and its tables, of the same rows and streams."""
 
-    Names are escaped, and the page forbids itself any request and any script but its own.
-    """
+    manifest: Manifest
+    tables: Mapping[Grading, Comparison]
+
+    @property
+    def first(self) -> Comparison:
+        """The table that is shown first."""
+        return next(iter(self.tables.values()))
+
+    def method_of(self, row: str) -> str:
+        """The method behind a row."""
+        return self.manifest.row_methods.get(row, row)
+
+    def cells(
+        self, number: int, results: Mapping[str, Result]
+    ) -> Iterator[tuple[str, str, str, dict[str, Result]]]:
+        """Every cell of the plan with this number: its key, row, stream and finished runs."""
+        finished = finished_rows(self.manifest, results)
+        for r, row in enumerate(self.first.rows):
+            for s, stream in enumerate(self.first.streams):
+                runs = dict(finished.get((row, stream), {}).values())
+                yield f"{number}-{r}-{s}", row, stream, runs
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure as the text of an SVG file; `name` is that of its file, without the suffix."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything the report shows. `newest` is the day of the newest result, as yyyy-mm-dd."""
+
+    title: str
+    plans: Sequence[PlanTable]
+    results: Mapping[str, Result]
+    figures: Sequence[PageFigure] = ()
+    searches: Sequence[Search] = ()
+    damaged: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    newest: str | None = None
+
+    @property
+    def stand_ins(self) -> frozenset[str]:
+        """The streams whose data only imitates a benchmark."""
+        ran = (result.spec.place for result in self.results.values() if result.stand_in)
+        return frozenset(ran).union(*(plan.first.stand_ins for plan in self.plans))
+
+
+def template() -> Template:
+    """The template of the page; an `InputError` where jinja2 is not installed."""
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise not_installed("the report needs jinja2", "report") from error
+    from undrift.reporting.html.views import FILTERS
+
     environment = Environment(
         loader=FunctionLoader(_asset),
         autoescape=True,
@@ -35,25 +95,39 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = _asset(SCRIPT)
-    return environment.get_template(TEMPLATE).render(
-        title=page.title,
+    environment.filters |= FILTERS
+    return environment.get_template("report.html.jinja")
+
+
+def render(page: Page) -> str:
+    """The HTML of a report with everything inside; the same page gives the same bytes.
+
+    Names are escaped, and the page forbids itself any request and any script but its own.
+    """
+    laid_out = template()
+    from markupsafe import Markup
+
+    from undrift.reporting.html.svg import inline_svg
+    from undrift.reporting.html.views import COSTS, details, methods, overview, table_view
+
+    script = _asset("report.js")
+    return laid_out.render(
+        page=page,
         policy=_policy(script),
-        style=Markup(_asset(STYLE)),  # noqa: S704 - our own files
+        style=Markup(_asset("report.css")),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704
         about=overview(page),
-        plans=[(plan, table_view(plan, i)) for i, plan in enumerate(page.plans)],
+        plans=[(plan, table_view(plan)) for plan in page.plans],
+        costs=COSTS,
         figures=[
             (figure, inline_svg(figure.svg, prefix=f"f{i}-", label=figure.title))
             for i, figure in enumerate(page.figures)
         ],
-        methods=method_sections(page.plans, page.results),
-        surfaces=surfaces(page.searches, page.stand_ins),
-        damaged=page.damaged,
-        left_out=page.left_out,
-        metrics=[(metric_head(key), metric_tip(key)) for key in metric_keys(page.results.values())],
-        chosen_by=metric_head(CHOSEN_BY.key),
-        data=_script_json(details_data(page.plans, page.results, page.searches)),
+        methods=methods(page),
+        grids=search_grids(page.searches),
+        metrics=metric_keys(page.results.values()),
+        chosen_by=CHOSEN_BY.key,
+        data=Markup(_script_json(details(page))),  # noqa: S704
     )
 
 
@@ -70,9 +144,9 @@ def _policy(script: str) -> str:
     )
 
 
-def _script_json(data: dict[str, Any]) -> Markup:
+def _script_json(data: dict[str, Any]) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
-    return Markup(text)  # noqa: S704
+    return text

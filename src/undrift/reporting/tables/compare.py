@@ -1,9 +1,9 @@
 """From finished runs to a table: means over seeds, ranks, a test, published numbers, costs.
 
-The test is a paired t-test, Holm-corrected: rows share seeds, so splits, and differences by seed
-drop what a lucky split gives to all rows, most of a cell's deviation. An exact sign-flip (or
-Wilcoxon) test of n seeds has no two-sided p-value under 2 / 2^n, 0.0625 for the usual 5: it could
-show nothing at 0.05. The price is the assumption that differences are about normal.
+The test is a paired t-test, Holm-corrected. Rows share seeds, so they share splits: differences
+by seed drop what a lucky split gives to all rows. An exact sign-flip (or Wilcoxon) test of n
+seeds has no two-sided p-value under 2 / 2^n, which is 0.0625 for the usual 5: it could show
+nothing at 0.05. The price is the assumption that differences are about normal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from undrift.reporting.names import method_facts, metric_value, row_label
 from undrift.reporting.tables.comparison import (
     IN_PRINT,
     Comparison,
-    Entry,
+    ComparisonEntry,
     Spread,
     published_numbers,
     spread_of,
@@ -32,7 +32,7 @@ from undrift.reporting.tables.notes import notes_of
 from undrift.streams.benchmarks import listed_stream
 
 Grading = Literal["class", "node"]
-Group = dict[int, tuple[str, "Result"]]
+Group = dict[int, tuple[str, Result]]
 """The finished runs of a cell: by seed, the id of the run and its result."""
 
 Key = TypeVar("Key")
@@ -59,32 +59,29 @@ def compare(
             raise unknown_name("metric", metric, METRICS)
     if grading not in ("class", "node"):
         raise InputError(f"accuracies are graded by 'class' or by 'node', not by {grading!r}")
-    methods = manifest.row_methods
+    methods = {row: manifest.row_methods.get(row, row) for row in manifest.rows}
+    facts = {row: method_facts(method) for row, method in methods.items()}
+    bounds = frozenset(row for row in manifest.rows if facts[row].family == "bound")
     groups = finished_rows(manifest, results)
     every = [result for group in groups.values() for _, result in group.values()]
-    possible = metric_keys(every)
-    metrics = [key for key in metrics if key in possible]
-    skipped = {stream.stream for stream in manifest.skipped}
-    there = {stream for _, stream in groups}
-    streams = [name for name in manifest.streams if name in there or name not in skipped]
-    stand_ins = frozenset(name for name in streams if _stand_in(name, groups))
-    facts = {row: method_facts(methods.get(row, row)) for row in manifest.rows}
-    bounds = frozenset(row for row in manifest.rows if facts[row].family == "bound")
-    entries: dict[tuple[str, str, str], Entry] = {}
+    metrics = [key for key in metrics if key in metric_keys(every)]
+    gone = {skipped.stream for skipped in manifest.skipped} - {stream for _, stream in groups}
+    streams = [stream for stream in manifest.streams if stream not in gone]
+    stand_ins = frozenset(stream for stream in streams if _stand_in(stream, groups))
+    entries: dict[tuple[str, str, str], ComparisonEntry] = {}
     for stream in streams:
         mine = {row: groups[row, stream] for row in manifest.rows if (row, stream) in groups}
+        real = grading == "class" and stream not in stand_ins
         for metric in metrics:
-            column = _column(mine, metric, grading, bounds)
-            for row, entry in column.items():
-                real = grading == "class" and stream not in stand_ins
-                beside = _with_published(entry, row, stream, metric, mine[row]) if real else entry
-                entries[row, stream, metric] = beside
+            for row, entry in _column(mine, metric, grading, bounds).items():
+                theirs = _published(row, stream, metric, mine[row]) if real else None
+                entries[row, stream, metric] = replace(entry, published=theirs)
     table = Comparison(
         title=manifest.title,
         rows=list(manifest.rows),
-        labels={row: row_label(row, methods.get(row, row)) for row in manifest.rows},
+        labels={row: row_label(row, method) for row, method in methods.items()},
         streams=streams,
-        metrics=list(metrics),
+        metrics=metrics,
         entries=entries,
         costs={cell: _costs(group) for cell, group in groups.items() if cell[1] in streams},
         keeps_examples={row: facts[row].keeps_examples for row in manifest.rows},
@@ -98,43 +95,36 @@ def compare(
 
 def _column(
     groups: Mapping[str, Group], metric: str, grading: Grading, bounds: frozenset[str]
-) -> dict[str, Entry]:
+) -> dict[str, ComparisonEntry]:
     """The entries of a column, ranked and tested; a row without a finite number has none."""
     scores: dict[str, dict[int, float]] = {}
     for row, group in groups.items():
-        found = {seed: _score(result, metric, grading) for seed, (_, result) in group.items()}
-        finite = {seed: value for seed, value in found.items() if isfinite(value)}
-        if finite:
+        found = {
+            seed: metric_value(getattr(result.metrics, f"by_{grading}"), metric)
+            for seed, (_, result) in group.items()
+        }
+        if finite := {seed: value for seed, value in found.items() if isfinite(value)}:
             scores[row] = finite
+    ranked = {row: found for row, found in scores.items() if row not in bounds}
     sign = METRICS[metric].sign
-    ranked = {row: sign * fmean(scores[row].values()) for row in scores if row not in bounds}
-    ranks = _ranks(ranked)
-    tested = _tested({row: scores[row] for row in ranked}, ranked, sign)
+    heights = {row: sign * fmean(found.values()) for row, found in ranked.items()}
+    printed = {row: round(height, _DECIMALS) for row, height in heights.items()}
+    best = max(heights, key=lambda row: heights[row], default="")  # the first of equals
+    tested = _tested(best, ranked, sign) if ranked else {}
     return {
-        row: Entry(
+        row: ComparisonEntry(
             ours=spread_of(found.values()),
             seeds=tuple(found),
             runs=tuple(groups[row][seed][0] for seed in found),
-            rank=ranks.get(row),
+            rank=1 + sum(h > printed[row] for h in printed.values()) if row in printed else None,
             significance=tested.get(row),
         )
         for row, found in scores.items()
     }
 
 
-def _ranks(heights: Mapping[str, float]) -> dict[str, int]:
-    """1 + how many rows print a better number, so equals share a rank: 1, 1, 3."""
-    shown = {row: round(height, _DECIMALS) for row, height in heights.items()}
-    return {row: 1 + sum(other > mine for other in shown.values()) for row, mine in shown.items()}
-
-
-def _tested(
-    scores: Mapping[str, Mapping[int, float]], heights: Mapping[str, float], sign: float
-) -> dict[str, float]:
+def _tested(best: str, scores: Mapping[str, Mapping[int, float]], sign: float) -> dict[str, float]:
     """The corrected p-value of the best row against each other one."""
-    if not heights:
-        return {}
-    best = max(heights, key=lambda row: heights[row])  # the first of equals
     raw = {}
     for row in scores:
         shared = [seed for seed in scores[best] if seed in scores[row]]
@@ -161,12 +151,12 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
         return None
     if max(map(abs, differences)) < _ROUNDING:
         return 1.0
-    spread = stdev(differences)
-    if spread < _ROUNDING:
+    deviation = stdev(differences)
+    if deviation < _ROUNDING:
         return None
     from scipy.special import stdtr  # here: scipy takes its time to import
 
-    t = fmean(differences) / (spread / n**0.5)
+    t = fmean(differences) / (deviation / n**0.5)
     return min(1.0, 2.0 * float(stdtr(n - 1, -abs(t))))
 
 
@@ -187,20 +177,14 @@ def holm(values: Mapping[Key, float]) -> dict[Key, float]:
     return {key: corrected[key] for key in values}
 
 
-def _score(result: Result, metric: str, grading: Grading) -> float:
-    graded = result.metrics.by_class if grading == "class" else result.metrics.by_node
-    return metric_value(graded, metric)
-
-
-def _with_published(entry: Entry, row: str, stream: str, metric: str, group: Group) -> Entry:
-    """The entry with the number that is published for what all these runs did."""
+def _published(row: str, stream: str, metric: str, group: Group) -> Spread | None:
+    """The number that is published for what all these runs did."""
     for each in published_numbers():
         numbers = {each.number_of(row, result, stream, metric) for _, result in group.values()}
         number = numbers.pop() if len(numbers) == 1 else None
         if number is not None:
-            theirs = Spread(*number)
-            return replace(entry, published=theirs, difference=entry.ours.mean - theirs.mean)
-    return entry
+            return Spread(*number)
+    return None
 
 
 def _costs(group: Group) -> dict[str, float]:

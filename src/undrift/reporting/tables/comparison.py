@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from undrift.doors import Door
 from undrift.experiments.result import Result
+from undrift.plugins import Registry
 
 IN_PRINT = 2
 """How many metrics stand in print, and are shown at first on the page; files have all."""
@@ -36,18 +36,22 @@ def spread_of(values: Iterable[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Published numbers: whose they are, and what is to be said of streams that begin so.
+    """What a publication printed, and how its figures are drawn.
 
-    `number_of` gives for the label of a row, a result, a stream and a metric the mean and the
-    deviation in percent that were published for such a run, or None where there is none.
+    `number_of` takes the label of a row, a result, a stream and a metric. It gives the mean and
+    the deviation in percent that were published for such a run, or None. `remarks` are notes on
+    streams whose names begin so. `proposed` is the publication's own method: figures draw it
+    bold. `shown` has the methods that its figures show, by the name of the figure.
     """
 
     number_of: Callable[[str, Result, str, str], tuple[float, float] | None]
     source: str
     remarks: Mapping[str, str] = field(default_factory=dict)
+    proposed: str = ""
+    shown: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-PUBLISHED = Door("published numbers", "undrift.published", {})
+PUBLISHED = Registry("published numbers", "undrift.published", {})
 """`Numbers`, or a `number_of` alone, whose source is then the name of its entry point."""
 
 
@@ -58,12 +62,12 @@ def published_numbers() -> list[Numbers]:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparisonEntry:
     """One cell: a row on a stream under one metric, in percent. `seeds` and `runs` go together.
 
     `rank` is 1 for the best of its column, shared by rows that print the same number, None for
-    bounds. `published` is the paper's number and `difference` ours minus it. `significance` is
-    the p-value of the best row against this one, None for the best and where there is none.
+    bounds. `published` is the paper's number. `significance` is the p-value of the best row
+    against this one, None for the best and where there is none.
     """
 
     ours: Spread
@@ -71,8 +75,12 @@ class Entry:
     runs: tuple[str, ...]
     rank: int | None = None
     published: Spread | None = None
-    difference: float | None = None
     significance: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Our mean minus the published one."""
+        return None if self.published is None else self.ours.mean - self.published.mean
 
     @property
     def beaten(self) -> bool:
@@ -94,7 +102,7 @@ class Comparison:
     labels: Mapping[str, str]
     streams: Sequence[str]
     metrics: Sequence[str]
-    entries: Mapping[tuple[str, str, str], Entry]
+    entries: Mapping[tuple[str, str, str], ComparisonEntry]
     costs: Mapping[tuple[str, str], Mapping[str, float]]
     keeps_examples: Mapping[str, bool]
     stand_ins: frozenset[str]

@@ -1,39 +1,166 @@
-"""A comparison as Markdown, as LaTeX with booktabs, and as tidy CSV."""
+"""A comparison as Markdown, as LaTeX with booktabs, and as tidy CSV, all from one layout.
+
+`accuracy_grids` and `cost_grids` cut a comparison into tables that fit a page; a `Markup` says
+how a cell is written. The HTML page reads the same comparison, costs and legend.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from undrift.reporting.tables.comparison import Comparison, Entry, Spread
-from undrift.reporting.tables.layout import (
-    COSTS,
-    PAPER,
-    Grid,
-    Markup,
-    accuracy_grids,
-    cost_grids,
-    legend,
-)
+from undrift.formatting import size
+from undrift.reporting.names import stream_title, symbol
+from undrift.reporting.tables.comparison import LEVEL, Comparison, ComparisonEntry, Spread
 
-_SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
+COSTS = {"seconds": "seconds", "memory_mb": "memory, MB", "kept_bytes": "kept"}
+PAPER = "paper"
+
+_Column = tuple[str, list[str]]
+"""The name of a column, and what stands in it, row by row."""
 
 
-def markdown_table(table: Comparison, *, level: int = 2, costs: bool = True) -> str:
-    """The table with its title as a heading of this level, its costs, and its notes.
+@dataclass(frozen=True)
+class Markup:
+    """How a markup writes a cell; `%s` stands for the text that is marked."""
+
+    escape: Callable[[str], str]
+    symbol: str
+    missing: str
+    plus_minus: str
+    best: str
+    second: str
+    beaten: str
+    keeps_examples: str
+    difference: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table on a page: streams over their columns, the `first` before them; all escaped."""
+
+    first: Sequence[str]
+    streams: Sequence[tuple[str, int]]
+    names: Sequence[str]
+    lines: Sequence[Sequence[str]]
+
+
+def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Grid]:
+    """Accuracies and the paper's, where there are any, whole streams in `width` columns each."""
+    groups: dict[str, list[_Column]] = {stream: [] for stream in table.streams}
+    for stream, columns in groups.items():
+        for metric in table.metrics:
+            entries = [table.entries.get((row, stream, metric)) for row in table.rows]
+            columns.append((symbol(metric, markup.symbol), [_ours(e, markup) for e in entries]))
+            if any(entry and entry.published for entry in entries):
+                columns.append((PAPER, [_paper(entry, markup) for entry in entries]))
+    return _grids(table, markup, groups, width)
+
+
+def cost_grids(table: Comparison, markup: Markup, width: int = 9) -> list[Grid]:
+    """What the rows cost, without the columns that no run measured."""
+    groups: dict[str, list[_Column]] = {}
+    for stream in table.streams:
+        spent = [table.costs.get((row, stream), {}) for row in table.rows]
+        groups[stream] = [
+            (
+                markup.escape(title),
+                [cost_text(name, cost.get(name)) or markup.missing for cost in spent],
+            )
+            for name, title in COSTS.items()
+            if any(name in cost for cost in spent)
+        ]
+    keeps = [_yes(table.keeps_examples.get(row, False)) for row in table.rows]
+    return _grids(table, markup, groups, width, ("keeps examples", keeps))
+
+
+def _grids(
+    table: Comparison,
+    markup: Markup,
+    groups: Mapping[str, Sequence[_Column]],
+    width: int,
+    *more: _Column,
+) -> list[Grid]:
+    """Whole streams side by side in `width` columns, after the names of the rows and `more`."""
+    packed: list[list[str]] = []
+    for stream, columns in groups.items():
+        if packed and sum(len(groups[s]) for s in packed[-1]) + len(columns) <= width:
+            packed[-1].append(stream)
+        elif columns:
+            packed.append([stream])
+    marks = [markup.keeps_examples if table.keeps_examples.get(r) else "" for r in table.rows]
+    names = [markup.escape(table.labels.get(row, row)) for row in table.rows]
+    first = [("", [name + mark for name, mark in zip(names, marks, strict=True)]), *more]
+    grids = []
+    for streams in packed:
+        columns = [column for stream in streams for column in groups[stream]]
+        titles = [stream_title(s, stand_in=s in table.stand_ins) for s in streams]
+        spans = [(markup.escape(t), len(groups[s])) for t, s in zip(titles, streams, strict=True)]
+        lines = [[*line] for line in zip(*(texts for _, texts in [*first, *columns]), strict=True)]
+        grids.append(Grid([name for name, _ in first], spans, [n for n, _ in columns], lines))
+    return grids
+
+
+def cost_text(name: str, value: float | None) -> str | None:
+    """A cost for the reader: no more digits than it is worth.
+
+    >>> cost_text("seconds", 3.14159), cost_text("seconds", 1234.5), cost_text("memory_mb", 812.4)
+    ('3.1', '1,234', '812')
+    >>> cost_text("kept_bytes", 270434000.0), cost_text("seconds", None)
+    ('270.4 MB', None)
+    """
+    if value is None:
+        return None
+    if name == "kept_bytes":
+        return size(value)
+    return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def legend(table: Comparison) -> list[tuple[str, str]]:
+    """The marks that occur in a table (`*`, `†`, `–`), each with what it says."""
+    found = []
+    if any(entry.beaten for entry in table.entries.values()):
+        found.append(("*", f"the best of the column is better than this row, p < {LEVEL:g}"))
+    if any(table.keeps_examples.get(row) for row in table.rows):
+        found.append(("†", "keeps examples of earlier tasks"))
+    cells = len(table.rows) * len(table.streams) * len(table.metrics)
+    if len(table.entries) < cells:
+        found.append(("–", "no number: no run is finished, or none was asked for"))
+    return found
+
+
+def _ours(entry: ComparisonEntry | None, markup: Markup) -> str:
+    if entry is None:
+        return markup.missing
+    text = f"{entry.ours.mean:.2f}"
+    if entry.ours.deviation is not None:
+        text += f" {markup.plus_minus} {entry.ours.deviation:.2f}"
+    if entry.rank in (1, 2):
+        text = (markup.best if entry.rank == 1 else markup.second) % text
+    return text + (markup.beaten if entry.beaten else "")
+
+
+def _paper(entry: ComparisonEntry | None, markup: Markup) -> str:
+    if entry is None or entry.published is None:
+        return ""
+    return f"{entry.published.mean:.2f} ({markup.difference % f'{entry.difference:+.2f}'})"
+
+
+def markdown_table(table: Comparison, *, costs: bool = True) -> str:
+    """The table with its title as a heading, its costs if wanted, and its notes.
 
     Best bold, second underlined, a star where the best is better by the stated test.
     """
-    parts = [f"{'#' * level} {escape_markdown(table.title)}"]
-    parts += [_markdown_grid(grid) for grid in accuracy_grids(table, _MARKDOWN)]
+    parts = [f"## {escape_markdown(table.title)}"]
+    parts += map(_markdown_grid, accuracy_grids(table, _MARKDOWN))
     if costs and table.costs:
-        parts.append(f"{'#' * (level + 1)} Cost")
-        parts += [_markdown_grid(grid) for grid in cost_grids(table, _MARKDOWN)]
+        parts += ["### Cost", *map(_markdown_grid, cost_grids(table, _MARKDOWN))]
     notes = [f"{escape_markdown(mark)} {text}" for mark, text in legend(table)]
-    notes += [escape_markdown(note) for note in table.notes]
+    notes += map(escape_markdown, table.notes)
     parts.append("\n".join(f"- {note}" for note in notes))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -44,8 +171,7 @@ def escape_markdown(text: str) -> str:
     >>> print(escape_markdown("a|b <i> *x*"))
     a\|b &lt;i&gt; \*x\*
     """
-    line = " ".join(text.split())
-    line = _SPECIAL.sub(lambda found: f"\\{found[0]}", line)
+    line = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", " ".join(text.split()))
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -72,8 +198,7 @@ def _markdown_grid(grid: Grid) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-_DASH = "--"
-_MARKS = {"*": r"$^{\ast}$", "†": r"$^{\dagger}$", "–": _DASH}
+_MARKS = {"*": r"$^{\ast}$", "†": r"$^{\dagger}$", "–": "--"}
 _ESCAPES = {
     **{char: f"\\{char}" for char in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -106,26 +231,22 @@ _PREAMBLE = r"""\documentclass{article}
 """
 
 
-def latex_document(*tables: Comparison) -> str:
-    """A whole document that compiles with pdflatex, with one table after the other."""
-    body = "\n\\clearpage\n".join(map(latex_table, tables))
-    return f"{_PREAMBLE}{body}\\end{{document}}\n"
+def latex_document(table: Comparison) -> str:
+    """A whole document that compiles with pdflatex."""
+    return f"{_PREAMBLE}{latex_table(table)}\\end{{document}}\n"
 
 
-def latex_table(table: Comparison, *, costs: bool = True) -> str:
+def latex_table(table: Comparison) -> str:
     """The `table` environments of a comparison; one too wide is scaled to the line.
 
     They need `booktabs` and `graphicx`. Notes stand under the last table of accuracies.
     """
     title = escape_latex(table.title)
-    grids = accuracy_grids(table, _LATEX)
-    bodies = [(caption, _tabular(table, grid)) for caption, grid in _captioned(title, grids)]
-    *others, (last, body) = bodies or [(title, "")]  # nothing was run: the notes say why
-    parts = [*(_float(*other) for other in others), _float(last, body, _notes(table))]
-    if costs and table.costs:
-        found = _captioned(f"{title}: cost", cost_grids(table, _LATEX))
-        parts += [_float(caption, _tabular(table, grid)) for caption, grid in found]
-    return "% needs \\usepackage{booktabs,graphicx}\n" + "\n".join(parts)
+    *others, (last, body) = _captioned(table, title, accuracy_grids(table, _LATEX)) or [(title, "")]
+    floats = [*others, (last, f"{body}\n{_notes(table)}".strip("\n"))]
+    if table.costs:
+        floats += _captioned(table, f"{title}: cost", cost_grids(table, _LATEX))
+    return "% needs \\usepackage{booktabs,graphicx}\n" + "\n".join(_float(*each) for each in floats)
 
 
 def escape_latex(text: str) -> str:
@@ -153,7 +274,7 @@ def _escaped(char: str) -> str:
 _LATEX = Markup(
     escape=escape_latex,
     symbol=r"$\mathcal{%s}_{%s}$",
-    missing=_DASH,
+    missing="--",
     plus_minus="$\\pm$",
     best="\\textbf{%s}",
     second="\\underline{%s}",
@@ -163,13 +284,12 @@ _LATEX = Markup(
 )
 
 
-def _captioned(caption: str, grids: Sequence[Grid]) -> list[tuple[str, Grid]]:
-    """Several grids are numbered."""
-    many = len(grids) > 1
-    return [
-        (f"{caption} ({at} of {len(grids)})" if many else caption, grid)
-        for at, grid in enumerate(grids, start=1)
+def _captioned(table: Comparison, caption: str, grids: Sequence[Grid]) -> list[tuple[str, str]]:
+    """Every grid as a tabular with its caption; several are numbered."""
+    numbers = [
+        f" ({at} of {len(grids)})" if len(grids) > 1 else "" for at in range(1, 1 + len(grids))
     ]
+    return [(caption + n, _tabular(table, grid)) for n, grid in zip(numbers, grids, strict=True)]
 
 
 def _tabular(table: Comparison, grid: Grid) -> str:
@@ -192,19 +312,19 @@ def _tabular(table: Comparison, grid: Grid) -> str:
     return "\n".join([*text, "\\bottomrule", "\\end{tabular}}"])
 
 
-def _latex_line(cells: Sequence[str]) -> str:
+def _latex_line(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _float(caption: str, *body: str) -> str:
+def _float(caption: str, body: str) -> str:
     head = ["\\begin{table}[htbp]", "\\centering", f"\\caption{{{caption}}}", "\\medskip"]
-    parts = [*head, "\\small\\setlength{\\tabcolsep}{5pt}", *body, "\\end{table}"]
+    parts = [*head, "\\small\\setlength{\\tabcolsep}{5pt}", body, "\\end{table}"]
     return "\n".join(part for part in parts if part) + "\n"
 
 
 def _notes(table: Comparison) -> str:
     notes = [f"{_MARKS[mark]} {escape_latex(text)}." for mark, text in legend(table)]
-    notes += [escape_latex(note) for note in table.notes]
+    notes += map(escape_latex, table.notes)
     if not notes:
         return ""
     body = "\\par\n".join(notes)
@@ -228,7 +348,7 @@ def csv_table(table: Comparison) -> str:
 def _csv_line(table: Comparison, row: str, stream: str, metric: str) -> dict[str, Any]:
     """One line; None is written as nothing."""
     nothing = Spread(None, None)  # type: ignore[arg-type]
-    entry = table.entries.get((row, stream, metric), Entry(nothing, (), ()))
+    entry = table.entries.get((row, stream, metric), ComparisonEntry(nothing, (), ()))
     paper, costs = entry.published or nothing, table.costs.get((row, stream), {})
     return {
         "row": row,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Result
 from undrift.experiments.standing import in_order
 from undrift.learners.registry import METHODS
@@ -41,7 +41,7 @@ def manifest_of_runs(
         unsaid += [" ".join([method, *_written(same)])] if same else []
     columns = _columns(results)
     cells = [
-        Cell(
+        PlannedRun(
             row=rows[run],
             method=result.spec.method,
             stream=columns[run],

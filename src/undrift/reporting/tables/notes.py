@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Cell, Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Result
 from undrift.reporting.names import number_ranges, row_label, stream_title
 from undrift.reporting.tables.comparison import Comparison, published_numbers
@@ -97,7 +97,7 @@ def _paper(table: Comparison) -> list[str]:
     return [f"Paper: the number printed by {sources}, and in brackets ours minus it, in points."]
 
 
-def _unfinished(table: Comparison, manifest: Manifest) -> list[Cell]:
+def _unfinished(table: Comparison, manifest: Manifest) -> list[PlannedRun]:
     """The cells without a number; a run that failed once and was repeated has one."""
     done = {
         (row, stream, seed) for (row, stream, _), e in table.entries.items() for seed in e.seeds
@@ -105,7 +105,7 @@ def _unfinished(table: Comparison, manifest: Manifest) -> list[Cell]:
     return [c for c in manifest.cells if (c.row, c.stream, c.seed) not in done]
 
 
-def _failed(cells: Iterable[Cell]) -> list[str]:
+def _failed(cells: Iterable[PlannedRun]) -> list[str]:
     seeds: dict[tuple[str, str], list[int]] = {}
     for cell in cells:
         if cell.failed is not None:
@@ -118,7 +118,7 @@ def _failed(cells: Iterable[Cell]) -> list[str]:
     return [*notes[:_FAILURES], f"Failed: {more} more runs."] if more else notes
 
 
-def _missing(table: Comparison, cells: Iterable[Cell]) -> list[str]:
+def _missing(table: Comparison, cells: Iterable[PlannedRun]) -> list[str]:
     """One note per stream: which rows have seeds without a finished run."""
     gone: dict[tuple[str, str], list[int]] = {}
     for cell in cells:

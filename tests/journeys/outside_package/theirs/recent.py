@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.encoder import Encoder
-from undrift.merging.merger import Adapted, Settings, check_layers, nothing_added
+from undrift.merging.merger import Adapted, MergeSettings, check_layers, nothing_added
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Recent:
     mean: tuple[Tensor, ...] = ()
 
     @classmethod
-    def empty(cls, encoder: Encoder, settings: Settings) -> Recent:
+    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Recent:
         """The memory before the first task."""
         return cls()
 

@@ -9,7 +9,7 @@ from undrift.learners.adr import Adr
 from undrift.learners.adr_plus import AdrPlus
 from undrift.learners.parts.analytic.adaptation import adapt, next_start
 from undrift.learners.parts.training.backbone import generator_for
-from undrift.sharing import Cache
+from undrift.sharing import sharing
 from undrift.testing.graphs import tiny_stream
 from undrift.typing import silent
 
@@ -24,10 +24,9 @@ def test_learners_with_other_merges_share_one_training() -> None:
         AdrPlus.from_params(**QUICK, logits="task"),
     )
     for task in stream:
-        cache = Cache()
-        for learner in learners:
-            learner.once = cache
-            learner.observe(task)
+        with sharing():
+            for learner in learners:
+                learner.observe(task)
         first, *others = (learner.learned_.start for learner in learners)
         assert all(other is first for other in others)
 

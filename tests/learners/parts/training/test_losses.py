@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.encoder import Encoder
-from undrift.encoders.training import Step
+from undrift.encoders.training import TrainingStep
 from undrift.graphs import Graph
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.parts.training.losses import (
@@ -71,10 +71,10 @@ def encoder(graph: Graph, seed: int) -> Encoder:
     return made.with_weights(tuple(w.clone().requires_grad_() for w in made.weights))
 
 
-def step_of(graph: Graph, model: Encoder, nodes: Tensor) -> Step:
+def step_of(graph: Graph, model: Encoder, nodes: Tensor) -> TrainingStep:
     head = Backbone(hidden=(8, 6)).head_for(2, graph, torch.Generator().manual_seed(0))
     h = torch.zeros(nodes.numel(), 6)
-    return Step(
+    return TrainingStep(
         nodes=nodes,
         embeddings=h,
         logits=head(h),
@@ -134,7 +134,7 @@ def test_a_tasks_classes_are_told_apart_wherever_their_columns_stand() -> None:
     scores, columns = logits(0, 6).float(), torch.tensor([4, 1, 4, 1, 5])
     weights = torch.tensor([9.0, 2.0, 9.0, 9.0, 0.5, 1.0])
     model = Backbone(hidden=(4,)).model_for(tiny_graph(), 6, torch.Generator())
-    step = Step(
+    step = TrainingStep(
         torch.arange(5),
         scores,
         scores,

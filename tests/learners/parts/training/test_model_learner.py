@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from undrift.encoders.training import Step, cross_entropy
+from undrift.encoders.training import TrainingStep, cross_entropy
 from undrift.learners.bare import Bare
 from undrift.learners.parts.training.model_learner import TaskTraining
 from undrift.testing.graphs import tiny_stream
@@ -38,9 +38,9 @@ def test_training_uses_the_loss_and_leaves_the_model_alone() -> None:
     stream = tiny_stream()
     training = TaskTraining.of(quick(), stream.task(0), None)
     kept = training.model.encoder.weights[0].clone()
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
 
-    def loss(step: Step) -> torch.Tensor:
+    def loss(step: TrainingStep) -> torch.Tensor:
         steps.append(step)
         return cross_entropy(step)
 

@@ -16,7 +16,7 @@ from undrift.learners.parts.training.model_learner import base_training
 from undrift.merging.merger import Merger
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
-from undrift.typing import Once, Progress
+from undrift.typing import Progress
 
 Start = Literal["previous", "merged", "base", "scratch"]
 """Where theta_t begins: the previous theta, the merged encoder, the base encoder, or anew."""
@@ -60,7 +60,6 @@ class Adapts(Protocol):
     start: Start
     logits: Logits
     backbone: Backbone
-    once: Once
 
 
 def adapt(
@@ -87,7 +86,7 @@ def adapt(
 
     inputs = (*base_training(learner.backbone, task), classes, t > 0)
     origin = (started, *((before.head, before.moments) if before else (None, None)))
-    return drawn_once(learner.once, train, generator, "adapt", *inputs, *origin)
+    return drawn_once(train, generator, "adapt", *inputs, *origin)
 
 
 def _started(learner: Adapts, before: AdrLearned | None) -> Encoder | None:

@@ -32,7 +32,7 @@ from undrift.learners.parts.analytic.expanded import Expanded, targets_of
 from undrift.learners.parts.training.backbone import Model, generator_for
 from undrift.merging import merging_rule
 from undrift.merging.ham import Ham
-from undrift.merging.merger import Adapted, Merger, Settings
+from undrift.merging.merger import Adapted, Merger, MergeSettings
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
@@ -62,7 +62,7 @@ class AdrStages(Expanded, Learner):
         """The name of the merging rule, or `none`."""
 
     @abstractmethod
-    def _settings(self) -> Settings:
+    def _settings(self) -> MergeSettings:
         """What the rule is told."""
 
     @abstractmethod
@@ -119,14 +119,14 @@ class AdrStages(Expanded, Learner):
         kept = before.memory if before else None
 
         def merge() -> tuple[Merger, Encoder]:
-            chosen = nodes_that_count(task, self.nodes, self.once)
-            data = (task.graph, chosen, generator, weights, self.once)
+            chosen = nodes_that_count(task, self.nodes)
+            data = (task.graph, chosen, generator, weights)
             empty = merging_rule(name).empty(begun.encoder, settings) if kept is None else kept
             memory = empty.observe(Adapted(trained.encoder, trained.head, *data))
             return memory, trained.encoder.with_weights(memory.merge())
 
         inputs = ("merge", name, settings, self.nodes, weights, kept, trained)
-        return drawn_once(self.once, merge, generator, *inputs)
+        return drawn_once(merge, generator, *inputs)
 
     def _grown_bank(
         self, before: AdrLearned | None, merged: Encoder, task: Task, classes: tuple[int, ...]
@@ -135,7 +135,7 @@ class AdrStages(Expanded, Learner):
         weights = self._row_weights(before, task, "train") if self._balance().classifier else None
         rows = self._expanded(merged, task.graph, task.train)
         bank = before.bank if before else self._empty_bank()
-        return bank.add(rows, targets_of(task, classes, self.once), weights, self.once)
+        return bank.add(rows, targets_of(task, classes), weights)
 
     def _empty_bank(self) -> RidgeBank:
         gamma, relative = self._ridge()
@@ -145,10 +145,10 @@ class AdrStages(Expanded, Learner):
     def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor:
         """The weights of the rows in a sum over these nodes, the same for every class."""
         if before is None:
-            return balanced_rows(task, nodes, mean_class_size(task), self.once)
+            return balanced_rows(task, nodes, mean_class_size(task))
         known = dict(zip(before.classes, before.counts, strict=True))
         seen = tuple(known.get(c, 0) for c in task.classes)
-        return balanced_rows(task, nodes, before.share, self.once, seen)
+        return balanced_rows(task, nodes, before.share, seen)
 
     def _kinds(self) -> dict[Any, type]:
         return {} if self._rule() == "none" else {Merger: merging_rule(self._rule())}

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import RidgeStatistics
+from undrift.sharing import once
 from undrift.streams.task import Task
-from undrift.typing import Once, unshared
 
 Nodes = Literal["train", "all"]
 
@@ -28,7 +28,7 @@ def weighed(sums: ClassSums, *, balanced: bool) -> RidgeStatistics:
     return RidgeStatistics(even.gram * size, even.moment * size, even.count, even.energy * size)
 
 
-def nodes_that_count(task: Task, nodes: Nodes, once: Once = unshared) -> Tensor:
+def nodes_that_count(task: Task, nodes: Nodes) -> Tensor:
     """Their indices; shared side by side."""
     mask = task.train if nodes == "train" else torch.ones_like(task.train)
     return once(lambda: mask.nonzero().flatten(), "nodes that count", task, nodes)
@@ -47,7 +47,6 @@ def balanced_rows(
     task: Task,
     nodes: Nodes,
     share: float,
-    once: Once = unshared,
     seen: tuple[int, ...] | None = None,
 ) -> Tensor:
     """A weight per row of a sum over these nodes of the task, in float64; shared side by side.

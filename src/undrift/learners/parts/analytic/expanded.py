@@ -10,33 +10,31 @@ from torch import Tensor
 from undrift.analytic.random_maps import Activation, Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
-from undrift.graphs import Field, Graph
+from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.kept import RowsOf
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.memory import need
+from undrift.machine import need
+from undrift.sharing import is_shared, once
 from undrift.sparse import row_index
 from undrift.streams.task import Task
-from undrift.typing import Once, unshared
 
 
-def embedded(
-    encoder: Encoder, graph: Graph, nodes: Tensor | None = None, once: Once = unshared
-) -> Tensor:
+def embedded(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
     """Embeddings of every node, or of some, in float64; shared by learners side by side.
 
     In float64 a row does not depend, to 1e-12, on which others are computed with it, so some rows
     may be computed alone, and again after a change of the graph.
     """
     field = None
-    if nodes is not None and once is unshared:
-        field = Field.of(graph, row_index(nodes, graph.num_nodes), encoder.hops)
+    if nodes is not None and not is_shared():
+        field = ReceptiveField.of(graph, row_index(nodes, graph.num_nodes), encoder.hops)
     if field is not None:
         return encoder.double().embed(field.graph)[field.at]
     h = once(lambda: encoder.double().embed(graph), "embedded", encoder, graph)
     return h if nodes is None else h[nodes.to(h.device)]
 
 
-def targets_of(task: Task, classes: tuple[int, ...], once: Once = unshared) -> Tensor:
+def targets_of(task: Task, classes: tuple[int, ...]) -> Tensor:
     """Y of the task's training nodes, with a column per class; shared side by side."""
     labels = task.labels[task.train]
     return once(lambda: one_hot(labels, classes), "targets", task, classes)
@@ -53,7 +51,6 @@ class Expanded:
     alpha: int
     backbone: Backbone
     seed: int
-    once: Once
     learned_: Any
     _check_graph: Callable[[Graph], None]
 
@@ -74,7 +71,7 @@ class Expanded:
         return Expansion(width, self.alpha, self.seed, self.activation)
 
     def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        return self._expansion()(embedded(encoder, graph, nodes, self.once), self.once)
+        return self._expansion()(embedded(encoder, graph, nodes))
 
     def _rows_by(self, encoder: Encoder) -> RowsOf:
         """The rows that this encoder makes, as they are summed."""

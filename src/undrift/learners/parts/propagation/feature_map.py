@@ -12,7 +12,7 @@ from torch import Tensor
 from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
-from undrift.graphs import Field, Graph
+from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.parts.propagation.counts import COUNTS, TABLE, count_columns
 from undrift.learners.parts.propagation.propagated import (
     Propagated,
@@ -92,7 +92,7 @@ class FeatureMap:
             return row_normalised(rows.signed_power(self.power))
         return row_normalised(rows.sign() * rows.abs().pow(self.power))
 
-    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
+    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> ReceptiveField | None:
         """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
         if self.degrees:  # all edges
             return None

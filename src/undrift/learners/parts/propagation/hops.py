@@ -49,7 +49,7 @@ class Taken:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Hop:
     """One hop: `held = product @ held`, of which each mix takes a part."""
 
     product: Csr
@@ -66,7 +66,7 @@ class Hops:
 
     start: Tensor
     first: tuple[Taken, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Hop, ...]
     mixes: tuple[Mixing, ...]
     everywhere: bool
 
@@ -103,7 +103,7 @@ class Hops:
                 Taken(rows, torch.searchsorted(computed[k], nodes[rows]), weight[rows])
                 for weight, rows in zip(weights[k], taking[k], strict=True)
             )
-            steps.append(Step(product, taken))
+            steps.append(Hop(product, taken))
         at = torch.searchsorted(computed[0], nodes)
         all_rows = torch.arange(nodes.numel(), device=nodes.device)
         first = tuple(Taken(all_rows, at, mix.weights[0]) for mix in mixes)
@@ -139,7 +139,7 @@ class Hops:
         self,
         held: Rows,
         scale: Tensor | None,
-        left: Sequence[Step],
+        left: Sequence[Hop],
         before: Sequence[Rows | None],
         dtype: torch.dtype,
     ) -> list[Tensor]:

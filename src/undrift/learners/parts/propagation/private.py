@@ -13,7 +13,7 @@ from undrift.errors import InputError
 from undrift.learners.parts.propagation.feature_map import FeatureMap, sample_of
 from undrift.noise.accountant import Accountant
 from undrift.noise.gaussian import check_guarantee
-from undrift.noise.release import Mechanism, Sums
+from undrift.noise.release import ClippedSums, Mechanism
 from undrift.noise.sampling import Normal, seeded_normal, system_normal
 from undrift.streams.task import Task, joined
 
@@ -113,7 +113,7 @@ class Private:
             return features
         return replace(features, propagated=replace(features.propagated, hops=0))
 
-    def learned(self, sums: Sums, known: Found | None) -> Found:
+    def learned(self, sums: ClippedSums, known: Found | None) -> Found:
         """The classes found so far and the sums of releases, after one more batch (`summed`)."""
         found, one = self.released(sums, known[1].account if known else self.account)
         if known is None:
@@ -122,7 +122,7 @@ class Private:
         place = {c: i for i, c in enumerate(found)}
         return classes, known[1] + one.select([place.get(c, -1) for c in classes])
 
-    def released(self, sums: Sums, account: Accountant) -> Found:
+    def released(self, sums: ClippedSums, account: Accountant) -> Found:
         """The release of a batch, whose nodes were in none before, and the classes found in it.
 
         A class is found where its noisy count is three deviations of the noise or more; what was
@@ -144,14 +144,16 @@ class Private:
         ids = tuple(self.class_ids.values())
         return tuple(ids[i] for i in found), whole.select(found)
 
-    def summed(self, features: FeatureMap, num_features: int, task: Task) -> Sums:
+    def summed(self, features: FeatureMap, num_features: int, task: Task) -> ClippedSums:
         """The sums of a batch before noise; they leave this file with noise only."""
         self._check_classes(task)
         features = self.of_training(features)
         sample = sample_of(features, task, tuple(self.class_ids.values()))
-        sums = Sums.zero(features.width(num_features), len(self.class_list), str(task.graph.device))
+        sums = ClippedSums.zero(
+            features.width(num_features), len(self.class_list), str(task.graph.device)
+        )
         for where, part in features.pieces(sample.rows):
-            sums = sums + Sums.of(part.to_dense(), sample.targets[where])
+            sums = sums + ClippedSums.of(part.to_dense(), sample.targets[where])
         return sums
 
     def _check_classes(self, task: Task) -> None:

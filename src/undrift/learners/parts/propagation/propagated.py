@@ -13,7 +13,7 @@ from torch import Tensor
 from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
-from undrift.graphs import Field, Graph
+from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.parts.propagation.hops import Hops, Mixing
 from undrift.sparse import Csr
 from undrift.typing import Rows
@@ -140,7 +140,7 @@ class Propagated:
             reach[weight > 0] = k
         return reach
 
-    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> Field | None:
+    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> ReceptiveField | None:
         """What the rows of these nodes depend on, at least so many hops; None: much of the graph.
 
         Adaptive nodes take hops while they lack evidence, so the field grows hop by hop, and only
@@ -149,23 +149,23 @@ class Propagated:
         if nodes.numel() * _FEW > graph.num_nodes:
             return None
         if self.mix != "adaptive":
-            return Field.of(graph, nodes, max(self.hops, least))
+            return ReceptiveField.of(graph, nodes, max(self.hops, least))
         nodes = nodes.to(graph.device)
         taken = torch.full_like(nodes, least)
         taking = torch.arange(nodes.numel(), device=graph.device)
         for k in range(self.hops):
-            field = Field.of(graph, nodes[taking], k)
+            field = ReceptiveField.of(graph, nodes[taking], k)
             if field is None:
                 return None
             taking = taking[self._takes(field.graph, k + 1)[field.at]]
             if not taking.numel():
                 break
             taken[taking] = max(k + 1, least)
-        return Field.of(graph, nodes, taken)
+        return ReceptiveField.of(graph, nodes, taken)
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
-        field = Field.of(graph, nodes, hops - 1)
+        field = ReceptiveField.of(graph, nodes, hops - 1)
         if field is None:
             return self._takes(graph, hops)[nodes]
         return self._takes(field.graph, hops)[field.at]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from undrift.encoders.adam import widened
 from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import Loss, Step, cross_entropy
+from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.learners.parts.training.backbone import Model
 from undrift.learners.parts.training.model_learner import ModelLearned, TaskTraining
 
@@ -80,7 +80,7 @@ class Penalty:
     def loss(self, strength: float) -> Loss:
         """Cross-entropy plus `strength` times the penalty."""
 
-        def loss(step: Step) -> Tensor:
+        def loss(step: TrainingStep) -> Tensor:
             return cross_entropy(step) + strength * self(parameters_of(step.encoder, step.head))
 
         return loss

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import Batch, Encoder, batch_of
-from undrift.encoders.training import Step
+from undrift.encoders.encoder import Encoder, MiniBatch, batch_of
+from undrift.encoders.training import TrainingStep
 from undrift.graphs import Graph
 
 
-def task_cross_entropy(step: Step, own: Tensor) -> Tensor:
+def task_cross_entropy(step: TrainingStep, own: Tensor) -> Tensor:
     """Cross-entropy among the current task's classes: the columns `own` of the head."""
     weights = None if step.class_weights is None else step.class_weights[own]
     place = torch.zeros(step.logits.shape[1], dtype=torch.int64, device=own.device)
@@ -64,13 +64,13 @@ class FeatureTeacher:
     def __init__(self, encoder: Encoder, graph: Graph) -> None:
         self.graph = graph
         self.embeddings = encoder.embed(graph)
-        self._last: tuple[Tensor, Batch] | None = None
+        self._last: tuple[Tensor, MiniBatch] | None = None
 
-    def __call__(self, step: Step) -> tuple[Tensor, Tensor]:
+    def __call__(self, step: TrainingStep) -> tuple[Tensor, Tensor]:
         """New (with gradient) and old embeddings of the step's nodes."""
         return step.encoder.forward(self._batch(step)), self.embeddings[step.nodes]
 
-    def _batch(self, step: Step) -> Batch:
+    def _batch(self, step: TrainingStep) -> MiniBatch:
         # a full batch names the same tensor of nodes in every step: its structure is built once
         if self._last is None or self._last[0] is not step.nodes:
             batch = batch_of(step.encoder, self.graph, step.nodes)

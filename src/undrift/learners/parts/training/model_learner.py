@@ -22,7 +22,7 @@ from undrift.learners.parts.training.backbone import (
 )
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
-from undrift.typing import Once, Progress
+from undrift.typing import Progress
 
 
 @dataclass(kw_only=True)
@@ -81,7 +81,6 @@ class Trains(Protocol):
 
     backbone: Backbone
     seed: int
-    once: Once
 
 
 class _Knows(Protocol):
@@ -148,4 +147,4 @@ class TaskTraining:
         if self.t > 0 or loss is not cross_entropy:
             return train()
         inputs = base_training(backbone, self.task)
-        return drawn_once(self.learner.once, train, generator, *inputs)
+        return drawn_once(train, generator, *inputs)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from undrift.privacy.attacks.roc import auc, auc_interval, found_at, roc
+from undrift.privacy.attacks.finding import auc, auc_interval, found_at, roc
 
 
 def test_the_area_is_the_chance_that_a_member_is_larger() -> None:

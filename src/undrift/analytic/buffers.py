@@ -18,7 +18,7 @@ _Held = Callable[[], object]  # a weak reference: None when nothing holds the me
 
 
 @dataclass
-class _Rooms:
+class _Buffers:
     """Buffers of this stream of tasks, each with whether anything still holds it."""
 
     of: list[tuple[np.ndarray, _Held]] = field(default_factory=list)
@@ -37,7 +37,7 @@ def _nobody() -> None:
     return None
 
 
-_rooms: ContextVar[_Rooms | None] = ContextVar("rooms", default=None)
+_pool: ContextVar[_Buffers | None] = ContextVar("pool", default=None)
 
 
 @contextmanager
@@ -48,17 +48,17 @@ def used_again() -> Iterator[None]:
     long as copying the matrix: about 0.8 of the 13 s of HAM on CoauthorCS. Memory: what was in use
     at once; it is given back at the end.
     """
-    token = _rooms.set(_Rooms())
+    token = _pool.set(_Buffers())
     try:
         yield
     finally:
-        _rooms.reset(token)
+        _pool.reset(token)
 
 
 def square(width: int, like: Tensor) -> Tensor:
     """An empty `width x width` matrix in the type and on the device of `like`."""
-    rooms, numbers = _rooms.get(), width * width
+    pool, numbers = _pool.get(), width * width
     fits = like.device.type == "cpu" and like.dtype == torch.float64 and numbers >= _LARGE
-    if rooms is None or not fits:
+    if pool is None or not fits:
         return like.new_empty(width, width)
-    return torch.from_numpy(rooms.take(numbers)).view(width, width)
+    return torch.from_numpy(pool.take(numbers)).view(width, width)

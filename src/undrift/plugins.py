@@ -1,4 +1,4 @@
-"""Doors: a thing by its name, ours or one that another installed package brings."""
+"""Registries: a thing by its name, ours or one that another installed package brings."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Door:
+class Registry:
     """Everything of one kind that can be named; nothing is imported before it is loaded.
 
     A name is one of our own (`own`: name to `module:attribute`, or to the thing itself), one that
     an installed distribution declares as an entry point of `group`, or spelled out as
     `module:attribute`.
 
-    >>> door = Door("method", "undrift.methods", {"adr": "undrift.learners.adr:Adr"})
-    >>> door.load("adr").name, door.load("undrift.learners.bare:Bare").name
+    >>> methods = Registry("method", "undrift.methods", {"adr": "undrift.learners.adr:Adr"})
+    >>> methods.load("adr").name, methods.load("undrift.learners.bare:Bare").name
     ('adr', 'bare')
     """
 
@@ -105,11 +105,8 @@ class Door:
             "package alone; clone it and run make install there"
         )
 
-    def told(self, name: str) -> str:
-        """What the function behind a name says of itself before its parameters, read and not run.
-
-        Nothing where it cannot be read.
-        """
+    def summary(self, name: str) -> str:
+        """The docstring of the function behind a name, without its parameters; read, not run."""
         try:
             node = _definition(self.where(name))
         except (ImportError, OSError, SyntaxError, LookupError):
@@ -137,12 +134,13 @@ class Door:
     def facts(self, name: str, wanted: Collection[str]) -> dict[str, Any]:
         """Constants of the class behind a name, those it has; of our own without importing it.
 
-        >>> Door("method", "none", {"adr": "undrift.learners.adr:Adr"}).facts("adr", ["display"])
+        >>> ours = {"adr": "undrift.learners.adr:Adr"}
+        >>> Registry("method", "none", ours).facts("adr", ["display"])
         {'display': 'ADR'}
         """
         if name in self.own:
-            told = _written(self.own[name])
-            return {fact: told[fact] for fact in wanted if fact in told}
+            written = _written(self.own[name])
+            return {fact: written[fact] for fact in wanted if fact in written}
         found = self.load(name)
         return {fact: getattr(found, fact) for fact in wanted if hasattr(found, fact)}
 

@@ -4,16 +4,16 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from undrift import doors
+from undrift import plugins
 from undrift.cli.app import start
-from undrift.doors import Door
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS, Metric, metric_of, metrics_of
+from undrift.plugins import Registry
 from undrift.reporting.names import row_label
 from undrift.streams.benchmarks import stream_info
 
-DOOR = Door("thing", "undrift.things", {"ours": "math:pi"})
+REGISTRY = Registry("thing", "undrift.things", {"ours": "math:pi"})
 TWICE = Metric("twice", "2A", "twice the final accuracy", "up", "2 A_f", lambda m: 2 * m.a_t[-1])
 
 
@@ -24,36 +24,38 @@ def outside(monkeypatch):
     def bring(group, **values):
         entries = {name: EntryPoint(name, value, group) for name, value in values.items()}
         found = {group: entries}
-        monkeypatch.setattr(doors, "_NOTED", set(), raising=False)
-        monkeypatch.setattr(doors, "_outside", lambda asked: found.get(asked, {}))
+        monkeypatch.setattr(plugins, "_NOTED", set(), raising=False)
+        monkeypatch.setattr(plugins, "_outside", lambda asked: found.get(asked, {}))
 
     return bring
 
 
 def test_a_thing_of_ours_of_another_package_or_spelled_out(outside):
     outside("undrift.things", theirs="math:e", broken="math:nowhere")
-    assert DOOR.names() == ("ours", "broken", "theirs")
-    assert (DOOR.load("ours"), DOOR.load("theirs"), DOOR.load("math:tau")) == pytest.approx(
-        (3.14159265, 2.71828182, 6.28318530)
-    )
+    assert REGISTRY.names() == ("ours", "broken", "theirs")
+    assert (
+        REGISTRY.load("ours"),
+        REGISTRY.load("theirs"),
+        REGISTRY.load("math:tau"),
+    ) == pytest.approx((3.14159265, 2.71828182, 6.28318530))
     with pytest.raises(InputError, match=r"thing 'broken' of the package .* cannot be loaded"):
-        DOOR.load("broken")
+        REGISTRY.load("broken")
     with pytest.raises(InputError, match=r"unknown thing 'our'.*did you mean 'ours'"):
-        DOOR.load("our")
+        REGISTRY.load("our")
     with pytest.raises(InputError, match=r"cannot be loaded from .no\.such\.module:Thing."):
-        DOOR.load("no.such.module:Thing")
+        REGISTRY.load("no.such.module:Thing")
 
 
 def test_a_name_of_ours_cannot_be_taken(outside):
     outside("undrift.things", ours="math:e")
     with pytest.raises(InputError, match=r"'ours' is ours, and .* brings another"):
-        DOOR.load("ours")
+        REGISTRY.load("ours")
 
 
 def test_a_metric_from_another_package_is_one_entry(outside):
     outside("undrift.metrics", twice=f"{__name__}:TWICE")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doors, "_imported", lambda *where: TWICE)
+        patch.setattr(plugins, "_imported", lambda *where: TWICE)
         assert metrics_of(AccuracyMatrix([[40.0]]))["twice"] == 80.0
         own = ["a_avg", "a_f", "a_l", "forgetting", "a_auc", "class_forgetting"]
         assert list(METRICS) == [*own, "twice"]
@@ -62,10 +64,10 @@ def test_a_metric_from_another_package_is_one_entry(outside):
 def test_a_metric_that_cannot_be_loaded_is_left_out_and_noted_once(outside, caplog):
     outside("undrift.metrics", gone="no.such.module:GONE", strange="math:pi", twice="x:TWICE")
     with pytest.MonkeyPatch.context() as patch:
-        imported = doors._imported
+        imported = plugins._imported
         theirs = {"x:TWICE": TWICE}
         patch.setattr(
-            doors, "_imported", lambda where, *rest: theirs.get(where) or imported(where, *rest)
+            plugins, "_imported", lambda where, *rest: theirs.get(where) or imported(where, *rest)
         )
         for _ in range(2):
             found = metrics_of(AccuracyMatrix([[40.0]]))
@@ -84,7 +86,7 @@ def test_a_metric_that_cannot_be_computed_is_left_out_and_noted_once(outside, ca
     broken = replace(TWICE, key="broken", of=fails)
     outside("undrift.metrics", broken="x:BROKEN")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doors, "_imported", lambda *where: broken)
+        patch.setattr(plugins, "_imported", lambda *where: broken)
         for rows in ([[40.0]], [[40.0], [30.0, 20.0]]):
             found = metrics_of(AccuracyMatrix(rows))
             assert "a_f" in found
@@ -116,7 +118,7 @@ def test_a_module_in_the_current_folder_is_found_and_hides_nothing(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_own_thing.py").write_text("THING = 42\n")
     (tmp_path / "colorsys.py").write_text("raise ValueError('of the folder')\n")
-    assert DOOR.load("my_own_thing:THING") == 42
-    assert DOOR.load("colorsys:rgb_to_hsv") is not None
+    assert REGISTRY.load("my_own_thing:THING") == 42
+    assert REGISTRY.load("colorsys:rgb_to_hsv") is not None
     with pytest.raises(InputError, match=f"no_such_thing.*a file in {tmp_path}"):
-        DOOR.load("no_such_thing:THING")
+        REGISTRY.load("no_such_thing:THING")

@@ -1,0 +1,157 @@
+"""Memory and devices of this machine, and one line about what failed on it. Without torch."""
+
+from __future__ import annotations
+
+import dis
+import re
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from undrift.errors import InputError
+from undrift.formatting import size
+
+if sys.platform != "win32":
+    import resource
+
+if TYPE_CHECKING:
+    import torch
+
+_GROUP = Path("/sys/fs/cgroup")
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+# torch on the CPU, torch on CUDA, NumPy
+_ASKED = re.compile(
+    r"(?:tried to allocate|Unable to allocate) ([0-9.]+) (bytes|[KMGTPE]iB)", re.IGNORECASE
+)
+_LESS = "take fewer columns, a narrower method or smaller batches, or a machine with more"
+_RAISES = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")}
+_LIBRARIES = {"torch", "numpy", "scipy", "safetensors", "pydantic", "duckdb"}
+
+
+def available_bytes() -> int | None:
+    """Memory that this process can still get: of the machine, its group and its own limits.
+
+    None where the system does not say.
+    """
+    known = [_of_machine(), _of_group(), _of_process()]
+    return min((found for found in known if found is not None), default=None)
+
+
+def need(count: int, what: str, way: str = _LESS) -> None:
+    """An `InputError` with both numbers where `what` needs more bytes than can be had."""
+    there = available_bytes()
+    if there is not None and count > there:
+        raise InputError(f"{what} needs {size(count)} of memory, but {size(there)} are free; {way}")
+
+
+def shortage(error: BaseException) -> InputError | None:
+    """The sentence for an allocation that failed, of torch, NumPy or Python; None for others."""
+    text = str(error)
+    asked = _ASKED.search(text)
+    if asked is None and not isinstance(error, MemoryError):
+        return None
+    there = available_bytes()
+    free = "" if there is None or "CUDA" in text else f", but {size(there)} are free"
+    if asked is None:
+        return InputError(f"there is not enough memory{free.replace(', but', ':')}; {_LESS}")
+    count = int(float(asked[1]) * 1024 ** _UNITS.index(asked[2]))
+    place = "on the GPU" if "CUDA" in text else "of memory"
+    return InputError(f"a step needs {size(count)} {place} at once{free}; {_LESS}")
+
+
+def _of_machine() -> int | None:
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
+    return 1024 * int(found[1]) if found else None
+
+
+def _of_group() -> int | None:
+    limit, used = (_text(_GROUP / f"memory.{what}").strip() for what in ("max", "current"))
+    return max(0, int(limit) - int(used)) if limit.isdigit() and used.isdigit() else None
+
+
+def _of_process() -> int | None:
+    if sys.platform == "win32":
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    used = re.search(r"^VmSize:\s+(\d+) kB", _text(Path("/proc/self/status")), re.MULTILINE)
+    if limit == resource.RLIM_INFINITY or used is None:
+        return None
+    return max(0, limit - 1024 * int(used[1]))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def check_device(device: str | torch.device) -> None:
+    """Refuse a device that is unknown, or that cannot be used on this machine.
+
+    >>> check_device("cpu")
+    >>> check_device("abacus")
+    Traceback (most recent call last):
+    undrift.errors.InputError: unknown device 'abacus'; choose cpu, or cuda or cuda:1 for a GPU
+    """
+    if device == "cpu":  # without torch
+        return
+    import torch
+
+    try:
+        found = torch.device(device)
+    except (RuntimeError, ValueError):
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise InputError(
+            f"unknown device {str(device)!r}; choose cpu, or cuda or cuda:1 for a GPU"
+        ) from None
+    if found.type == "cpu":
+        return
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not count:
+        raise InputError(
+            f"device {str(device)!r} was asked for but no CUDA GPU is usable; choose cpu"
+        )
+    if (found.index or 0) >= count:
+        usable = ", ".join(["cpu", "cuda", *(f"cuda:{i}" for i in range(count))])
+        raise InputError(f"there is no device {str(device)!r}; choose one of: {usable}")
+
+
+def failure(error: BaseException) -> str:
+    """One line about an error that nobody expected.
+
+    What was raised in Python, by a method of a user's own for example, has words for people. What
+    torch or NumPy raise inside has not: then the line says what kind it was and where.
+
+    >>> try:
+    ...     raise ZeroDivisionError("no nodes to divide by")
+    ... except ZeroDivisionError as error:
+    ...     print(failure(error))
+    ZeroDivisionError: no nodes to divide by
+    """
+    known = error if isinstance(error, InputError) else shortage(error)
+    if known is not None:
+        return " ".join(str(known).split())
+    kind, text = type(error).__name__.lstrip("_"), " ".join(str(error).split())
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    if not frames or not _inside_a_library(frames[-1]):
+        return f"{kind}: {text}" if text else kind
+    last = ([frame for frame in frames if not _of_a_library(frame)] or frames)[-1]
+    where = Path(last.tb_frame.f_code.co_filename).name
+    return f"an unexpected {kind} in {where}, line {last.tb_lineno}"
+
+
+def _inside_a_library(frame: TracebackType) -> bool:
+    """Whether compiled code raised it, or the Python code of a library."""
+    raised = frame.tb_frame.f_code.co_code[frame.tb_lasti] in _RAISES
+    return not raised or _of_a_library(frame)
+
+
+def _of_a_library(frame: TracebackType) -> bool:
+    return bool(_LIBRARIES & set(Path(frame.tb_frame.f_code.co_filename).parts))

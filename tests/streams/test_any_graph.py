@@ -1,0 +1,217 @@
+"""Any graph in: PyG, NetworkX, arrays, SciPy matrices and tables."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from undrift import Graph, InputError, TaskStream
+from undrift.streams.any_graph import as_batch, as_graph
+from undrift.streams.task import Task, as_task
+from undrift.testing.graphs import tiny_graph
+
+X = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
+EDGES = np.array([[0, 1], [1, 2]])
+ADJACENCY = sp.csr_matrix([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])  # a row per receiver
+Y = [4, 2, 4]
+MASK = {name: torch.arange(3) == place for place, name in enumerate(("train", "val", "test"))}
+
+
+def pyg(**parts: Any) -> Any:
+    pytest.importorskip("networkx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own import is not free of warnings
+        data = pytest.importorskip("torch_geometric.data")
+    given = {"x": torch.from_numpy(X).float(), "edge_index": torch.from_numpy(EDGES), **parts}
+    return data.Data(**{name: part for name, part in given.items() if part is not None})
+
+
+def check(graph: Graph, labels: list[int] | None = Y, undirected: bool = False) -> None:
+    wanted = ADJACENCY + ADJACENCY.T if undirected else ADJACENCY
+    assert graph.features.to_dense().tolist() == X.tolist()
+    assert graph.adjacency.to_dense().tolist() == wanted.toarray().tolist()
+    assert (None if graph.labels is None else graph.labels.tolist()) == labels
+
+
+def test_our_own_graphs_and_tasks_are_themselves() -> None:
+    graph = Graph.from_arrays(X, EDGES, Y)
+    task = Task(graph, MASK["train"])
+    assert as_graph(graph) is as_graph(task) is as_batch(graph) is graph
+    assert as_batch(task) is as_task(task, 0) is task
+
+
+# PyG -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layout", [None, "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"])
+@pytest.mark.filterwarnings("ignore:.*beta state")
+def test_a_pyg_data(sparse: bool, layout: str | None) -> None:
+    parts: dict[str, Any] = {"y": torch.tensor(Y)}
+    if sparse:
+        parts["x"] = torch.from_numpy(X).float().to_sparse()
+    if layout is not None:  # what the transform ToSparseTensor leaves behind
+        adjacency = torch.from_numpy(ADJACENCY.toarray()).float()
+        parts |= {"edge_index": None, "adj_t": getattr(adjacency, layout)()}
+    check(as_graph(pyg(**parts)))
+
+
+@pytest.mark.parametrize("y", [torch.tensor([4, -7, 4]), torch.tensor([4.0, torch.nan, 4.0])])
+def test_a_negative_or_missing_y_is_unlabelled(y: torch.Tensor) -> None:
+    check(as_graph(pyg(y=y)), [4, -1, 4])
+    check(as_graph(pyg()), None)
+
+
+def test_a_batch_hides_labels_outside_the_training_and_validation_masks() -> None:
+    data = pyg(y=torch.tensor(Y), train_mask=MASK["train"], test_mask=~MASK["train"])
+    task = as_batch(data)
+    assert isinstance(task, Task)
+    assert task.labels.tolist() == [4, -1, -1]
+    assert task.train.tolist() == [True, False, False]
+    assert as_graph(data).labelled().tolist() == Y  # what predictions are compared with
+    val = as_batch(pyg(y=torch.tensor([4, 4, 2]), train_mask=MASK["train"], val_mask=MASK["val"]))
+    assert val.labels.tolist() == [4, 4, -1]
+    assert val.val.tolist() == [False, True, False]
+    assert torch.equal(as_task(data, 0).train, task.train)
+
+
+def test_masks_that_leave_something_open() -> None:
+    """No training mask, a training node without label, a class in validation alone."""
+    open_task = as_batch(pyg(y=torch.tensor(Y), test_mask=MASK["test"]))
+    assert open_task.train.tolist() == [True, True, False]
+    nameless = as_batch(pyg(y=torch.tensor([4, -1, 2]), train_mask=~MASK["test"]))
+    assert nameless.train.tolist() == [True, False, False]
+    alone = as_batch(pyg(y=torch.tensor(Y), train_mask=MASK["train"], val_mask=MASK["val"]))
+    assert not alone.val.any()
+    assert alone.labels.tolist() == [4, -1, -1]
+
+
+def test_splits_in_columns_are_refused_where_one_is_needed() -> None:
+    data = pyg(y=torch.tensor(Y), train_mask=torch.ones(3, 10, dtype=torch.bool))
+    check(as_graph(data))
+    with pytest.raises(InputError, match=r"10 columns.*train_mask\[:, 0\]"):
+        as_batch(data)
+
+
+def test_other_kinds_of_pyg_are_refused_with_a_way_out() -> None:
+    one = pyg()
+    from torch_geometric.data import Batch, HeteroData
+
+    with pytest.raises(InputError, match=r"HeteroData.*to_homogeneous"):
+        as_graph(HeteroData())
+    with pytest.raises(InputError, match=r"Batch.*batch\[0\]"):
+        as_graph(Batch.from_data_list([one, one]))
+
+
+# other libraries -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", ["label", "y"])
+def test_a_networkx_graph(label: str) -> None:
+    nx = pytest.importorskip("networkx")
+    g = nx.DiGraph()
+    for node in range(3):
+        g.add_node(node, x=X[node].tolist(), **{label: Y[node]})
+    g.add_edges_from(EDGES.T.tolist())
+    check(as_graph(g))
+    check(as_graph(nx.Graph(g)), undirected=True)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (X, EDGES),
+        (X.tolist(), EDGES.tolist()),
+        (torch.from_numpy(X), torch.from_numpy(EDGES)),
+        (sp.csr_matrix(X), EDGES),
+        (ADJACENCY, X),
+        (ADJACENCY, sp.csr_matrix(X)),
+        (X, ADJACENCY),
+        (sp.csr_matrix(X), ADJACENCY),
+    ],
+)
+def test_tuples_of_arrays(parts: tuple[Any, Any]) -> None:
+    check(as_graph(parts), None)
+    check(as_graph((*parts, Y)))
+    check(as_graph([*parts, np.array(Y)]))
+
+
+class Frame:
+    """Columns by name, as pandas (`tolist`) and Polars (`to_list`) have them."""
+
+    def __init__(self, way: str, **columns: list[Any]) -> None:
+        self._way, self._cells, self.columns = way, columns, list(columns)
+
+    def __getitem__(self, name: str) -> Any:
+        return type("Series", (), {self._way: lambda _: self._cells[name]})()
+
+
+def tables(kind: str, nodes: dict[str, Any], edges: dict[str, Any]) -> tuple[Any, Any]:
+    if kind == "dict":
+        return nodes, {name: np.array(cells) for name, cells in edges.items()}
+    if kind in ("tolist", "to_list"):
+        return Frame(kind, **nodes), Frame(kind, **edges)
+    made = pytest.importorskip(kind)
+    make = made.table if kind == "pyarrow" else made.DataFrame
+    return make(nodes), make(edges)
+
+
+NODES = {"id": [7, 8, 9], "a": X[:, 0].tolist(), "label": ["x", "", "w"], "b": X[:, 1].tolist()}
+LINKS = {"source": [7, 8], "target": [8, 9]}
+
+
+@pytest.mark.parametrize("kind", ["dict", "tolist", "to_list", "pyarrow", "pandas", "polars"])
+def test_two_tables(kind: str) -> None:
+    check(as_graph(tables(kind, NODES, LINKS)), [1, -1, 0], undirected=True)
+    plain = {"id": ["7.0", "8", "9"], "v": X.tolist()}  # a column of lists, two columns of edges
+    wanted = {"from": [7.0, 8.0], "to": ["8", "9"]}
+    if kind not in ("pandas", "polars", "pyarrow"):
+        plain["id"] = [7.0, "8", 9]
+        check(as_graph(tables(kind, plain, wanted)), None, undirected=True)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "why"),
+    [
+        ({"name": [1]}, LINKS, "no column 'id'.*rename"),
+        (NODES, {"a": [7], "b": [8], "c": [9]}, "a, b, c; name two of them 'source' and 'target'"),
+        ({**NODES, "id": [7, 7, 9]}, LINKS, "different name in every row"),
+        (NODES, {"source": [7], "target": [1]}, "'target'.*'1'.*add the node"),
+        ({"id": [7, 8, 9]}, LINKS, "no feature column"),
+        ({**NODES, "a": ["red", 1, 2]}, LINKS, "column 'a'.*turn words into numbers"),
+        ({**NODES, "a": [None, 1, 2]}, LINKS, "column 'a'.*fill the gaps"),
+    ],
+)
+def test_tables_that_are_no_graph(nodes: Any, edges: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        as_graph((nodes, edges))
+
+
+@pytest.mark.parametrize(
+    ("x", "named"),
+    [
+        (3, r"builtins\.int"),
+        (X, r"numpy\.ndarray"),
+        ((X,), r"tuple of 1 \(ndarray\)"),
+        ((NODES, X), r"tuple of 2 \(dict, ndarray\)"),
+        ("graph.npz", r"builtins\.str"),
+    ],
+)
+def test_what_is_no_graph_is_named_with_all_that_is_taken(x: Any, named: str) -> None:
+    for read in (as_graph, as_batch):
+        with pytest.raises(InputError, match=rf"{named}; give .*PyG Data.*NetworkX.*tables"):
+            read(x)
+
+
+def test_a_stream_from_anything() -> None:
+    graph = tiny_graph()
+    wanted = TaskStream.from_graph(graph, base=2, increment=2)
+    edges = graph.adjacency.to_scipy()
+    found = TaskStream.from_graph((edges, graph.features, graph.labels), base=2, increment=2)
+    assert found.classes == wanted.classes
+    assert torch.equal(found.train, wanted.train)
