@@ -3,20 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LIGHT := $(VENV)/.light
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
-.PHONY: install demo browser docs test check lint types imports audit torture mutants bench results figures attacks clean
+.PHONY: install demo dist lowest browser docs test check lint types imports audit torture mutants bench results figures attacks clean
 
 install: $(READY)
 
 # the folder paper is a package of its own: it joins undrift here, and is in no wheel
 $(READY): pyproject.toml paper/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[pyg,figures,report,docs,dev]" -e ./paper
+	$(PIP) -e ".[pyg,figures,report,docs,dev]" -e ./paper
+	touch $@ $(LIGHT)
+
+# what the demo needs and no more; without compiling what is never imported
+$(LIGHT): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --no-compile -e ".[figures]"
 	touch $@
 
-demo: $(READY)
-	$(BIN)/undrift run
+demo: $(LIGHT)
+	$(BIN)/undrift demo
 
 # one torch thread per worker: two-thread torch slows many times when the other core is busy
 test: $(READY)
@@ -61,6 +69,20 @@ mutants: $(READY)
 audit: $(READY)
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python -m pip_audit --disable-pip --no-deps -r constraints.txt
+
+# wheel and source archive, checked; then the wheel alone in a fresh environment does three small jobs
+dist: $(READY)
+	rm -rf dist
+	$(PIP) build twine
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tests.harness.wheel dist
+
+# the tests of what ships, with the lowest versions that pyproject.toml allows
+lowest:
+	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[pyg,report]" pytest pytest-xdist hypothesis
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n $(WORKERS) -q tests/analytic tests/graphs tests/learners tests/folder tests/journeys
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

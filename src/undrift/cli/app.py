@@ -55,6 +55,15 @@ For example:
     undrift run --track tensorboard --track mlflow
 """,
     ),
+    "demo": (
+        "Show the paper's method at work, then compare four methods; under 20 seconds.",
+        """\
+For example:
+
+    undrift demo
+    undrift demo --stream cs-cl --out /tmp/runs
+""",
+    ),
     "results": (
         "Show the results in a folder: filter, sort, ask in SQL, write CSV.",
         """\
