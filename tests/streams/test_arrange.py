@@ -11,7 +11,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.storage.splits import load_split, save_split
 from undrift.streams.arrange import arrange
-from undrift.streams.periods import Times
+from undrift.streams.split import Times
 from undrift.streams.stream import TaskStream
 from undrift.streams.summary import imbalance_of
 from undrift.testing.check_stream import check_stream

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.streams.periods import classes_by_period
+from undrift.streams.split import classes_by_period
 from undrift.streams.stream import TaskStream
 from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_graph

@@ -15,12 +15,8 @@ from undrift.errors import InputError, unknown_name
 from undrift.sparse import Csr
 
 Array = np.ndarray[Any, np.dtype[Any]]
-FARTHEST = 4.0
-"""A number farther from the centre than so many spreads is moved to there."""
-
-ODD = 100.0
-"""A column of so many times the spread of the others makes all distances alone."""
-
+FARTHEST = 4.0  # a number more spreads away from the centre is moved to there
+_ODD = 100.0  # a column of so many times the spread of the others makes all distances alone
 _SAMPLE = 20_000  # rows that are looked at: they tell a median to one per cent of the spread
 _NORMAL = 1.349  # the distance between the quartiles of a normal distribution of spread one
 _RANGE, _PAIR = {"low", "high"}, {"centre", "spread"}
@@ -30,8 +26,8 @@ _RANGE, _PAIR = {"low", "high"}, {"centre", "spread"}
 class Scaling:
     """`(x - centre) / spread` in every column, moved to -4 or 4 where it is farther away.
 
-    A fixed function of one node's features: sums over rows stay sums. The bound is for columns
-    that drift, such as a time, and for single huge cells: neither outweighs all others.
+    A fixed function of one node's features: sums over rows stay sums. By the bound, no column that
+    drifts and no single huge cell outweighs all others.
 
     >>> Scaling((10.0, 0.0), (2.0, 1.0)).apply(torch.tensor([[14.0, 1.0], [1e9, 0.0]])).tolist()
     [[2.0, 1.0], [4.0, 0.0]]
@@ -46,13 +42,11 @@ class Scaling:
 
         - Only 0 and 1 (an indicator): as it is, centre 0 and spread 1.
         - One number in half of the rows or more: that is the centre, and the spread is the median
-          distance of the others from it. So a column that is mostly zero is divided only, and
-          stays sparse. A constant: the spread is its size, at least 1.
-        - Else the median, and the distance between the quartiles divided by 1.349, which is the
-          standard deviation where numbers are normal.
+          distance of the others from it. A constant: the spread is its size, at least 1.
+        - Else the median, and the distance between the quartiles divided by 1.349.
 
-        No column of a `Csr` is moved: its centre is 0, its spread the median size of what is not
-        zero. Of many rows, 20,000 that stand evenly apart are looked at. Cost: a sort of each.
+        In a `Csr` every centre is 0 and the spread is the median size of what is not zero. Of many
+        rows, 20,000 that stand evenly apart are looked at. Cost: a sort of each column.
 
         >>> Scaling.of(torch.tensor([[5.0, 0.0], [5.0, 1.0], [9.0, 0.0]]))
         Scaling(centre=(5.0, 0.0), spread=(4.0, 1.0))
@@ -73,7 +67,11 @@ class Scaling:
 
     def apply(self, features: Tensor | Csr) -> Tensor | Csr:
         """The features in these units, of their type; computed in float64."""
-        self._check_width(features.shape[1])
+        if features.shape[1] != self.width:
+            raise InputError(
+                f"these features have {features.shape[1]} columns and the scaling {self.width}; "
+                "give the same columns in the same order"
+            )
         if isinstance(features, Csr):
             if any(self.centre):
                 raise InputError(
@@ -97,21 +95,12 @@ class Scaling:
         numbers = np.array([*self.centre, *self.spread], dtype=np.float64)
         fits = len(self.centre) == len(self.spread) and bool(np.isfinite(numbers).all())
         if not fits or min(self.spread, default=1.0) <= 0:
-            raise InputError(
-                "a scaling needs a finite centre and a spread above 0 for every column"
-            )
+            raise InputError("a scaling needs a finite centre and a spread above 0 in each column")
 
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor]:
         both = torch.tensor([self.centre, self.spread], dtype=torch.float64)
         return both[0], both[1]
-
-    def _check_width(self, width: int) -> None:
-        if width != self.width:
-            raise InputError(
-                f"these features have {width} columns and the scaling {self.width}; give the same "
-                "columns in the same order"
-            )
 
 
 def sample(rows: int) -> Tensor:
@@ -122,9 +111,7 @@ def sample(rows: int) -> Tensor:
 
 
 def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width: int) -> Scaling:
-    """The scaling in which some columns have a range or a centre and a spread; others stay.
-
-    Without names, columns go by their number.
+    """The scaling in which some columns, by name or number, have a range or a centre and a spread.
 
     >>> scaling_given({"age": {"low": 0, "high": 100}}, ["age", "x"], 2)
     Scaling(centre=(50.0, 0.0), spread=(50.0, 1.0))
@@ -166,10 +153,10 @@ def odd_columns(features: Tensor | Csr) -> dict[int, float]:
     # a number that all rows share counts too: rows are compared by their direction
     spread = np.maximum(known.spread, np.abs(known.centre))
     found = {}
-    for j in np.flatnonzero(spread >= ODD * np.median(spread)).tolist() if spread.size > 1 else []:
+    for j in np.flatnonzero(spread >= _ODD * np.median(spread)).tolist() if spread.size > 1 else []:
         others = float(np.median(np.delete(spread, j)))
-        if others > 0 and spread[j] >= ODD * others:
-            found[int(j)] = float(f"{spread[j] / others:.4g}")
+        if others > 0 and spread[j] >= _ODD * others:
+            found[j] = float(f"{spread[j] / others:.4g}")
     return found
 
 

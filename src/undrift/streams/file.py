@@ -53,9 +53,10 @@ class StreamFile:
                 ) from error
         return found
 
-    def content_sha256(self) -> str:
+    def content_sha256(self, digests: Mapping[str, str] | None = None) -> str:
         """One hash of all that decides the stream: the toml and its data, wherever they lie."""
-        return _content(self.digests())
+        lines = [f"{what} {digest}\n" for what, digest in (digests or self.digests()).items()]
+        return sha256("".join(lines).encode()).hexdigest()
 
 
 def is_stream_file(name: str) -> bool:
@@ -94,10 +95,9 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     """
     file = read_stream_file(path)
     digests = file.digests()
-    provenance = {"name": file.settings.name, "content_sha256": _content(digests)}
+    provenance = {"name": file.settings.name, "content_sha256": file.content_sha256(digests)}
     for what, place in {"toml": file.path, **file.files}.items():
         provenance |= {what: place.name, f"{what}_sha256": digests[what]}
-    columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges", "scale"})
     tables = None
     if "npz" in file.files:
         from undrift.datasets.npz import read_npz
@@ -106,30 +106,15 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     else:
         from undrift.datasets.tables import read_tables
 
+        columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges", "scale"})
         tables = read_tables(file.files["nodes"], file.files["edges"], **columns)
         graph = tables.graph
-    if tables is not None and str(tables.repairs):
-        provenance["repairs"] = str(tables.repairs)
+        if str(tables.repairs):
+            provenance["repairs"] = str(tables.repairs)
     try:
-        return _in_units(_stream(file, graph, tables, seed, provenance), file, tables)
+        return _stream(file, graph, tables, seed, provenance)
     except InputError as error:
         raise InputError(f"the stream of {file.path} cannot be made: {error}") from error
-
-
-def _in_units(stream: TaskStream, file: StreamFile, tables: TableGraph | None) -> TaskStream:
-    """Tables are scaled where nothing else is said; other graphs get a note if they need it."""
-    from undrift.streams.scale import in_units, scale_note
-
-    scale = file.settings.graph.scale
-    if scale is None and tables is None:
-        note = scale_note(stream)
-        return replace(stream, provenance={**stream.provenance, "scale": note}) if note else stream
-    return in_units(stream, scale or "robust", None if tables is None else tables.columns)
-
-
-def _content(digests: Mapping[str, str]) -> str:
-    lines = [f"{what} {digest}\n" for what, digest in digests.items()]
-    return sha256("".join(lines).encode()).hexdigest()
 
 
 def _stream(
@@ -139,43 +124,45 @@ def _stream(
     seed: int,
     provenance: dict[str, str],
 ) -> TaskStream:
-    from undrift.streams.stream import TaskStream
+    from undrift.streams.split import Times
+    from undrift.streams.stream import TaskStream, scale_note
 
-    tasks, split = file.settings.tasks, file.settings.split
+    tasks, split, scale = file.settings.tasks, file.settings.split, file.settings.graph.scale
+    time = None if tables is None else tables.time
     about: dict[str, Any] = {"name": file.settings.name, "seed": seed, "provenance": provenance}
     if tasks is None:
         from undrift.storage.splits import load_split
 
-        split_file = load_split(file.files["split_file"])
-        return _with_times(TaskStream.with_split(graph, split_file, **about), tables)
-    names = tables.class_names if tables is not None else {}
-    _check_classes(graph, names)
-    about |= {"fractions": (split.train, split.val, split.test), "scale": "none"}  # `_in_units`
-    if tasks.by == "time":
-        if tables is None or tables.time is None:
-            raise InputError('by = "time" needs tables with a time column; name it in [graph]')
-        from undrift.datasets.columns import days
-
-        periods = tasks.periods
-        if isinstance(periods, list):
-            periods = [days(start) if isinstance(start, date) else start for start in periods]
-        return TaskStream.by_time(graph, tables.time, periods, dates=tables.dates, **about)
-    stream = TaskStream.from_graph(
-        graph,
-        base=tasks.base or 0,  # the settings have both where tasks are not by time
-        increment=tasks.increment or 0,
-        order=_order(tasks.order, names),
-        **about,
-    )
-    return _with_times(stream, tables)
+        stream = TaskStream.with_split(graph, load_split(file.files["split_file"]), **about)
+    else:
+        names = {} if tables is None else tables.class_names
+        _check_classes(graph, names)
+        about |= {"fractions": (split.train, split.val, split.test), "scale": "none"}
+        if tasks.by == "time":
+            stream = _by_time(graph, tables, tasks.periods, about)
+        else:
+            about |= {"base": tasks.base, "increment": tasks.increment}
+            stream = TaskStream.from_graph(graph, order=_order(tasks.order, names), **about)
+    if time is not None and stream.times is None:
+        stream = replace(stream, times=Times.of(time))
+    # tables are scaled where nothing else is said; other graphs get a note if they need it
+    if scale is not None or tables is not None:
+        return stream.in_units(scale or "robust", None if tables is None else tables.columns)
+    note = scale_note(stream)
+    return replace(stream, provenance={**stream.provenance, "scale": note}) if note else stream
 
 
-def _with_times(stream: TaskStream, tables: TableGraph | None) -> TaskStream:
+def _by_time(
+    graph: Graph, tables: TableGraph | None, periods: Any, about: Mapping[str, Any]
+) -> TaskStream:
+    from undrift.datasets.columns import days
+    from undrift.streams.stream import TaskStream
+
     if tables is None or tables.time is None:
-        return stream
-    from undrift.streams.periods import Times
-
-    return replace(stream, times=Times.of(tables.time))
+        raise InputError('by = "time" needs tables with a time column; name it in [graph]')
+    if isinstance(periods, list):
+        periods = [days(start) if isinstance(start, date) else start for start in periods]
+    return TaskStream.by_time(graph, tables.time, periods, dates=tables.dates, **about)
 
 
 def _order(order: Any, names: Mapping[int, str]) -> Any:
@@ -197,18 +184,13 @@ def _order(order: Any, names: Mapping[int, str]) -> Any:
 
 def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:
     """A class too small to split, by the name that it has in the table."""
-    from undrift.streams.split import SMALLEST_CLASS
+    from undrift.streams.split import SMALLEST_CLASS, too_small
 
-    if graph.labels is None:
-        return
-    present, counts = graph.labels.unique(return_counts=True)
+    present, counts = graph.labelled().unique(return_counts=True)
     for c, count in zip(present.tolist(), counts.tolist(), strict=True):
         if c in names and count < SMALLEST_CLASS:
-            raise InputError(
-                f"class {names[c]!r} has {count} nodes, but a class needs at least "
-                f"{SMALLEST_CLASS} to be split into train, val and test; leave the label of its "
-                "nodes empty or merge it with another"
-            )
+            way_out = "leave the label of its nodes empty or merge it with another"
+            raise too_small(names[c], count, way_out)
 
 
 # what the file may say ---------------------------------------------------------------------
