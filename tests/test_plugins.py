@@ -10,7 +10,6 @@ from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS, Metric, metric_of, metrics_of
 from undrift.plugins import Registry
-from undrift.reporting.names import row_label
 from undrift.streams.benchmarks import stream_info
 
 REGISTRY = Registry("thing", "undrift.things", {"ours": "math:pi"})
@@ -106,11 +105,6 @@ def test_a_stream_that_cannot_be_loaded_leaves_the_others(outside, caplog, capsy
     assert len(caplog.messages) == 1
     with pytest.raises(InputError, match=r"no\.such\.module"):  # asked for, it says why
         stream_info("gone")
-
-
-def test_a_merging_rule_that_cannot_be_loaded_goes_by_its_name(outside):
-    outside("undrift.merging", gone="no.such.module:GONE")
-    assert row_label("gone", "adr") == "ADR with gone"
 
 
 def test_a_module_in_the_current_folder_is_found_and_hides_nothing(tmp_path, monkeypatch):

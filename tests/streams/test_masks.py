@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +41,6 @@ def test_a_new_split_where_it_is_asked_for() -> None:
     stream = TaskStream.from_graph(graph, base=2, increment=2, seed=3, masks=False)
     assert torch.equal(stream.train, split_nodes(graph.labelled(), seed=3).train)
     assert stream.fractions == (0.6, 0.2, 0.2)
-
-
-def test_validation_nodes_are_not_needed_and_unlabelled_ones_are_in_no_mask() -> None:
-    graph = masked()
-    graph = replace(graph, labels=graph.labelled().index_fill(0, torch.tensor([0, 1]), -1))
-    graph = graph.with_masks(train=masked().masks["train"], test=masked().masks["test"])
-    stream = TaskStream.from_graph(graph, base=2, increment=2)
-    assert not bool(stream.val.any())
-    assert not bool(stream.train[:2].any())
 
 
 @pytest.mark.parametrize(
