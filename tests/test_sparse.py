@@ -338,11 +338,10 @@ def test_parts_are_those_of_the_dense_matrix(seed: int, n: int, symmetric: bool)
     cut[some], cut[:, some] = 0, 0
     left = csr.cleared(index)
     assert np.array_equal(left.to_dense().numpy(), cut)
-    with_loops = csr.with_loops(0.5)
-    every = torch.arange(n)
-    added = csr._with_entries(every, every, 0.5)  # this and the next as a GPU does it
+    with_loops = csr.with_loops(torch.arange(n))
+    added = csr._with_ones(torch.arange(n))  # this and the next as a GPU does it
     for looped in (with_loops, added):
-        assert np.array_equal(looped.to_dense().numpy(), dense + 0.5 * np.eye(n))
+        assert np.array_equal(looped.to_dense().numpy(), dense + np.eye(n))
     cut_out = csr._below(csr._cut(index), (some.size, some.size), csr.entries_in(index))
     assert np.array_equal(cut_out.to_dense().numpy(), dense[np.ix_(some, some)])
     turned = csr._sorted_by_column()

@@ -43,11 +43,7 @@ def not_installed(what: str, extra: str) -> InputError:
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that is not in a list: it names the nearest and prints the list.
-
-    >>> print(unknown_name("stream", "cs", ["cs-cl", "synthetic"]))
-    unknown stream 'cs' (did you mean 'cs-cl'?); choose one of: cs-cl, synthetic
-    """
+    """The error for a name that is not in a list: it names the nearest and prints the list."""
     names = sorted(known)
     near = get_close_matches(name, names, n=1, cutoff=0.4)
     hint = f" (did you mean {near[0]!r}?)" if near else ""

@@ -113,10 +113,7 @@ class Registry:
         return (ast.get_docstring(node) or "").partition("\nParameters\n")[0].strip()
 
     def usable(self, check: Callable[[str, Any], T]) -> Iterator[tuple[str, T]]:
-        """Every name with what `check` makes of it and its thing, ours first.
-
-        What another package brings and cannot be used is left out and noted once.
-        """
+        """Every name with what `check` makes of it, ours first, without what cannot be used."""
         yield from ((name, check(name, thing)) for name, thing in self.own.items())
         for name, entry in sorted(_outside(self.group).items()):
             about = f"{self.group} {name} {entry.value}"

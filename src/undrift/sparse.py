@@ -27,7 +27,6 @@ from undrift.typing import Rows
 T = TypeVar("T")
 U = TypeVar("U")
 
-_FIELDS = ("indptr", "indices", "values", "shape", "symmetric", "transposed")
 _AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 _WIDENED_AT_ONCE = 2**23  # entries that are held in another type for a product
@@ -71,14 +70,12 @@ class Csr:
         indices: Tensor,
         values: Tensor,
         shape: tuple[int, int],
-        *,
-        symmetric: bool = False,
-        transposed: Csr | None = None,
+        **more: Any,
     ) -> Csr:
-        """A matrix that is not checked, for parts that were before."""
+        """A matrix that is not checked, for parts that were before; `more`: other fields."""
         csr = object.__new__(cls)
-        parts = (indptr, indices, values, shape, symmetric, transposed)
-        for name, part in zip(_FIELDS, parts, strict=True):
+        parts = {"indptr": indptr, "indices": indices, "values": values, "shape": shape}
+        for name, part in {**parts, "symmetric": False, "transposed": None, **more}.items():
             object.__setattr__(csr, name, part)
         object.__setattr__(csr, "_torch", _as_torch(csr))
         return csr
@@ -161,13 +158,6 @@ class Csr:
     def device(self) -> torch.device:
         """Where the values live."""
         return self.values.device
-
-    @property
-    def layout(self) -> torch.layout:
-        """How it is stored: not strided, as a dense tensor is."""
-        return torch.sparse_csr
-
-    # what a tensor can do too ------------------------------------------------------------
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Csr:
         """The same matrix elsewhere or in another type; itself when nothing changes."""
@@ -270,8 +260,6 @@ class Csr:
             return with_gradient
         return _product(self, other)
 
-    # what only a sparse matrix can do ----------------------------------------------------
-
     def times(self, dense: Tensor, out: Tensor) -> Tensor:
         """The product with a dense matrix, written to `out`: it may be columns of a wider one."""
         return torch.addmm(out, self._torch, dense, beta=0, out=out)
@@ -372,25 +360,24 @@ class Csr:
         shape = int(lengths.numel()), width
         return Csr.trusted(pointers.to(kind), indices.to(kind), values, shape)
 
-    def with_loops(self, weight: float = 1.0, at: Tensor | None = None) -> Csr:
-        """`A + weight I` of a square matrix, or of the rows of one that stand `at` these places."""
-        rows = torch.arange(self.shape[0], device=self.device)
-        loop = rows if at is None else at
-        if self.device.type == "cpu":
-            each = np.arange(self.shape[0] + 1, dtype=np.int32)
-            ones = np.full(self.shape[0], weight, dtype=self.values.numpy().dtype)
-            loops = sp.csr_matrix((ones, loop.numpy().astype(np.int32), each), shape=self.shape)
-            return _shared(self.to_scipy() + loops).promised(symmetric=self.symmetric)
-        return self._with_entries(rows, loop, weight).promised(symmetric=self.symmetric)
+    def with_loops(self, at: Tensor) -> Csr:
+        """`A + I` of the rows of a square matrix that stand `at` these places."""
+        if self.device.type != "cpu":
+            return self._with_ones(at)
+        each = np.arange(self.shape[0] + 1, dtype=np.int32)
+        ones = np.ones(self.shape[0], dtype=self.values.numpy().dtype)
+        loops = sp.csr_matrix((ones, at.numpy().astype(np.int32), each), shape=self.shape)
+        return _shared(self.to_scipy() + loops)
 
-    def _with_entries(self, rows: Tensor, columns: Tensor, weight: float) -> Csr:
-        """With `weight` added at these places, none twice, on any device. Cost: a sort."""
+    def _with_ones(self, at: Tensor) -> Csr:
+        """With 1 added to one column of each row, on any device. Cost: a sort."""
         width = self.shape[1]
         own = self.row_of_entry() * width + self.indices
-        places, at = torch.cat([own, rows * width + columns]).unique(return_inverse=True)
+        loops = torch.arange(self.shape[0], device=self.device) * width + at
+        places, where = torch.cat([own, loops]).unique(return_inverse=True)
         values = self.values.new_zeros(places.numel())
-        values[at[: self.nnz]] = self.values
-        values[at[self.nnz :]] += weight
+        values[where[: self.nnz]] = self.values
+        values[where[self.nnz :]] += 1
         lengths = (places // width).bincount(minlength=self.shape[0])
         return self._built(lengths, places % width, values, width)
 
@@ -433,10 +420,7 @@ class Csr:
     def by_rows(
         self, made: Callable[[Csr, Tensor], Csr], rows: Tensor | None = None, *, more: int = 0
     ) -> Csr:
-        """What is made of all or these rows, one below the other: large steps in little memory.
-
-        `made` gets some rows and where they stand, and adds at most `more` entries to each.
-        """
+        """What is made of all or these rows, each of which may get `more` entries."""
         every = torch.arange(self.shape[0], device=self.device)
         index = every if rows is None else rows
         room = (self.nnz if rows is None else self.entries_in(rows)) + more * index.numel()
@@ -568,10 +552,6 @@ def product_in_cache(matrix: Csr, dense: Tensor) -> Tensor:
     return torch.cat(products, dim=1) if len(products) > 1 else products[0]
 
 
-@overload
-def plus(a: Csr, b: Csr) -> Csr: ...
-@overload
-def plus(a: Rows, b: Rows) -> Rows: ...
 def plus(a: Rows, b: Rows) -> Rows:
     """The sum of two matrices; sparse where both are."""
     if isinstance(a, Csr) and isinstance(b, Csr):
@@ -612,11 +592,7 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 
 
 def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:
-    """Indices of rows, or the places under a boolean mask, as int64; none outside `count`.
-
-    >>> row_index(torch.tensor([False, True, True]), 3).tolist()
-    [1, 2]
-    """
+    """Indices of rows, or the places under a boolean mask, as int64; none outside `count`."""
     if rows.dtype == torch.bool:
         if rows.shape != (count,):
             raise InputError(f"a {what} mask needs {count} entries, not {tuple(rows.shape)}")

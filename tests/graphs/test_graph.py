@@ -147,15 +147,6 @@ def test_symmetry_is_detected(adjacency, symmetric):
     assert torch.equal(transpose.to_dense(), graph.adjacency.to_dense().T)
 
 
-def test_a_graph_without_nodes_or_without_edges():
-    empty = Graph.from_arrays(np.zeros((0, 3)), [], [])
-    assert (empty.num_nodes, empty.num_edges) == (0, 0)
-    assert empty.operator().shape == (0, 0)
-    assert repr(empty) == "Graph(0 nodes, 0 edges, 3 features dense, 0 classes)"
-    lonely = Graph.from_arrays(np.eye(2), np.zeros((2, 0)))
-    assert torch.equal(lonely.operator().to_dense(), torch.eye(2))
-
-
 # operators --------------------------------------------------------------------------------
 
 

@@ -1,11 +1,8 @@
 """Sums of integers that tell whether two graphs are the same, on whatever device they are.
 
-Each part of a graph is one sum over its nodes, modulo 2^64, of a node's name mixed with what the
-part says of the node: `sum_j bits(x_j) w_j`. So the order of nodes and edges does not count, nor
-whether features are dense or sparse, and nodes may come some at a time.
-
-Two graphs that differ by accident have the same sum once in 2^64 times or so. It is no guard
-against somebody who wants to make two such graphs.
+Each part of a graph is one sum over its nodes, modulo 2^64, of a node's name mixed with
+`sum_j bits(x_j) w_j`. So the order of nodes and edges does not count, nor whether features are
+dense. Two graphs that differ by accident have one sum once in 2^64 times; a forger can make two.
 """
 
 from __future__ import annotations
@@ -26,10 +23,9 @@ _AT_ONCE = {"cpu": 2**18, "cuda": 2**24}  # entries: on the CPU, what a cache ho
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """The sums of a graph whose nodes have these names: int64, one per node, none twice.
+    """The sums of a graph whose nodes have these names (int64, none twice).
 
-    `seed` decides the weights of columns. Rows from `start` on may be given alone; `wrapped` adds
-    up the parts. Cost: one pass over the entries.
+    Rows from `start` on may be given alone; `wrapped` adds up the parts. Cost: one pass.
     """
 
     names: Tensor

@@ -13,14 +13,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError, not_installed
-from undrift.graphs.inputs import (
-    as_edges,
-    as_features,
-    as_labels,
-    as_numbers,
-    as_tensor,
-    checked_matrix,
-)
+from undrift.graphs.inputs import as_edges, as_features, as_labels, as_matrix, as_numbers, as_tensor
 from undrift.graphs.normalise import Operators
 from undrift.graphs.scaling import Scaling
 from undrift.machine import check_device
@@ -57,7 +50,7 @@ class Graph:
     masks: Mapping[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        n, shape = int(checked_matrix(self.features).shape[0]), self.adjacency.shape
+        n, shape = int(as_matrix(self.features).shape[0]), self.adjacency.shape
         if shape != (n, n):
             raise InputError(
                 f"the adjacency matrix is {shape[0]} x {shape[1]} but there are {n} nodes in "
@@ -73,19 +66,17 @@ class Graph:
         weights = self.adjacency.values
         if not (_sum_is_finite(weights) or bool(torch.isfinite(weights).all())):
             raise InputError("edge weights contain NaN or infinity; remove or replace them")
-        if self.labels is not None:
-            if self.labels.shape != (n,) or self.labels.dtype != torch.int64:
-                raise InputError(
-                    f"labels must be {n} whole numbers (int64), one per node, not "
-                    f"{tuple(self.labels.shape)} of {self.labels.dtype}"
-                )
-            if n and (lowest := int(self.labels.min())) < UNLABELLED:
-                raise InputError(
-                    f"label {lowest} is negative; use class ids from 0, and -1 for an unknown label"
-                )
+        y = self.labels
+        if y is not None and (y.shape != (n,) or y.dtype != torch.int64):
+            raise InputError(
+                f"labels must be {n} whole numbers (int64), one per node, not {tuple(y.shape)} of "
+                f"{y.dtype}"
+            )
+        if y is not None and n and int(y.min()) < UNLABELLED:
+            raise InputError(
+                f"label {int(y.min())} is negative; use class ids from 0, and -1 for unknown ones"
+            )
         object.__setattr__(self, "operator", Operators(self.adjacency))
-
-    # construction ------------------------------------------------------------------------
 
     @classmethod
     def from_arrays(
@@ -185,8 +176,6 @@ class Graph:
             data.edge_weight = self.adjacency.values.clone()  # in the order of the edges above
         return data
 
-    # what it is --------------------------------------------------------------------------
-
     @property
     def num_nodes(self) -> int:
         """How many nodes."""
@@ -208,15 +197,11 @@ class Graph:
         return self.adjacency.device
 
     def __repr__(self) -> str:
-        kind = "dense" if self.features.layout == torch.strided else "sparse"
+        kind = "sparse" if isinstance(self.features, Csr) else "dense"
         known = self.labels[self.labels >= 0] if self.labels is not None else None
         classes = "no labels" if known is None else f"{known.unique().numel()} classes"
-        return (
-            f"Graph({self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features "
-            f"{kind}, {classes})"
-        )
-
-    # derived -----------------------------------------------------------------------------
+        sizes = f"{self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features"
+        return f"Graph({sizes} {kind}, {classes})"
 
     def labelled(self) -> Tensor:
         """The labels of a graph that must have them."""
@@ -285,8 +270,7 @@ class Graph:
     def part(self, nodes: Tensor) -> Graph:
         """The induced subgraph of these nodes (indices that rise), without labels and masks.
 
-        Its operators are cut out of this graph's: an edge weighs there what it weighs here. Cost:
-        the edges into these nodes; on a directed graph, once, a pass over all edges.
+        An edge weighs in its operators what it weighs in this graph's. Cost: the edges into them.
         """
         part = Graph(self.features[nodes], self.adjacency.block(nodes))
         degrees = self.operator.degrees.of(nodes)

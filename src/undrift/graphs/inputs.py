@@ -1,8 +1,4 @@
-"""What users hand in, as checked tensors: features, edges, labels, node lists.
-
-Lists, NumPy arrays, torch tensors and SciPy matrices are welcome; what cannot be read is an
-`InputError` that says what was expected.
-"""
+"""What users hand in, as checked tensors: features, edges, labels, node lists."""
 
 from __future__ import annotations
 
@@ -41,14 +37,11 @@ def as_tensor(thing: Any, what: str) -> Tensor:
 
 
 def as_features(features: Any) -> Tensor | Csr:
-    """A dense float32 tensor, or a `Csr` where the input is sparse (scipy or torch).
-
-    A dense float32 array is shared, not copied: features are the largest thing a graph has.
-    """
+    """A float32 tensor, shared with the caller if it is one, or a `Csr` of sparse input."""
     if isinstance(features, Csr):
         return features
     if sp.issparse(features):
-        return checked_matrix(Csr.from_scipy(features))
+        return as_matrix(Csr.from_scipy(features))
     if not isinstance(features, Tensor):
         with np.errstate(over="ignore"):  # too large for float32: reported as infinity
             array = np.ascontiguousarray(as_numbers(features, "features"), dtype=np.float32)
@@ -57,13 +50,13 @@ def as_features(features: Any) -> Tensor | Csr:
     if features.is_complex():
         raise InputError(f"features must be real numbers, not {features.dtype}")
     if features.layout == torch.strided:
-        return checked_matrix(features.to(torch.float32).contiguous())
+        return as_matrix(features.to(torch.float32).contiguous())
     coo = features.to_sparse_coo().coalesce().cpu()
     entries = (coo.values().numpy(), tuple(coo.indices().numpy()))
     return Csr.from_scipy(sp.csr_matrix(entries, shape=tuple(coo.shape))).to(features.device)
 
 
-def checked_matrix(features: Tensor | Csr) -> Tensor | Csr:
+def as_matrix(features: Tensor | Csr) -> Tensor | Csr:
     """The features, if they are a matrix of floats with at least one column."""
     shape, kind = tuple(features.shape), features.dtype
     if len(shape) != 2 or shape[1] == 0 or not kind.is_floating_point:

@@ -74,7 +74,7 @@ def normalise(
     def made(part: Csr, at: Tensor) -> Csr:
         exact = part.double()
         if self_loops:
-            exact = exact.with_loops(at=at)
+            exact = exact.with_loops(at)
         if left is not None:
             exact = exact.scaled(left[at], right)
         return exact.to(dtype=adjacency.dtype)
@@ -93,21 +93,19 @@ class Operators:
 
     def __call__(self, kind: Normalisation = "symmetric", *, self_loops: bool = True) -> Csr:
         """`normalise` of the adjacency."""
-        wanted = kind, self_loops
-        if wanted not in self._made:
-            degrees = self.degrees
-            made = normalise(self._adjacency, kind, self_loops=self_loops, degrees=degrees)
-            self._made[wanted] = made
-        return self._made[wanted]
+        if (kind, self_loops) not in self._made:
+            self._made[kind, self_loops] = self._normalised(kind, self_loops)
+        return self._made[kind, self_loops]
 
     def rows(
         self, nodes: Tensor, kind: Normalisation = "symmetric", *, self_loops: bool = True
     ) -> Csr:
         """The rows of these nodes (indices) of an operator, which is not made for them."""
-        if (kind, self_loops) in self._made:
-            return self._made[kind, self_loops][nodes]
-        degrees = self.degrees
-        return normalise(self._adjacency, kind, self_loops=self_loops, degrees=degrees, rows=nodes)
+        made = self._made.get((kind, self_loops))
+        return self._normalised(kind, self_loops, nodes) if made is None else made[nodes]
+
+    def _normalised(self, kind: Normalisation, loops: bool, rows: Tensor | None = None) -> Csr:
+        return normalise(self._adjacency, kind, self_loops=loops, degrees=self.degrees, rows=rows)
 
     def times(
         self,
@@ -117,10 +115,7 @@ class Operators:
         *,
         self_loops: bool = True,
     ) -> Tensor:
-        """An operator, or its rows of these nodes (indices), times a matrix; it is not made for it.
-
-        `D^-1/2 (A + I) D^-1/2 X` by products with diagonals, which is cheaper for few columns.
-        """
+        """An operator, or its rows of these nodes, times a matrix, by products with diagonals."""
         made = self._made.get((kind, self_loops))
         if made is not None:
             return product_in_cache(made if nodes is None else made[nodes], dense)

@@ -111,11 +111,7 @@ def sample(rows: int) -> Tensor:
 
 
 def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width: int) -> Scaling:
-    """The scaling in which some columns, by name or number, have a range or a centre and a spread.
-
-    >>> scaling_given({"age": {"low": 0, "high": 100}}, ["age", "x"], 2)
-    Scaling(centre=(50.0, 0.0), spread=(50.0, 1.0))
-    """
+    """The scaling that gives some columns, by name or number, a range or a centre and spread."""
     check_given(given)
     names = [str(j) for j in range(width)] if columns is None else list(columns)
     if len(names) != width:
@@ -144,11 +140,7 @@ def check_given(given: Mapping[str, Any]) -> None:
 
 
 def odd_columns(features: Tensor | Csr) -> dict[int, float]:
-    """The columns with 100 times the typical spread of the others, or more, and how many times.
-
-    >>> list(odd_columns(torch.tensor([[0.5, 1.0, 9e5], [0.2, 3.0, 1e4], [0.7, 2.0, 5e5]])))
-    [2]
-    """
+    """The columns with 100 times the typical spread of the others, or more, and how many times."""
     known = Scaling.of(features)
     # a number that all rows share counts too: rows are compared by their direction
     spread = np.maximum(known.spread, np.abs(known.centre))

@@ -1,7 +1,4 @@
-"""`as_graph` and `as_batch`: a graph of another library as one of ours.
-
-No other library is imported here: objects are recognised by what they have.
-"""
+"""`as_graph` and `as_batch`: a graph of another library as one of ours, without importing it."""
 
 from __future__ import annotations
 
@@ -116,7 +113,7 @@ def _is_edges(x: Any) -> bool:
     """Whether these are `[2, edges]` whole numbers, or none."""
     if sp.issparse(x):
         return False
-    array = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
+    array = np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x)
     return array.size == 0 or (array.shape[0] == 2 and array.dtype.kind in "iu")
 
 

@@ -122,11 +122,10 @@ def _time(stream: TaskStream, how: Arrival, known: Array) -> Array:
 
 
 def grow_regions(graph: Graph, regions: int, seed: int) -> Array:
-    """The region of every node: each goes with the centre it is fewest hops from.
+    """The region of every node: each goes with the centre it is fewest hops from, by any edge.
 
     Centres are drawn by the seed; of two that are as near, the one drawn first wins. A connected
-    part of the graph without a centre is a region of its own. Directions of edges do not count.
-    Cost: one product with the adjacency pattern per hop.
+    part of the graph without a centre is a region of its own.
     """
     links = graph.adjacency.to("cpu").to_scipy()
     ones = np.ones(links.nnz, dtype=np.int8)
@@ -156,11 +155,7 @@ def grow_regions(graph: Graph, regions: int, seed: int) -> Array:
 
 
 def share_out(regions: Array, batches: int) -> Array:
-    """The batch of every node: whole regions, the largest first, each to the smallest batch.
-
-    >>> share_out(np.array([0, 0, 0, 1, 1, 2]), 2).tolist()
-    [0, 0, 0, 1, 1, 1]
-    """
+    """The batch of every node: whole regions, the largest first, each to the smallest batch."""
     names, place, sizes = np.unique(regions, return_inverse=True, return_counts=True)
     loads = np.zeros(batches, dtype=np.int64)
     batch_of = np.zeros(names.size, dtype=np.int64)

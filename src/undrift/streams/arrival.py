@@ -111,11 +111,7 @@ def place_of(stream: str, arrive: str) -> str:
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """The stream and the arrival of a place.
-
-    >>> split_place("cs-cl"), split_place("my+data/stream.toml+blurry")
-    (('cs-cl', 'classes'), ('my+data/stream.toml', 'blurry'))
-    """
+    """The stream and the arrival of a place (`place_of`)."""
     stream, plus, arrive = place.rpartition("+")
     known = plus and arrive.partition(":")[0] in ARRIVALS
     return (stream, arrive) if known else (place, BY_CLASS)

@@ -54,10 +54,7 @@ class StreamInfo:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Nodes and edges as published, those of classes left out among them.
-
-        Edges are directed for ogbn-arxiv; else an undirected one counts twice.
-        """
+        """Nodes and edges as published; an undirected edge counts twice."""
         return self.imitation.counts(self.scale) if self.imitation else self.dataset.counts
 
     @property
@@ -137,10 +134,7 @@ OPTIONS = Registry("stream option", "undrift.stream_options", {})
 
 
 class _Streams(Mapping[str, StreamInfo]):
-    """Our streams, each with a stand-in that there is after it, then those of other packages.
-
-    An entry of another package is imported when it is asked for, and not to list the names.
-    """
+    """Our streams, each with its stand-in after it, then those of other packages."""
 
     def __iter__(self) -> Iterator[str]:
         every, own = dict.fromkeys(BENCHMARKS.names()), list(BENCHMARKS.own)
@@ -203,10 +197,7 @@ def stream_info(name: str) -> StreamInfo:
 
 
 def listed_stream(name: str) -> StreamInfo | None:
-    """What tables may say of a stream that a result names; None for a file or `module:NAME`.
-
-    Reading a folder of results must import nothing that is written in it.
-    """
+    """What tables may say of a stream that a result names; nothing is imported for it."""
     name = split_place(name)[0]
     try:
         return None if ":" in name else stream_info(name)

@@ -85,10 +85,7 @@ def changed_nodes(before: Task, after: Task, ids: tuple[Any, Any] | None) -> tup
 
 
 def within_reach(graph: Graph, touched: Tensor, reach: Tensor) -> Tensor:
-    """The nodes whose row looks at a touched node: at most `reach` hops away, per node.
-
-    Cost: the edges out of the nodes that are passed; a transpose of a directed graph.
-    """
+    """The nodes whose row looks at a touched node: at most `reach` hops away, per node."""
     farthest = int(reach.max()) if reach.numel() else 0
     reached = touched.clone()
     found = rings(graph.adjacency.t(), touched.nonzero().flatten())

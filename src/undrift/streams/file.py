@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -60,19 +60,12 @@ class StreamFile:
 
 
 def is_stream_file(name: str) -> bool:
-    """Whether a stream is given as a file and not by its name: `.toml`, or a path with folders.
-
-    >>> is_stream_file("papers/stream.toml"), is_stream_file("cs-cl")
-    (True, False)
-    """
+    """Whether a stream is given as a file and not by its name: `.toml`, or a path with folders."""
     return name.lower().endswith(".toml") or "/" in name or "\\" in name
 
 
 def read_stream_file(path: str | Path) -> StreamFile:
-    """Read and check a `stream.toml`; its data files are not touched.
-
-    Everything wrong in it is an `InputError` that names the file and, where it can, the line.
-    """
+    """Read and check a `stream.toml`; its data files are not touched."""
     path = Path(path)
     check_regular(path)
     try:
@@ -112,24 +105,20 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
         if str(tables.repairs):
             provenance["repairs"] = str(tables.repairs)
     try:
-        return _stream(file, graph, tables, seed, provenance)
+        about = {"name": file.settings.name, "seed": seed, "provenance": provenance}
+        return _stream(file, graph, tables, about)
     except InputError as error:
         raise InputError(f"the stream of {file.path} cannot be made: {error}") from error
 
 
 def _stream(
-    file: StreamFile,
-    graph: Graph,
-    tables: TableGraph | None,
-    seed: int,
-    provenance: dict[str, str],
+    file: StreamFile, graph: Graph, tables: TableGraph | None, about: dict[str, Any]
 ) -> TaskStream:
     from undrift.streams.split import Times
     from undrift.streams.stream import TaskStream, scale_note
 
     tasks, split, scale = file.settings.tasks, file.settings.split, file.settings.graph.scale
     time = None if tables is None else tables.time
-    about: dict[str, Any] = {"name": file.settings.name, "seed": seed, "provenance": provenance}
     if tasks is None:
         from undrift.storage.splits import load_split
 
@@ -193,22 +182,15 @@ def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:
             raise too_small(names[c], count, way_out)
 
 
-# what the file may say ---------------------------------------------------------------------
-
-
 def parse_settings(text: str, where: str) -> StreamSettings:
-    """The checked settings in the text of a `stream.toml`; `where` names the file in errors.
-
-    Everything wrong in it is an `InputError` with, where there is one, the line.
-    """
+    """The checked settings in the text of a `stream.toml`; `where` names the file in errors."""
     try:
         return StreamSettings.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where} is not valid TOML: {error}; correct it there") from error
     except RecursionError:
-        raise InputError(
-            f"{where} is no stream: its values are nested too deeply; give plain lists"
-        ) from None
+        why = "its values are nested too deeply; give plain lists"
+        raise InputError(f"{where} is no stream: {why}") from None
     except ValidationError as error:
         raise InputError(_complaint(where, text, error)) from error
 
@@ -262,10 +244,8 @@ class TasksSection(_Section):
     @field_validator("periods", mode="plain")
     @classmethod
     def _known_periods(cls, periods: Any) -> Any:
-        listed = isinstance(periods, list) and all(
-            isinstance(p, int | float | date) and not isinstance(p, bool) for p in periods
-        )
-        if not listed and type(periods) is not int:
+        kinds = {type(p) for p in periods} if isinstance(periods, list) else {str}
+        if not kinds <= {int, float, date, datetime} and type(periods) is not int:
             raise ValueError("give a whole number, or a list of times at which new periods start")
         return periods
 

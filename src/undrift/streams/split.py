@@ -37,9 +37,6 @@ def split_counts(nodes: int, fractions: Sequence[float]) -> tuple[int, int, int]
 
     Each count is its share rounded down or up (largest remainders first, ties in the order
     train, val, test), and at least one, taken from the largest.
-
-    >>> split_counts(12, (0.6, 0.2, 0.2)), split_counts(5, (0.98, 0.01, 0.01))
-    ((7, 3, 2), (3, 1, 1))
     """
     shares = [nodes * fraction for fraction in fractions]
     counts = [math.floor(share) for share in shares]
@@ -60,10 +57,6 @@ def split_nodes(labels: Tensor, *, seed: int = 0, fractions: Sequence[float] = S
 
     The nodes of class c are shuffled by a generator seeded with (seed, c), so the split of a
     class does not depend on the other classes, their order or the tasks.
-
-    >>> split = split_nodes(torch.tensor([0] * 10 + [7] * 5 + [-1]))
-    >>> [int(mask.sum()) for mask in split]
-    [9, 3, 3]
     """
     if seed < 0:
         raise InputError(f"the seed of a split must be 0 or more, not {seed}")
@@ -131,9 +124,7 @@ def _masks_of(graph: Graph, labels: Tensor) -> Split:
     known = labels >= 0
     for name in ("train", "test"):
         if name not in masks:
-            raise InputError(
-                f"the graph has no {name} mask; give it to Graph.with_masks, {way_out}"
-            )
+            raise InputError(f"the graph has no {name} mask; give Graph.with_masks one, {way_out}")
         lacking = set(labels[known].tolist()) - set(labels[masks[name]].tolist())
         if lacking:
             raise InputError(
@@ -149,17 +140,10 @@ def _masks_of(graph: Graph, labels: Tensor) -> Split:
     return Split(*(mask & known for mask in found))
 
 
-# classes to tasks --------------------------------------------------------------------------
-
-
 def tasks_of(
     classes: list[int], order: Order, base: int, increment: int, seed: int
 ) -> tuple[tuple[int, ...], ...]:
-    """The first `base` classes of the order, then `increment` at a time.
-
-    >>> tasks_of([0, 1, 2], [2, 0, 1], base=2, increment=1, seed=0)
-    ((2, 0), (1,))
-    """
+    """The first `base` classes of the order, then `increment` at a time."""
     wanted: Any = checked("order", Order, order)
     base, increment = checked("base", int, base), checked("increment", int, increment)
     if wanted == "label":
@@ -176,9 +160,7 @@ def tasks_of(
             f"unknown {extra}, repeated {repeated}); give a permutation of {classes}"
         )
     if not 1 <= base <= len(classes):
-        raise InputError(
-            f"base must be between 1 and the {len(classes)} classes of the graph, not {base}"
-        )
+        raise InputError(f"base must be between 1 and the {len(classes)} classes, not {base}")
     if increment < 1:
         raise InputError(f"increment must be 1 class or more per task, not {increment}")
     starts = [0, *range(base, len(classes), increment), len(classes)]
@@ -198,36 +180,16 @@ class Times:
         return cls(as_numbers(time, "time").astype(np.float64), starts)
 
 
-@dataclass(frozen=True)
-class Periods:
-    """Where each period starts, and the classes that first appear in it (none is possible)."""
+class Periods(NamedTuple):
+    """Where each period starts, the classes that first appear in it, and a sentence about both."""
 
     starts: tuple[float, ...]
     classes: tuple[tuple[int, ...], ...]
-    dates: bool = False  # whether times are days since 1970-01-01
-
-    @property
-    def tasks(self) -> tuple[tuple[int, ...], ...]:
-        """The classes of every period that brings some: those are the tasks."""
-        return tuple(classes for classes in self.classes if classes)
-
-    def __str__(self) -> str:
-        """A sentence for a report: the periods, and those that made no task."""
-        starts = [moment(start, self.dates) for start in self.starts]
-        empty = [start for start, new in zip(starts, self.classes, strict=True) if not new]
-        text = f"{len(starts)} periods, starting at {', '.join(starts)}"
-        if not empty:
-            return text
-        which = ", ".join(empty)
-        return f"{text}; no new class in {len(empty)} of them, which make no task: {which}"
+    told: str
 
 
 def moment(time: float, dates: bool) -> str:
-    """A time as it was given: a number, or the date of a number of days since 1970-01-01.
-
-    >>> moment(2021.5, dates=False), moment(20454.0, dates=True), moment(20482.5, dates=True)
-    ('2021.5', '2026-01-01', '2026-01-29 12:00')
-    """
+    """A time as it was given: a number, or the date of a number of days since 1970-01-01."""
     if not dates:
         return f"{time:.10g}"
     day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=time)
@@ -237,20 +199,11 @@ def moment(time: float, dates: bool) -> str:
 def classes_by_period(
     labels: Tensor, time: Any, periods: int | Sequence[float], *, dates: bool = False
 ) -> Periods:
-    """Give every class to the period in which its first node appears (see `TaskStream.by_time`).
-
-    Unlabelled nodes (-1) do not count, and their time may be unknown.
-
-    >>> found = classes_by_period(torch.tensor([0, 0, 1]), [2001, 2010, 2004], [2003, 2006])
-    >>> found.starts, found.classes
-    ((2001.0, 2003.0, 2006.0), ((0,), (1,), ()))
-    """
+    """Give every class to the period in which its first labelled node appears."""
     known = labels.cpu().numpy()
     times = Times.of(time).values
     if times.shape != known.shape:
-        raise InputError(
-            f"time must be {known.size} numbers, one per node, not of shape {times.shape}"
-        )
+        raise InputError(f"time must be {known.size} numbers, one per node, not {times.shape}")
     unknown = np.flatnonzero(~np.isfinite(times) & (known >= 0))
     if unknown.size:
         raise InputError(
@@ -264,7 +217,11 @@ def classes_by_period(
     np.minimum.at(first, place, times)
     period = np.searchsorted(starts[1:], first, side="right")
     groups = tuple(tuple(classes[period == p].tolist()) for p in range(starts.size))
-    return Periods(tuple(starts.tolist()), groups, dates)
+    names = [moment(start, dates) for start in starts.tolist()]
+    empty = [name for name, new in zip(names, groups, strict=True) if not new]
+    none = f"; no new class in {len(empty)} of them, which make no task: {', '.join(empty)}"
+    told = f"{len(names)} periods, starting at {', '.join(names)}{none if empty else ''}"
+    return Periods(tuple(starts.tolist()), groups, told)
 
 
 def starts_of(times: Array, periods: int | Sequence[float], *, dates: bool = False) -> Array:

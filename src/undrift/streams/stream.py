@@ -84,8 +84,6 @@ class TaskStream:
             )
         object.__setattr__(self, "task_of", task_of)
 
-    # ways to build one ---------------------------------------------------------------------
-
     @classmethod
     def from_graph(
         cls,
@@ -158,9 +156,9 @@ class TaskStream:
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods, dates=dates)
         split, drawn = split_of(graph, labels, seed, fractions, masks)
-        about = {**(provenance or {}), "periods": str(found)}
-        times = Times.of(time, found.starts)
-        made = cls(graph, found.tasks, *split, name, seed, drawn, about, times=times)
+        about = {**(provenance or {}), "periods": found.told}
+        times, tasks = Times.of(time, found.starts), tuple(filter(None, found.classes))
+        made = cls(graph, tasks, *split, name, seed, drawn, about, times=times)
         return made._scaled(scale)
 
     def _scaled(self, scale: Scale | None) -> Self:
@@ -178,14 +176,7 @@ class TaskStream:
         seed: int = 0,
         provenance: Mapping[str, str] | None = None,
     ) -> Self:
-        """The stream whose `saved_split` this is; the graph must have the same nodes and labels.
-
-        >>> g = Graph.from_arrays(torch.eye(10), [[0], [1]], labels=[0] * 5 + [1] * 5)
-        >>> stream = TaskStream.from_graph(g, base=1, increment=1, seed=3)
-        >>> again = TaskStream.with_split(g, stream.saved_split())
-        >>> again.classes == stream.classes, bool((again.train == stream.train).all())
-        (True, True)
-        """
+        """The stream whose `saved_split` this is; the graph must have the same nodes and labels."""
         from undrift.storage.splits import labels_digest
 
         labels = _labels(graph)
@@ -240,8 +231,6 @@ class TaskStream:
         told = {"scale": how, "scale_sha256": sha256(repr(known).encode()).hexdigest()}
         return replace(self, graph=self.graph.scaled(known), provenance={**self.provenance, **told})
 
-    # what it is --------------------------------------------------------------------------
-
     def __len__(self) -> int:
         return len(self.classes)
 
@@ -294,8 +283,6 @@ class TaskStream:
         arrives = None if self.arrives is None else self.arrives.to(device)
         return replace(self, graph=graph, arrives=arrives, **masks)
 
-    # what arrives ------------------------------------------------------------------------
-
     def task(self, t: int) -> Task:
         """Task T_t: the induced subgraph of `shown(t)`, nodes in that order.
 
@@ -313,10 +300,7 @@ class TaskStream:
         return Task(graph, train, val & taught, test, self.classes[t])
 
     def until(self, t: int) -> Task:
-        """Tasks 0 to t as one, in one graph with the edges between them: for bounds that keep all.
-
-        The labels of test nodes are -1, as in `task`. Cost: the edges of these nodes.
-        """
+        """Tasks 0 to t as one, with the edges between them; the labels of test nodes are -1."""
         nodes = self.nodes(range(t + 1))
         part, test = self.graph.subgraph(nodes), self.test[nodes]
         graph = Graph(part.features, part.adjacency, _labels(part).masked_fill(test, -1))
@@ -361,9 +345,7 @@ def scale_note(stream: TaskStream) -> str:
 
 def _labels(graph: Graph) -> Tensor:
     if graph.labels is None or not bool((graph.labels >= 0).any()):
-        raise InputError(
-            "a stream needs a graph with class labels; give labels when you build the graph"
-        )
+        raise InputError("a stream needs a graph with class labels; build the graph with them")
     return graph.labels
 
 
