@@ -51,15 +51,6 @@ def test_a_name_of_ours_cannot_be_taken(outside):
         REGISTRY.load("ours")
 
 
-def test_a_metric_from_another_package_is_one_entry(outside):
-    outside("undrift.metrics", twice=f"{__name__}:TWICE")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "_imported", lambda *where: TWICE)
-        assert metrics_of(AccuracyMatrix([[40.0]]))["twice"] == 80.0
-        own = ["a_avg", "a_f", "a_l", "forgetting", "a_auc", "class_forgetting"]
-        assert list(METRICS) == [*own, "twice"]
-
-
 def test_a_metric_that_cannot_be_loaded_is_left_out_and_noted_once(outside, caplog):
     outside("undrift.metrics", gone="no.such.module:GONE", strange="math:pi", twice="x:TWICE")
     with pytest.MonkeyPatch.context() as patch:

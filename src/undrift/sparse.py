@@ -196,8 +196,7 @@ class Csr:
 
     def __mul__(self, column: Tensor) -> Csr:
         """Each row times its number in a column `[rows, 1]`."""
-        per_entry = torch.repeat_interleave(column.flatten(), self.indptr.diff().long())
-        return self.with_values(self.values * per_entry)
+        return self.scaled(column.flatten())
 
     def abs(self) -> Csr:
         """The absolute value of every entry."""

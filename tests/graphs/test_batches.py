@@ -77,15 +77,6 @@ def test_the_input_nodes_are_those_of_a_breadth_first_search(
         assert before.operator.shape[0] == after.operator.shape[1]
 
 
-def test_each_layer_may_have_an_operator_of_its_own():
-    adjacency = random_adjacency(0, 15, 1.5, directed=True)
-    first, last = normalise(adjacency, "row"), normalise(adjacency.t(), "sum")
-    chosen = [3, 8]
-    _, inputs = receptive_field([first, last], torch.tensor(chosen))
-    middle = dense_receptive_field(adjacency.to_dense().T, chosen, 1)
-    assert inputs.tolist() == sorted(dense_receptive_field(adjacency.to_dense(), middle, 1))
-
-
 # what they compute ------------------------------------------------------------------------
 
 
@@ -163,14 +154,6 @@ def test_own_picks_the_rows_of_the_targets():
         assert nodes.numel() == hop.operator.shape[0]
     assert torch.equal(nodes, chosen)
     assert inputs[steps[0].own].numel() == steps[0].operator.shape[0]
-
-
-def test_a_batch_of_no_nodes():
-    operator = normalise(random_adjacency(12, 6, 1.0, directed=False))
-    steps, inputs = receptive_field([operator, operator], torch.tensor([], dtype=torch.int64))
-    assert inputs.numel() == 0
-    out = forward(steps, torch.ones(0, 3, dtype=torch.float64), random_weights(0, 3, 3, 2))
-    assert out.shape == (0, 2)
 
 
 def test_where_the_rows_of_narrowed_hops_stood() -> None:

@@ -108,17 +108,6 @@ def test_on_disk_follows_the_files(monkeypatch, tmp_path):
         assert STREAMS[name].file == files[0]
 
 
-def test_synthetic_matches_its_entry_and_keeps_the_promises():
-    info, stream = STREAMS["synthetic"], load_stream("synthetic")
-    graph = stream.graph
-    assert (graph.num_nodes, graph.num_edges) == (info.nodes, info.edges)
-    assert (graph.num_features, stream.num_classes) == (info.features, info.classes)
-    assert len(stream) == info.tasks == 4
-    assert (stream.name, stream.stand_in) == ("synthetic", False)
-    assert stream.provenance == {"generator": "undrift.datasets.synthetic.generate()"}
-    check_stream(stream, lambda seed: load_stream("synthetic", seed))
-
-
 def test_a_file_stream_says_which_file_it_is(small_file):
     stream = load_stream("small-cl", seed=2)
     assert "small.npz" in " ".join([*stream.provenance, *stream.provenance.values()])
@@ -288,13 +277,3 @@ def test_arxiv_cl_has_the_published_class_imbalance(own_cache):
     directed = load_stream("arxiv-cl-stand-in@directed")
     assert directed.graph.num_edges == DATASETS["ogbn-arxiv"].edges
     assert not directed.graph.adjacency.symmetric
-
-
-@pytest.mark.real_data
-def test_corafull_cl_has_its_real_tasks(own_cache):
-    stream = real("corafull-cl-stand-in")
-    rows = stream.describe()
-    assert stream.base_share == pytest.approx(0.441, abs=0.0005)
-    assert [row.nodes for row in rows[:3]] == [8733, 597, 1009]
-    assert rows[-1].train == 26
-    assert len(rows) == 21

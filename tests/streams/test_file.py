@@ -4,7 +4,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -279,31 +278,6 @@ def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
 
 
 # what the file may say ---------------------------------------------------------------------
-
-
-def test_what_is_not_said_has_a_default() -> None:
-    found = parse_settings(TABLES + TASKS, "stream.toml")
-    assert found.name == "papers"
-    assert found.graph.model_dump(exclude_none=True) == {
-        "nodes": "data/nodes.csv",
-        "edges": "data/edges.csv",
-        "id": "id",
-        "label": "label",
-        "source": "source",
-        "target": "target",
-        "time": "year",
-        "undirected": True,
-    }
-    assert found.tasks is not None
-    assert (found.tasks.base, found.tasks.increment, found.tasks.order) == (2, 2, "label")
-    assert (found.split.train, found.split.val, found.split.test) == (0.6, 0.2, 0.2)
-
-
-def test_periods_may_start_at_numbers_or_dates() -> None:
-    text = TABLES + "[tasks]\nby = 'time'\nperiods = [2001-05-01, 2005]\n"
-    tasks = parse_settings(text, "stream.toml").tasks
-    assert tasks is not None
-    assert tasks.periods == [date(2001, 5, 1), 2005]
 
 
 @pytest.mark.parametrize(

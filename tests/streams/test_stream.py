@@ -26,12 +26,6 @@ def stream():
     return TaskStream.from_graph(tiny_graph(), base=2, increment=3)
 
 
-def test_base_first_then_increments_and_a_smaller_last_task(stream):
-    assert stream.classes == ((0, 1), (2, 3, 4), (5,))
-    assert len(stream) == 3
-    assert stream.num_classes == 6
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(base=st.integers(1, 6), increment=st.integers(1, 6), seed=st.integers(0, 1000))
 def test_every_class_arrives_exactly_once(base, increment, seed):
@@ -114,14 +108,6 @@ def test_describe_counts_what_is_there():
         TaskSummary(0, (0, 1), 15, train=9, val=3, test=3, edges=28, dropped=1, imbalance=2.0),
         TaskSummary(1, (2,), 5, train=3, val=1, test=1, edges=8, dropped=1, imbalance=1.0),
     ]
-
-
-def test_name_and_origin_are_kept():
-    stream = TaskStream.from_graph(
-        tiny_graph(), base=3, increment=3, name="mine", provenance={"stand_in": "all", "file": "x"}
-    )
-    assert (stream.name, stream.stand_in, stream.provenance["file"]) == ("mine", True, "x")
-    assert repr(stream).startswith("TaskStream('mine', 2 tasks of 3+3 classes, Graph(60 nodes")
 
 
 def test_masks_of_ones_own_make_a_stream():

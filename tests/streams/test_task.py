@@ -11,7 +11,7 @@ import torch
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing.graphs import tiny_graph
 
 
 def mask(*places: int) -> torch.Tensor:
@@ -72,9 +72,3 @@ def test_the_masks_of_a_graph_count_where_none_are_given() -> None:
     assert not task.test.any()
     with pytest.raises(InputError, match="without training nodes"):
         Task(graph)
-
-
-def test_a_task_has_labels_and_stays_where_it_is() -> None:
-    task = tiny_stream().task(0)
-    assert task.labels is task.graph.labels
-    assert task.to("cpu") is task

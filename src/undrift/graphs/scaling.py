@@ -19,7 +19,8 @@ FARTHEST = 4.0  # a number more spreads away from the centre is moved to there
 _ODD = 100.0  # a column of so many times the spread of the others makes all distances alone
 _SAMPLE = 20_000  # rows that are looked at: they tell a median to one per cent of the spread
 _NORMAL = 1.349  # the distance between the quartiles of a normal distribution of spread one
-_RANGE, _PAIR = {"low", "high"}, {"centre", "spread"}
+_KEYS = ("low", "high", "centre", "spread")
+_WAYS = ({"low", "high"}, {"centre", "spread"})
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def sample(rows: int) -> Tensor:
 
 def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width: int) -> Scaling:
     """The scaling that gives some columns, by name or number, a range or a centre and spread."""
-    check_given(given)
+    told = check_given(given)
     names = [str(j) for j in range(width)] if columns is None else list(columns)
     if len(names) != width:
         raise InputError(
@@ -122,21 +123,26 @@ def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width
     for name in given:
         if name not in names:
             raise unknown_name("column", name, names)
-    pairs = [_pair(given[name]) if name in given else (0.0, 1.0) for name in names]
-    return Scaling(tuple(c for c, _ in pairs), tuple(s for _, s in pairs))
+    centre, spread = zip(*(told.get(name, (0.0, 1.0)) for name in names), strict=True)
+    return Scaling(centre, spread)
 
 
-def check_given(given: Mapping[str, Any]) -> None:
-    """Refuse what is no range and no centre with a spread, column by column."""
+def check_given(given: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The centre and the spread of each column; what is neither these nor a range is refused."""
+    pairs = {}
     for name, each in given.items():
         keys = set(each) if isinstance(each, Mapping) else set()
-        numbers = [_number(each[key]) for key in keys] if keys in (_RANGE, _PAIR) else [False]
-        if not all(numbers) or not _pair(each)[1] > 0:
+        told = [each[key] for key in _KEYS if key in keys] if keys in _WAYS else [None, None]
+        a, b = told
+        if _is_number(a) and _is_number(b):
+            pairs[name] = ((a + b) / 2, (b - a) / 2) if "low" in keys else (float(a), float(b))
+        if not (name in pairs and pairs[name][1] > 0):
             raise InputError(
                 f"the scale of column {name!r} must be its range, as in "
                 '{"low": 0, "high": 100}, or {"centre": 50, "spread": 10} with a spread above 0, '
                 f"not {each!r}"
             )
+    return pairs
 
 
 def odd_columns(features: Tensor | Csr) -> dict[int, float]:
@@ -168,13 +174,5 @@ def _size(away: Array, none: float = 1.0) -> float:
     return float(np.median(np.abs(away))) if away.size else none
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _pair(given: Mapping[str, float]) -> tuple[float, float]:
-    """Centre and spread; those of a range are its middle and half its length."""
-    if set(given) == _PAIR:
-        return float(given["centre"]), float(given["spread"])
-    low, high = float(given["low"]), float(given["high"])
-    return (low + high) / 2, (high - low) / 2
