@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+import undrift
 from undrift.checks import check_fields, checked, field_types
-from undrift.errors import InputError
+from undrift.errors import InputError, unknown_name
 
 Choice = Literal["one", "two"]
 Order = Choice | Sequence[int]
@@ -95,3 +96,21 @@ def test_types_that_cannot_be_read_are_named() -> None:
 
     with pytest.raises(InputError, match="'Nowhere' is not defined"):
         field_types(Hidden)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("ad", "unknown method 'ad' (did you mean 'adr'?); choose one of: adr, bare, joint"),
+        ("zzzz", "unknown method 'zzzz'; choose one of: adr, bare, joint"),
+        ("", "unknown method ''; choose one of: adr, bare, joint"),
+    ],
+)
+def test_an_unknown_name_is_told_the_nearest_and_the_list(name: str, told: str) -> None:
+    assert str(unknown_name("method", name, iter(["joint", "adr", "bare"]))) == told
+
+
+def test_a_package_shows_its_public_names_alone() -> None:
+    assert dir(undrift) == sorted(undrift.__all__)
+    assert all(getattr(undrift, name) is not None for name in dir(undrift))
+    assert dir(undrift.graphs) == sorted(undrift.graphs.__all__)

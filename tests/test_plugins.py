@@ -10,7 +10,6 @@ from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS, Metric, metric_of, metrics_of
 from undrift.plugins import Registry
-from undrift.reporting.names import row_label
 from undrift.streams.benchmarks import stream_info
 
 REGISTRY = Registry("thing", "undrift.things", {"ours": "math:pi"})
@@ -50,15 +49,6 @@ def test_a_name_of_ours_cannot_be_taken(outside):
     outside("undrift.things", ours="math:e")
     with pytest.raises(InputError, match=r"'ours' is ours, and .* brings another"):
         REGISTRY.load("ours")
-
-
-def test_a_metric_from_another_package_is_one_entry(outside):
-    outside("undrift.metrics", twice=f"{__name__}:TWICE")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "_imported", lambda *where: TWICE)
-        assert metrics_of(AccuracyMatrix([[40.0]]))["twice"] == 80.0
-        own = ["a_avg", "a_f", "a_l", "forgetting", "a_auc", "class_forgetting"]
-        assert list(METRICS) == [*own, "twice"]
 
 
 def test_a_metric_that_cannot_be_loaded_is_left_out_and_noted_once(outside, caplog):
@@ -106,11 +96,6 @@ def test_a_stream_that_cannot_be_loaded_leaves_the_others(outside, caplog, capsy
     assert len(caplog.messages) == 1
     with pytest.raises(InputError, match=r"no\.such\.module"):  # asked for, it says why
         stream_info("gone")
-
-
-def test_a_merging_rule_that_cannot_be_loaded_goes_by_its_name(outside):
-    outside("undrift.merging", gone="no.such.module:GONE")
-    assert row_label("gone", "adr") == "ADR with gone"
 
 
 def test_a_module_in_the_current_folder_is_found_and_hides_nothing(tmp_path, monkeypatch):

@@ -65,14 +65,6 @@ def test_two_ranks_come_to_what_one_does(name: str, together: Path) -> None:
             assert error < (1e-12 if name == "propagation" and "sums" in key else 1e-6), key
 
 
-def test_alone_there_is_nothing_to_share() -> None:
-    assert (ranks.world(), ranks.rank()) == (1, 0)
-    rows = torch.ones(3, 2)
-    assert ranks.of_all(rows, 3) is rows
-    ranks.add_(rows)
-    assert rows.tolist() == [[1, 1]] * 3
-
-
 def test_shares_cover_everything_once() -> None:
     for count in (0, 1, 2, 7):
         parts = [ranks._share(count, r, 3) for r in range(3)]

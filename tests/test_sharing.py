@@ -14,7 +14,7 @@ from undrift.evaluation.together import evaluate_together
 from undrift.learners.base import Learner
 from undrift.learners.parts.training import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner
-from undrift.sharing import Cache, drawn_once, once, sharing
+from undrift.sharing import drawn_once, once, sharing
 from undrift.testing.graphs import tiny_stream
 
 
@@ -34,13 +34,16 @@ def test_without_a_cache_nothing_is_shared() -> None:
 
 def test_values_are_compared_by_value_and_objects_by_identity() -> None:
     thing, other = torch.ones(2), torch.ones(2)
-    cached = Cache()
-    first = cached(object, "a", 1, Settings(), (1.0, None), thing)
-    assert cached(object, "a", 1, Settings(), (1.0, None), thing) is first
-    assert cached(object, "a", 1, Settings((9,)), (1.0, None), thing) is not first
-    assert cached(object, "a", 2, Settings(), (1.0, None), thing) is not first
-    assert cached(object, "a", 1, Settings(), (1.0, None), other) is not first
-    assert cached(object, "a", True, Settings(), (1.0, None), thing) is not first
+    with sharing():
+        first = once(object, "a", 1, Settings(), (1.0, None), thing)
+        assert once(object, "a", 1, Settings(), (1.0, None), thing) is first
+        for other_inputs in (
+            ("a", 1, Settings((9,)), (1.0, None), thing),
+            ("a", 2, Settings(), (1.0, None), thing),
+            ("a", 1, Settings(), (1.0, None), other),
+            ("a", True, Settings(), (1.0, None), thing),
+        ):
+            assert once(object, *other_inputs) is not first
 
 
 def test_a_generator_is_left_where_the_work_leaves_it() -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from undrift.typing import public_names
+
 if TYPE_CHECKING:
     from undrift.datasets.from_networkx import graph_from_networkx as graph_from_networkx
     from undrift.datasets.tables import read_tables as read_tables
@@ -54,6 +56,7 @@ _WHERE = {
 }
 
 __all__ = list(_WHERE)
+__dir__ = public_names(__name__)
 
 
 def __getattr__(name: str) -> Any:

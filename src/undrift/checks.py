@@ -25,9 +25,9 @@ _MISFIT = object()
 def checked(name: str, hint: Any, value: Any) -> Any:
     """The value, if it is of the type that `hint` says; else an `InputError` of one sentence.
 
-    A whole number is a number, a list a tuple, one value a tuple of one, an array of numpy or
-    torch the list of its values. A boolean is no number, and numbers are finite. Of a type that
-    is not made of plain values and classes everything passes.
+    A whole number is a number, a list a tuple, one value a tuple of one, an array the list of its
+    values. A boolean is no number, and numbers are finite. Other types than plain values and
+    classes let everything pass.
 
     >>> checked("hidden", tuple[int, ...], [64, 64]), checked("gamma", float, 1)
     ((64, 64), 1)
@@ -39,9 +39,9 @@ def checked(name: str, hint: Any, value: Any) -> Any:
     found = _fitted(hint, plain)
     if found is not _MISFIT:
         return found
-    choices = [choice for member in _members(hint) for choice in _choices(member)]
-    if choices and isinstance(value, str):
-        raise unknown_name(name, value, choices)
+    literals = [member for member in _members(hint) if get_origin(member) is Literal]
+    if literals and isinstance(value, str):
+        raise unknown_name(name, value, [str(c) for each in literals for c in get_args(each)])
     raise InputError(f"{name} must be {_described(hint)}, not {value!r}")
 
 
@@ -56,9 +56,8 @@ def check_regular(path: Path) -> None:
     try:
         there, file = path.exists(), path.is_file()
     except OSError as error:  # a name that is too long, for example
-        raise InputError(
-            f"cannot look at {path} ({error.strerror or error}); check the path"
-        ) from error
+        reason = error.strerror or error
+        raise InputError(f"cannot look at {path} ({reason}); check the path") from error
     if there and not file:
         kind = "a folder" if path.is_dir() else "a pipe, a socket or a device"
         raise InputError(f"{path} is {kind}, not a file; give the path of a file")
@@ -106,34 +105,33 @@ def _fitted(hint: Any, value: Any) -> Any:
 
 
 def _fitted_parts(hint: Any, value: Any) -> Any:
-    arguments = get_args(hint)
     several = isinstance(value, Sequence) and not isinstance(value, str)
     parts = value if several else (value,)
-    kinds = arguments
-    if get_origin(hint) is Sequence or Ellipsis in arguments:
-        kinds = arguments[:1] * len(parts)
+    kinds = get_args(hint)
+    if _of_any_length(hint):
+        kinds = kinds[:1] * len(parts)
     found = [_fitted(kind, part) for kind, part in zip(kinds, parts, strict=False)]
     if len(kinds) != len(parts) or any(part is _MISFIT for part in found):
         return _MISFIT
     return value if isinstance(value, tuple) else tuple(found)  # a tuple stays the one it is
 
 
+def _of_any_length(hint: Any) -> bool:
+    return get_origin(hint) is Sequence or Ellipsis in get_args(hint)
+
+
 def _members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _choices(hint: Any) -> tuple[str, ...]:
-    return tuple(map(str, get_args(hint))) if get_origin(hint) is Literal else ()
-
-
 def _described(hint: Any, place: int = 0) -> str:
-    if get_origin(hint) in (Union, UnionType):
-        return " or ".join(_described(member, place) for member in get_args(hint))
-    if get_origin(hint) is Literal:
-        return f"one of {', '.join(_choices(hint))}"
-    if get_origin(hint) in (tuple, Sequence):
-        arguments = get_args(hint)
-        if get_origin(hint) is Sequence or Ellipsis in arguments:
+    arguments, origin = get_args(hint), get_origin(hint)
+    if origin in (Union, UnionType):
+        return " or ".join(_described(member, place) for member in arguments)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if origin in (tuple, Sequence):
+        if _of_any_length(hint):
             return _described(arguments[0], 1)
         return f"{len(arguments)} values ({', '.join(map(_described, arguments))})"
     kind = NoneType if hint is None else hint

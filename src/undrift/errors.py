@@ -12,8 +12,8 @@ _TEXT = 2000
 class InputError(ValueError):
     r"""Bad input. The command line prints it as one sentence and exits with 2.
 
-    What came out of a file may be quoted in it: signs that a terminal would obey are escaped, and
-    a word or a text that is very long is shown in part.
+    It may quote a file: signs that a terminal would obey are escaped, and a very long word or
+    text is shown in part.
 
     >>> print(InputError("there is no column 'a\x1b[2J'; name another"))
     there is no column 'a\x1b[2J'; name another
@@ -38,20 +38,12 @@ def _part(text: str, most: int) -> str:
 
 
 def not_installed(what: str, extra: str) -> InputError:
-    """The error for what an optional package does: it says how to install it.
-
-    >>> print(not_installed("the report needs jinja2", "report"))
-    the report needs jinja2; install it with: pip install 'undrift[report]'
-    """
+    """The error for what an optional package does: it says how to install it."""
     return InputError(f"{what}; install it with: pip install 'undrift[{extra}]'")
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that is not in a list: it names the nearest and prints the list.
-
-    >>> print(unknown_name("stream", "cs", ["cs-cl", "synthetic"]))
-    unknown stream 'cs' (did you mean 'cs-cl'?); choose one of: cs-cl, synthetic
-    """
+    """The error for a name that is not in a list: it names the nearest and prints the list."""
     names = sorted(known)
     near = get_close_matches(name, names, n=1, cutoff=0.4)
     hint = f" (did you mean {near[0]!r}?)" if near else ""

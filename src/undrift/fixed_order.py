@@ -1,8 +1,7 @@
 """Sums on a GPU in a fixed order, so that the same numbers give the same bits.
 
-cuSPARSE and `index_add_` split a sum among threads that add in whatever order they end. Here one
-program adds the entries of a row of a sparse matrix, some at a time and always in the same order.
-Triton, which comes with torch for GPUs, compiles it. What that costs: docs/experiments.md.
+cuSPARSE and `index_add_` add in whatever order threads end. Here one program, compiled by Triton,
+adds the entries of a row of a sparse matrix in one order. What that costs: docs/experiments.md.
 """
 
 from __future__ import annotations

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_MOST = 1e30  # bytes: no number of a file or a person is taken for more
+
 
 def duration(seconds: float) -> str:
-    """A time with the digits that matter, in the unit that suits it.
-
-    >>> [duration(s) for s in (0.042, 5.23, 47.4, 150, 7300)]
-    ['0.04 s', '5.2 s', '47 s', '2.5 min', '2.0 h']
-    """
+    """A time in the unit that suits it: `5.2 s`, `2.5 min`, `2.0 h`."""
     if seconds < 99.5:
         return f"{seconds:.{2 if seconds < 0.995 else 1 if seconds < 9.95 else 0}f} s"
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-_MOST = 1e30  # bytes: no number of a file or a person is taken for more
-
-
 def size(count: float) -> str:
-    """A number of bytes, in powers of 1000.
-
-    >>> [size(n) for n in (12, 4_500, 999_990, 270_434_000, 2.5e12)]
-    ['12 B', '4.5 kB', '1.0 MB', '270.4 MB', '2.5 TB']
-    """
+    """A number of bytes, in powers of 1000: `12 B`, `4.5 kB`, `270.4 MB`."""
     count = min(count, _MOST)
     if count < 999.5:
         return f"{count:.0f} B"
@@ -36,37 +27,21 @@ def size(count: float) -> str:
 
 
 def counted(n: int, one: str, more: str | None = None) -> str:
-    """How many of a thing.
-
-    >>> counted(1, "batch", "batches"), counted(1200, "node")
-    ('1 batch', '1,200 nodes')
-    """
+    """How many of a thing, as in `1 batch` or `1,200 nodes`."""
     return f"{n:,} {one if n == 1 else more or f'{one}s'}"
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share of one in percent.
-
-    >>> percent(0.1234), percent(0.5, 0)
-    ('12.3 %', '50 %')
-    """
+    """A share of one in percent, as in `12.3 %`."""
     return f"{100 * share:.{digits}f} %"
 
 
 def class_columns(names: Iterable[str]) -> list[str]:
-    """The columns of a table for the probability of each class.
-
-    SQL does not tell upper from lower case: a name that differs by that alone gets a number.
-
-    >>> class_columns(["fine", "Mule", "mule"])
-    ['p_fine', 'p_Mule', 'p_mule_2']
-    """
-    columns: list[str] = []
-    taken: set[str] = set()
+    """The columns for the probability of each class, none twice: SQL does not tell `a` from `A`."""
+    columns: dict[str, str] = {}
     for name in names:
         column, number = f"p_{name}", 2
-        while column.lower() in taken:
+        while column.lower() in columns:
             column, number = f"p_{name}_{number}", number + 1
-        taken.add(column.lower())
-        columns.append(column)
-    return columns
+        columns[column.lower()] = column
+    return list(columns.values())

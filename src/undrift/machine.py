@@ -6,7 +6,7 @@ import dis
 import re
 import sys
 from pathlib import Path
-from types import TracebackType
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from undrift.errors import InputError
@@ -30,12 +30,26 @@ _LIBRARIES = {"torch", "numpy", "scipy", "safetensors", "pydantic", "duckdb"}
 
 
 def available_bytes() -> int | None:
-    """Memory that this process can still get: of the machine, its group and its own limits.
+    """Memory that this process can still get; None where the system does not say."""
+    known = []
+    if found := re.search(r"^MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE):
+        known.append(1024 * int(found[1]))
+    limit, used = (_text(_GROUP / f"memory.{what}").strip() for what in ("max", "current"))
+    if limit.isdigit() and used.isdigit():
+        known.append(max(0, int(limit) - int(used)))
+    if sys.platform != "win32":
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        taken = re.search(r"^VmSize:\s+(\d+) kB", _text(Path("/proc/self/status")), re.MULTILINE)
+        if most != resource.RLIM_INFINITY and taken:
+            known.append(max(0, most - 1024 * int(taken[1])))
+    return min(known, default=None)
 
-    None where the system does not say.
-    """
-    known = [_of_machine(), _of_group(), _of_process()]
-    return min((found for found in known if found is not None), default=None)
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def need(count: int, what: str, way: str = _LESS) -> None:
@@ -60,63 +74,29 @@ def shortage(error: BaseException) -> InputError | None:
     return InputError(f"a step needs {size(count)} {place} at once{free}; {_LESS}")
 
 
-def _of_machine() -> int | None:
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
-    return 1024 * int(found[1]) if found else None
-
-
-def _of_group() -> int | None:
-    limit, used = (_text(_GROUP / f"memory.{what}").strip() for what in ("max", "current"))
-    return max(0, int(limit) - int(used)) if limit.isdigit() and used.isdigit() else None
-
-
-def _of_process() -> int | None:
-    if sys.platform == "win32":
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    used = re.search(r"^VmSize:\s+(\d+) kB", _text(Path("/proc/self/status")), re.MULTILINE)
-    if limit == resource.RLIM_INFINITY or used is None:
-        return None
-    return max(0, limit - 1024 * int(used[1]))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("ascii")
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
 def check_device(device: str | torch.device) -> None:
-    """Refuse a device that is unknown, or that cannot be used on this machine.
-
-    >>> check_device("cpu")
-    >>> check_device("abacus")
-    Traceback (most recent call last):
-    undrift.errors.InputError: unknown device 'abacus'; choose cpu, or cuda or cuda:1 for a GPU
-    """
+    """Refuse a device that is unknown, or that cannot be used on this machine."""
     if device == "cpu":  # without torch
         return
     import torch
 
+    name = repr(str(device))
     try:
         found = torch.device(device)
     except (RuntimeError, ValueError):
         found = None
     if found is None or found.type not in ("cpu", "cuda"):
         raise InputError(
-            f"unknown device {str(device)!r}; choose cpu, or cuda or cuda:1 for a GPU"
+            f"unknown device {name}; choose cpu, or cuda or cuda:1 for a GPU"
         ) from None
     if found.type == "cpu":
         return
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
-        raise InputError(
-            f"device {str(device)!r} was asked for but no CUDA GPU is usable; choose cpu"
-        )
+        raise InputError(f"device {name} was asked for but no CUDA GPU is usable; choose cpu")
     if (found.index or 0) >= count:
         usable = ", ".join(["cpu", "cuda", *(f"cuda:{i}" for i in range(count))])
-        raise InputError(f"there is no device {str(device)!r}; choose one of: {usable}")
+        raise InputError(f"there is no device {name}; choose one of: {usable}")
 
 
 def failure(error: BaseException) -> str:
@@ -124,34 +104,22 @@ def failure(error: BaseException) -> str:
 
     What was raised in Python, by a method of a user's own for example, has words for people. What
     torch or NumPy raise inside has not: then the line says what kind it was and where.
-
-    >>> try:
-    ...     raise ZeroDivisionError("no nodes to divide by")
-    ... except ZeroDivisionError as error:
-    ...     print(failure(error))
-    ZeroDivisionError: no nodes to divide by
     """
     known = error if isinstance(error, InputError) else shortage(error)
     if known is not None:
         return " ".join(str(known).split())
     kind, text = type(error).__name__.lstrip("_"), " ".join(str(error).split())
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append(trace)
-        trace = trace.tb_next
-    if not frames or not _inside_a_library(frames[-1]):
+    frames = [(Path(f.f_code.co_filename), line) for f, line in walk_tb(error.__traceback__)]
+    ours = [(path, line) for path, line in frames if not _LIBRARIES & set(path.parts)]
+    if frames == [] or (frames[-1:] == ours[-1:] and _raised_in_python(error)):
         return f"{kind}: {text}" if text else kind
-    last = ([frame for frame in frames if not _of_a_library(frame)] or frames)[-1]
-    where = Path(last.tb_frame.f_code.co_filename).name
-    return f"an unexpected {kind} in {where}, line {last.tb_lineno}"
+    path, line = (ours or frames)[-1]
+    return f"an unexpected {kind} in {path.name}, line {line}"
 
 
-def _inside_a_library(frame: TracebackType) -> bool:
-    """Whether compiled code raised it, or the Python code of a library."""
-    raised = frame.tb_frame.f_code.co_code[frame.tb_lasti] in _RAISES
-    return not raised or _of_a_library(frame)
-
-
-def _of_a_library(frame: TracebackType) -> bool:
-    return bool(_LIBRARIES & set(Path(frame.tb_frame.f_code.co_filename).parts))
+def _raised_in_python(error: BaseException) -> bool:
+    """Whether the last frame raised it itself, and not compiled code that it called."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and last.tb_frame.f_code.co_code[last.tb_lasti] in _RAISES

@@ -37,9 +37,8 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
 class Registry:
     """Everything of one kind that can be named; nothing is imported before it is loaded.
 
-    A name is one of our own (`own`: name to `module:attribute`, or to the thing itself), one that
-    an installed distribution declares as an entry point of `group`, or spelled out as
-    `module:attribute`.
+    A name is our own (`own`: name to `module:attribute`, or to the thing itself), or an entry
+    point of `group` in an installed distribution, or spelled out as `module:attribute`.
 
     >>> methods = Registry("method", "undrift.methods", {"adr": "undrift.learners.adr:Adr"})
     >>> methods.load("adr").name, methods.load("undrift.learners.bare:Bare").name
@@ -68,29 +67,29 @@ class Registry:
 
     def load(self, name: str) -> Any:
         """The thing behind a name; an unknown name prints the list, a broken one says why."""
-        outside = _outside(self.group)
+        what, entry = f"{self.what} {name!r}", _outside(self.group).get(name)
+        package = "" if entry is None else _distribution(entry)
         if name in self.own:
-            if name in outside:
+            if entry is not None:
                 raise InputError(
-                    f"{self.what} {name!r} is ours, and {_distribution(outside[name])} brings "
-                    f"another of that name; uninstall it, or let it take another name"
+                    f"{what} is ours, and {package} brings another of that name; uninstall it, or "
+                    "let it take another name"
                 )
             mine = self.own[name]
-            if not isinstance(mine, str):
-                return mine
-            return _imported(mine, f"{self.what} {name!r}", "install undrift again")
-        if name in outside:
-            entry = outside[name]
-            package = _distribution(entry)
-            return _imported(
-                entry.value,
-                f"{self.what} {name!r} of the package {package}",
-                f"mend or uninstall {package}",
+            own = isinstance(mine, str)
+            return _imported(mine, what, "install undrift again") if own else mine
+        if entry is not None:
+            way_out = f"mend or uninstall {package}"
+            return _imported(entry.value, f"{what} of the package {package}", way_out)
+        if ":" not in name:
+            raise self.unknown(name, self.names())
+        module, path = name.partition(":")[0], _READ.get()
+        if path is not None and module not in sys.modules:
+            raise InputError(
+                f"{path} names {name!r}, and a file imports nothing; import {module} first, if "
+                "you trust it"
             )
-        if ":" in name:
-            _check_importable(name)
-            return _imported(name, f"{self.what} {name!r}", "")
-        raise self.unknown(name, self.names())
+        return _imported(name, what, "")
 
     def in_a_clone(self, name: str) -> bool:
         """Whether the repository brings this name, and is not installed from a clone."""
@@ -114,11 +113,7 @@ class Registry:
         return (ast.get_docstring(node) or "").partition("\nParameters\n")[0].strip()
 
     def usable(self, check: Callable[[str, Any], T]) -> Iterator[tuple[str, T]]:
-        """Every name with what `check` makes of it and its thing, ours first.
-
-        What another package brings and cannot be loaded, or that `check` refuses, is left out and
-        noted once: a broken package costs nothing else.
-        """
+        """Every name with what `check` makes of it, ours first, without what cannot be used."""
         yield from ((name, check(name, thing)) for name, thing in self.own.items())
         for name, entry in sorted(_outside(self.group).items()):
             about = f"{self.group} {name} {entry.value}"
@@ -132,12 +127,7 @@ class Registry:
                 yield name, found
 
     def facts(self, name: str, wanted: Collection[str]) -> dict[str, Any]:
-        """Constants of the class behind a name, those it has; of our own without importing it.
-
-        >>> ours = {"adr": "undrift.learners.adr:Adr"}
-        >>> Registry("method", "none", ours).facts("adr", ["display"])
-        {'display': 'ADR'}
-        """
+        """Constants of the class behind a name, those it has; of our own without importing it."""
         if name in self.own:
             written = _written(self.own[name])
             return {fact: written[fact] for fact in wanted if fact in written}
@@ -158,15 +148,6 @@ def importing_nothing(path: object) -> Iterator[None]:
         _READ.reset(token)
 
 
-def _check_importable(name: str) -> None:
-    module, path = name.partition(":")[0], _READ.get()
-    if path is not None and module not in sys.modules:
-        raise InputError(
-            f"{path} names {name!r}, and a file imports nothing; import {module} first, if you "
-            "trust it"
-        )
-
-
 _NOTED: set[str] = set()
 
 
@@ -180,11 +161,10 @@ def note_once(about: str, sentence: str) -> None:
 @lru_cache(maxsize=64)
 def _written(where: str) -> dict[str, Any]:
     """What a class says of itself in its source, read and not run: that would import torch."""
-    lines = [line for line in _definition(where).body if isinstance(line, ast.AnnAssign)]
     return {
         ast.unparse(line.target): line.value.value
-        for line in lines
-        if isinstance(line.value, ast.Constant)
+        for line in _definition(where).body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Constant)
     }
 
 
@@ -213,8 +193,8 @@ def _outside(group: str) -> dict[str, EntryPoint]:
 def _imported(where: str, what: str, way_out: str) -> Any:
     """The thing at `module:attribute`; without a `way_out` it was spelled out by a user.
 
-    A module that a user names may also lie in the current folder, as for `python -m`. That folder
-    comes last on the path: no file in it hides an installed package.
+    A module that a user names may also lie in the current folder. That comes last on the path, so
+    no file in it hides an installed package.
     """
     module, _, attribute = where.partition(":")
     here = str(Path.cwd())

@@ -1,9 +1,8 @@
 """Several processes that learn one thing together, as `torchrun` starts them.
 
-Every process (rank) holds the same graph and runs the same program; what is heavy is shared out. In
-training, each rank embeds its share of a batch's nodes, and gradients are added up; of sums over
-rows, each rank sums its share. So all ranks know the same at every moment, and with one rank
-nothing here does anything.
+Every process (rank) holds the same graph and runs the same program. Each embeds its share of a
+batch's nodes and sums its share of the rows; gradients and sums are added up. So all ranks know
+the same at every moment, and with one rank nothing here does anything.
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ from torch import Tensor, distributed
 
 
 def join(device: str = "cpu") -> None:
-    """Meet the other ranks, if `torchrun` started this process; else do nothing.
-
-    On GPUs every rank computes on its own: `cuda` means that one from then on.
-    """
+    """Meet the other ranks, if `torchrun` started this process. Each has a GPU of its own."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or distributed.is_initialized():
         return
     on_gpu = torch.device(device).type == "cuda"
@@ -45,11 +41,7 @@ def rank() -> int:
 
 
 def share(count: int) -> slice:
-    """Which of so many things are this rank's: a range; alone, all of them.
-
-    >>> share(5)
-    slice(0, 5, None)
-    """
+    """Which of so many things are this rank's: a range; alone, all of them."""
     return _share(count, rank(), world())
 
 
@@ -61,10 +53,7 @@ def add_(*tensors: Tensor) -> None:
 
 
 def of_all(own: Tensor, count: int) -> Tensor:
-    """The rows of all ranks, given this rank's `share(count)`; alone, its own.
-
-    Gradients end at the rows of all; `add_gradients` takes them on.
-    """
+    """The rows of all ranks, given this rank's; `add_gradients` takes their gradients on."""
     if world() == 1:
         return own
     sizes = [_share(count, r, world()) for r in range(world())]
@@ -81,7 +70,7 @@ def add_gradients(own: Tensor, every: Tensor, weights: Sequence[Tensor]) -> None
     """After `backward` from the rows of all: the gradients of the weights that rows came from.
 
     Each rank takes its rows' part back through its own forward pass, and the parts are added up.
-    What reached the weights by another way (a penalty on them) is the same in every rank.
+    What reached the weights by another way is the same in every rank.
     """
     if every is own:
         return

@@ -12,67 +12,48 @@ import torch
 
 T = TypeVar("T")
 
-
-class Cache:
-    """Results of work that several learners have in common.
-
-    `cache(make, *inputs)` is `make()`, or what it gave before for the same inputs. `inputs` are
-    all that the result depends on. Plain values and settings are compared by value; everything
-    else (a task, an encoder, a sum) by identity, because it never changes: learners whose inputs
-    are one object get one object back, which is the input of the next. Memory: every result and
-    its inputs, until the cache itself goes.
-
-    >>> cache = Cache()
-    >>> a, b = (cache(lambda: [1], "one", 2.0) for _ in range(2))
-    >>> a is b, Cache()(lambda: [1], "one", 2.0) is a
-    (True, False)
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[Any, tuple[Any, Any]] = {}
-
-    def __call__(self, make: Callable[[], T], *inputs: Any) -> T:
-        """`make()`, once for these inputs."""
-        key = tuple(_key(part) for part in inputs)
-        if key not in self._kept:
-            # the inputs stay alive, so no identity is used again
-            self._kept[key] = (make(), inputs)
-        made: T = self._kept[key][0]
-        return made
-
-
-_cache: ContextVar[Cache | None] = ContextVar("cache", default=None)
+_kept: ContextVar[dict[Any, tuple[Any, Any]] | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
 def sharing() -> Iterator[None]:
     """Inside, `once` does equal work one time only; what it keeps goes at the end."""
-    token = _cache.set(Cache())
+    token = _kept.set({})
     try:
         yield
     finally:
-        _cache.reset(token)
+        _kept.reset(token)
 
 
 def is_shared() -> bool:
     """Whether several learners work side by side, inside `sharing`."""
-    return _cache.get() is not None
+    return _kept.get() is not None
 
 
 def once(make: Callable[[], T], *inputs: Any) -> T:
-    """`make()`, which depends on the inputs and no more; inside `sharing` from the cache."""
-    cache = _cache.get()
-    return make() if cache is None else cache(make, *inputs)
+    """`make()`, which depends on the inputs alone; inside `sharing`, once for equal inputs.
+
+    Plain values and settings are compared by value. Everything else (a task, an encoder, a sum) is
+    compared by identity, because it never changes.
+
+    >>> with sharing():
+    ...     once(lambda: [1], "one", 2.0) is once(lambda: [1], "one", 2.0)
+    True
+    """
+    kept = _kept.get()
+    if kept is None:
+        return make()
+    key = tuple(_key(part) for part in inputs)
+    if key not in kept:
+        kept[key] = (make(), inputs)  # the inputs stay alive, so no identity is used again
+    made: T = kept[key][0]
+    return made
 
 
 def drawn_once(make: Callable[[], T], generator: torch.Generator, *inputs: Any) -> T:
     """`once` for a function that draws from `generator`: it is left where `make` leaves it."""
-
-    def made() -> tuple[T, torch.Tensor]:
-        return make(), generator.get_state()
-
     before = generator.get_state().numpy().tobytes()
-    result, after = once(made, *inputs, before)
+    result, after = once(lambda: (make(), generator.get_state()), *inputs, before)
     generator.set_state(after)
     return result
 
@@ -83,9 +64,8 @@ def _key(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple(_key(inner) for inner in part)
     if is_dataclass(part) and not isinstance(part, type) and type(part).__hash__ is not None:
-        values = [getattr(part, f.name) for f in fields(part)]
-        if all(_is_plain(value) for value in values):
-            return type(part).__name__, part
+        plain = _is_plain(tuple(getattr(part, f.name) for f in fields(part)))
+        return (type(part).__name__, part) if plain else id(part)
     return id(part)
 
 

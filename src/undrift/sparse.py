@@ -1,23 +1,17 @@
 """One sparse matrix, and one small algebra for rows that are dense or sparse.
 
-A `Csr` is immutable and speaks torch's language: `rows[nodes]`, `rows[:9]`, `rows * column`,
-`rows @ weights`, `rows.t()`, `rows.double()`, `rows.square().sum(dim=1)`, `rows.to_dense()` mean
-the same for a tensor and for a `Csr`, so nobody else asks which of the two it was given. What
-torch has no word for (`plus`, `beside`, `stacked`) are functions here. This is the only place
-that touches `torch.sparse`: products run on MKL through torch (CPU) or in a fixed order (CUDA;
-`fixed_order`, or cuSPARSE where there is no Triton), and rows,
-blocks and transposes are made on the matrix's own device. Sparse times sparse runs on scipy, which
-needs no compiled add-on; so do cutting and adding loops where the matrix is on the CPU, as scipy
-passes over entries several times faster there than torch.
+A `Csr` is immutable and speaks torch's language: `rows[nodes]`, `rows @ weights`, `rows.t()` and
+the like mean the same for a tensor and a `Csr`, so nobody asks which it is. Products run on MKL
+through torch (CPU) or in a fixed order (CUDA). Sparse times sparse runs on SciPy. So do cutting
+and adding loops on the CPU: SciPy passes over entries several times faster there than torch.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
@@ -33,7 +27,6 @@ from undrift.typing import Rows
 T = TypeVar("T")
 U = TypeVar("U")
 
-_INDEX_TYPES = (torch.int32, torch.int64)
 _AT_ONCE = {"cpu": 2**20, "cuda": 2**28}  # entries, where a pass makes a copy of them
 _TABLE_FROM = 64  # a table of all columns pays where one in so many is asked for
 _WIDENED_AT_ONCE = 2**23  # entries that are held in another type for a product
@@ -66,59 +59,56 @@ class Csr:
 
     def __post_init__(self) -> None:
         self._check_sizes()
-        if int(self.indptr[0]) != 0 or int(self.indptr[-1]) != self.indices.numel():
-            raise InputError(
-                f"row pointers must run from 0 to {self.indices.numel()}, not from "
-                f"{int(self.indptr[0])} to {int(self.indptr[-1])}"
-            )
-        if bool((self.indptr[1:] < self.indptr[:-1]).any()):
-            raise InputError("row pointers must not decrease")
-        if self.indices.numel():
+        if self.nnz:
             self._check_columns()
         object.__setattr__(self, "_torch", _as_torch(self))
 
     @classmethod
-    def _checked(cls, *parts: Any, transposed: Csr | None = None) -> Csr:
-        """A matrix whose parts are of one that was checked: its fields, in their order."""
+    def trusted(
+        cls,
+        indptr: Tensor,
+        indices: Tensor,
+        values: Tensor,
+        shape: tuple[int, int],
+        **more: Any,
+    ) -> Csr:
+        """A matrix that is not checked, for parts that were before; `more`: other fields."""
         csr = object.__new__(cls)
-        names = ("indptr", "indices", "values", "shape", "symmetric")
-        for name, part in zip(names, parts, strict=True):
+        parts = {"indptr": indptr, "indices": indices, "values": values, "shape": shape}
+        for name, part in {**parts, "symmetric": False, "transposed": None, **more}.items():
             object.__setattr__(csr, name, part)
-        object.__setattr__(csr, "transposed", transposed)
         object.__setattr__(csr, "_torch", _as_torch(csr))
         return csr
 
-    @classmethod
-    def trusted(
-        cls, indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]
-    ) -> Csr:
-        """A matrix that is not checked, for parts that were when they were written to a file."""
-        return cls._checked(indptr, indices, values, shape, False)
-
     def _check_sizes(self) -> None:
         rows, columns = self.shape
-        flat = self.indices.dim() == 1 and self.indices.shape == self.values.shape
-        if min(rows, columns) < 0 or self.indptr.shape != (rows + 1,) or not flat:
+        sizes = [tuple(part.shape) for part in (self.indptr, self.indices, self.values)]
+        flat = self.indices.dim() == 1 and sizes[1] == sizes[2]
+        if min(rows, columns) < 0 or sizes[0] != (rows + 1,) or not flat:
             raise InputError(
                 f"a CSR matrix of shape {self.shape} needs {rows + 1} row pointers and as many "
-                f"columns as values, not {tuple(self.indptr.shape)}, "
-                f"{tuple(self.indices.shape)} and {tuple(self.values.shape)}"
+                f"columns as values, not {sizes[0]}, {sizes[1]} and {sizes[2]}"
             )
-        if self.indptr.dtype not in _INDEX_TYPES or self.indptr.dtype != self.indices.dtype:
+        kinds = self.indptr.dtype, self.indices.dtype
+        if kinds[0] not in (torch.int32, torch.int64) or kinds[0] != kinds[1]:
             raise InputError(
-                f"row pointers and columns must both be int32 or both int64, not "
-                f"{self.indptr.dtype} and {self.indices.dtype}"
+                f"row pointers and columns must both be int32 or both int64, not {kinds[0]} and "
+                f"{kinds[1]}"
             )
         if self.symmetric and rows != columns:
             raise InputError(f"a {rows} x {columns} matrix is not square, so not symmetric")
+        first, last = int(self.indptr[0]), int(self.indptr[-1])
+        if first != 0 or last != self.nnz or bool((self.indptr[1:] < self.indptr[:-1]).any()):
+            raise InputError(
+                f"row pointers must run from 0 to {self.nnz} and never decrease; these run from "
+                f"{first} to {last}"
+            )
 
     def _check_columns(self) -> None:
         low, high = int(self.indices.min()), int(self.indices.max())
         if low < 0 or high >= self.shape[1]:
-            raise InputError(
-                f"column index {low if low < 0 else high} is outside a matrix of "
-                f"{self.shape[1]} columns"
-            )
+            wrong = low if low < 0 else high
+            raise InputError(f"column index {wrong} is outside a matrix of {self.shape[1]} columns")
         rising = self.indices[1:] > self.indices[:-1]
         starts = self.indptr[1:-1]
         starts = starts[(starts > 0) & (starts < self.nnz)].long()
@@ -169,21 +159,13 @@ class Csr:
         """Where the values live."""
         return self.values.device
 
-    @property
-    def layout(self) -> torch.layout:
-        """How it is stored: not strided, as a dense tensor is."""
-        return torch.sparse_csr
-
-    # what a tensor can do too ------------------------------------------------------------
-
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Csr:
         """The same matrix elsewhere or in another type; itself when nothing changes."""
         values = self.values.to(device=device, dtype=dtype)
         if values is self.values:
             return self
-        return Csr._checked(
-            self.indptr.to(device), self.indices.to(device), values, self.shape, self.symmetric
-        )
+        parts = (self.indptr.to(device), self.indices.to(device), values)
+        return Csr.trusted(*parts, self.shape, symmetric=self.symmetric)
 
     def double(self) -> Csr:
         """The same matrix in float64."""
@@ -196,10 +178,7 @@ class Csr:
         return dense
 
     def __getitem__(self, rows: slice | Tensor) -> Csr:
-        """The rows at these indices or under this boolean mask, in that order; or a range.
-
-        Columns and values of a range are views, nothing is copied.
-        """
+        """The rows at these indices or under this mask; or a range, which is a view."""
         if isinstance(rows, Tensor):
             index = row_index(rows.to(self.device), self.shape[0])
             if self.device.type == "cpu":
@@ -213,12 +192,11 @@ class Csr:
         first, last = int(pointers[0]), int(pointers[-1])
         indices, values = self.indices[first:last], self.values[first:last]
         shape = (pointers.numel() - 1, self.shape[1])
-        return Csr._checked(pointers - first, indices, values, shape, False)
+        return Csr.trusted(pointers - first, indices, values, shape)
 
     def __mul__(self, column: Tensor) -> Csr:
         """Each row times its number in a column `[rows, 1]`."""
-        per_entry = torch.repeat_interleave(column.flatten(), self.indptr.diff().long())
-        return self.with_values(self.values * per_entry)
+        return self.scaled(column.flatten())
 
     def abs(self) -> Csr:
         """The absolute value of every entry."""
@@ -251,7 +229,6 @@ class Csr:
         return self._sorted_by_column()
 
     def _sorted_by_column(self) -> Csr:
-        """The transpose, by a sort that leaves entries of one column in the order of their rows."""
         order = torch.sort(self.indices, stable=True).indices
         counts = torch.bincount(self.indices, minlength=self.shape[1])
         rows = self.row_of_entry().to(self.indices.dtype)[order]
@@ -262,11 +239,7 @@ class Csr:
     @overload
     def __matmul__(self, other: Csr) -> Csr: ...
     def __matmul__(self, other: Rows) -> Rows:
-        """The product, with a gradient for a dense right side; sparse times sparse is sparse.
-
-        Cost: 2 nnz columns operations. Sparse times sparse runs on the CPU: it is done once per
-        task (`A X`), never in a training step.
-        """
+        """The product, with a gradient for a dense right side; sparse times sparse is sparse."""
         if self.shape[1] != other.shape[0]:
             raise InputError(
                 f"cannot multiply a {self.shape[0]} x {self.shape[1]} sparse matrix with one of "
@@ -286,21 +259,16 @@ class Csr:
             return with_gradient
         return _product(self, other)
 
-    # what only a sparse matrix can do ----------------------------------------------------
-
     def times(self, dense: Tensor, out: Tensor) -> Tensor:
         """The product with a dense matrix, written to `out`: it may be columns of a wider one."""
         return torch.addmm(out, self._torch, dense, beta=0, out=out)
 
     def with_transpose(self) -> Csr:
-        """The same matrix with its transpose beside it, for many products with a gradient.
-
-        Without it every backward pass transposes anew. Memory: twice the entries.
-        """
+        """The same matrix with its transpose kept, which every backward pass needs."""
         if self.symmetric or self.transposed is not None:
             return self
-        parts = (self.indptr, self.indices, self.values, self.shape, self.symmetric)
-        return Csr._checked(*parts, transposed=self.t())
+        parts = (self.indptr, self.indices, self.values, self.shape)
+        return Csr.trusted(*parts, transposed=self.t())
 
     def scaled(self, rows: Tensor, columns: Tensor | None = None) -> Csr:
         """Every entry times its row's number, then times its column's, if there are any."""
@@ -312,7 +280,7 @@ class Csr:
     def promised(self, *, symmetric: bool) -> Csr:
         """The same matrix, of which the caller knows that it is symmetric, or does not."""
         parts = (self.indptr, self.indices, self.values, self.shape)
-        return Csr._checked(*parts, symmetric)
+        return Csr.trusted(*parts, symmetric=symmetric)
 
     def row_of_entry(self) -> Tensor:
         """The row of each stored entry."""
@@ -328,38 +296,36 @@ class Csr:
         return self.indices[self._entries(rows)[1]].long()
 
     def block(self, index: Tensor) -> Csr:
-        """The rows and columns at these indices, which rise; a symmetric matrix's is symmetric.
-
-        Cost: the entries of those rows.
-        """
+        """The rows and columns at these indices, which rise. Cost: the entries of those rows."""
+        count = int(index.numel())
         if self.device.type == "cpu":
             matrix, chosen = self.to_scipy(), index.numpy()
-            each = (some.numpy() for some in index.split(self._rows_at_once(_CUT_AT_ONCE)))
-            cut = _side_by_side(lambda some: matrix[some][:, chosen], each)
-            shape = int(index.numel()), int(index.numel())
-            block = self._below(map(_shared, cut), shape, self.entries_in(index))
-            return block.promised(symmetric=self.symmetric)
-        counts, indices, values = [], [], []
+            each = [some.numpy() for some in index.split(self._rows_at_once(_CUT_AT_ONCE))]
+            parts: Iterable[Csr] = map(
+                _shared, _side_by_side(lambda some: matrix[some][:, chosen], each)
+            )
+        else:
+            parts = self._cut(index)
+        block = self._below(parts, (count, count), self.entries_in(index))
+        return block.promised(symmetric=self.symmetric)
+
+    def _cut(self, index: Tensor) -> Iterator[Csr]:
+        """The parts of a block, some rows at a time, on any device."""
         table = self._table(index)
-        for some in index.split(self._rows_at_once()):
-            lengths, entries = self._entries(some)
+        for rows in index.split(self._rows_at_once()):
+            lengths, entries = self._entries(rows)
             places = self._places(index, self.indices[entries], table)
             kept = places >= 0
             before = torch.cat([kept.new_zeros(1), kept]).cumsum(0)
             ends = lengths.cumsum(0)
-            counts.append(before[ends] - before[ends - lengths])
-            indices.append(places[kept])
-            values.append(self.values[entries[kept]])
-        if not counts:
-            return self[:0].over(index)
-        parts = (torch.cat(counts), torch.cat(indices), torch.cat(values))
-        return self._built(*parts, int(index.numel()), symmetric=self.symmetric)
+            counts = before[ends] - before[ends - lengths]
+            yield self._built(counts, places[kept], self.values[entries[kept]], index.numel())
 
     def over(self, columns: Tensor) -> Csr:
         """With these columns only, which rise and hold every entry."""
         places = self._places(columns, self.indices)
         shape = self.shape[0], int(columns.numel())
-        return Csr._checked(self.indptr, places, self.values, shape, False)
+        return Csr.trusted(self.indptr, places, self.values, shape)
 
     def at_rows(self, rows: Tensor, count: int) -> Csr:
         """A matrix of `count` rows with this one's at these places, which rise; others empty."""
@@ -379,58 +345,40 @@ class Csr:
 
     def _table(self, index: Tensor) -> Tensor | None:
         """The place of every column in an index; None where few are asked for: search then."""
-        kind = self.indices.dtype
         if index.numel() * _TABLE_FROM < self.shape[1]:
             return None
+        kind = self.indices.dtype
         table = torch.full((self.shape[1],), -1, dtype=kind, device=self.device)
         table[index] = torch.arange(index.numel(), dtype=kind, device=self.device)
         return table
 
-    def _built(
-        self,
-        lengths: Tensor,
-        indices: Tensor,
-        values: Tensor,
-        width: int,
-        *,
-        symmetric: bool = False,
-    ) -> Csr:
+    def _built(self, lengths: Tensor, indices: Tensor, values: Tensor, width: int) -> Csr:
         """A matrix of parts of this one, given the length of each row."""
         pointers = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         kind = self.indices.dtype if indices.numel() < 2**31 else torch.int64
         shape = int(lengths.numel()), width
-        return Csr._checked(pointers.to(kind), indices.to(kind), values, shape, symmetric)
+        return Csr.trusted(pointers.to(kind), indices.to(kind), values, shape)
 
-    def with_loops(self, weight: float = 1.0, at: Tensor | None = None) -> Csr:
-        """`A + weight I` of a square matrix, or of the rows of one that stand `at` these places."""
-        loop = torch.arange(self.shape[0], device=self.device) if at is None else at
-        if self.device.type == "cpu":
-            each = np.arange(self.shape[0] + 1, dtype=np.int32)
-            ones = np.full(self.shape[0], weight, dtype=self.values.numpy().dtype)
-            loops = sp.csr_matrix((ones, loop.numpy().astype(np.int32), each), shape=self.shape)
-            return _shared(self.to_scipy() + loops).promised(symmetric=self.symmetric)
-        rows, entry = self.row_of_entry(), torch.arange(self.nnz, device=self.device)
-        node = torch.arange(self.shape[0], device=self.device)
-        below = torch.cat([entry.new_zeros(1), (self.indices < loop[rows]).cumsum(0)])
-        starts, stops = self.indptr[:-1].long(), self.indptr[1:].long()
-        # where the loop of each row stands, or belongs
-        place = starts + below[stops] - below[starts]
-        there = place < stops
-        there[there.clone()] = self.indices[place[there]] == loop[there]
-        values = self.values.clone()
-        values[place[there]] += weight
-        added = (~there).long()
-        shift = torch.cat([added.cumsum(0) - added, added.sum().unsqueeze(0)])
-        # an entry moves by the loops added in the rows before, and by its own row's if that is left
-        moved = entry + shift[rows] + (added[rows] * (self.indices > loop[rows]))
-        size = self.nnz + int(added.sum())
-        indices = torch.empty(size, dtype=self.indices.dtype, device=self.device)
-        weights = torch.full((size,), weight, dtype=self.dtype, device=self.device)
-        indices[moved], weights[moved] = self.indices, values
-        new = node[~there]
-        indices[place[new] + shift[new]] = loop[new].to(indices.dtype)
-        lengths = self.indptr.diff().long() + added
-        return self._built(lengths, indices, weights, self.shape[1], symmetric=self.symmetric)
+    def with_loops(self, at: Tensor) -> Csr:
+        """`A + I` of the rows of a square matrix that stand `at` these places."""
+        if self.device.type != "cpu":
+            return self._with_ones(at)
+        each = np.arange(self.shape[0] + 1, dtype=np.int32)
+        ones = np.ones(self.shape[0], dtype=self.values.numpy().dtype)
+        loops = sp.csr_matrix((ones, at.numpy().astype(np.int32), each), shape=self.shape)
+        return _shared(self.to_scipy() + loops)
+
+    def _with_ones(self, at: Tensor) -> Csr:
+        """With 1 added to one column of each row, on any device. Cost: a sort."""
+        width = self.shape[1]
+        own = self.row_of_entry() * width + self.indices
+        loops = torch.arange(self.shape[0], device=self.device) * width + at
+        places, where = torch.cat([own, loops]).unique(return_inverse=True)
+        values = self.values.new_zeros(places.numel())
+        values[where[: self.nnz]] = self.values
+        values[where[self.nnz :]] += 1
+        lengths = (places // width).bincount(minlength=self.shape[0])
+        return self._built(lengths, places % width, values, width)
 
     def cleared(self, index: Tensor) -> Csr:
         """Without the entries in these rows and columns. Cost: a copy of the entries."""
@@ -447,42 +395,31 @@ class Csr:
         kept[cut] = False
         pointers = self.indptr - torch.searchsorted(cut, self.indptr).to(self.indptr.dtype)
         parts = (pointers, self.indices[kept], self.values[kept])
-        return Csr._checked(*parts, self.shape, self.symmetric)
+        return Csr.trusted(*parts, self.shape, symmetric=self.symmetric)
 
     def row_sums(self, rows: Tensor | None = None) -> Tensor:
         """The sums of all rows, or of these, in float64; a row's does not depend on the others."""
         if rows is not None:
             return self[rows].row_sums()
-        sums = [torch.zeros(0, dtype=torch.float64, device=self.device)]
-        for where in self.ranges():
-            part = self[where]
-            lengths = part.indptr.diff().long()
-            sums.append(torch.segment_reduce(part.values.double(), "sum", lengths=lengths))
-        return torch.cat(sums)
+        return self._row_sums_of(lambda part: part.values.double())
 
     def sums_over_columns(self, vector: Tensor) -> Tensor:
-        """For every row, the sum of `vector` at its columns, whatever the entries are.
+        """For every row, the sum of `vector` at its columns, whatever the entries are."""
+        return self._row_sums_of(lambda part: vector[part.indices])
 
-        Some rows at a time, so that memory stays small beside the matrix.
-        """
-        parts = [vector.new_zeros(0)]
+    def _row_sums_of(self, entries: Callable[[Csr], Tensor]) -> Tensor:
+        """The sums over each row of what `entries` makes of the entries of some rows."""
+        sums = [entries(self[:0])]
         for rows in self.ranges():
-            some = self[rows]
-            lengths = some.indptr.diff().long()
-            parts.append(torch.segment_reduce(vector[some.indices], "sum", lengths=lengths))
-        return torch.cat(parts)
+            part = self[rows]
+            lengths = part.indptr.diff().long()
+            sums.append(torch.segment_reduce(entries(part), "sum", lengths=lengths))
+        return torch.cat(sums)
 
     def by_rows(
-        self,
-        made: Callable[[Csr, Tensor], Csr],
-        rows: Tensor | None = None,
-        *,
-        more: int = 0,
+        self, made: Callable[[Csr, Tensor], Csr], rows: Tensor | None = None, *, more: int = 0
     ) -> Csr:
-        """What is made of all or these rows, one below the other: large steps in little memory.
-
-        `made` gets some rows and where they stand, and adds at most `more` entries to each.
-        """
+        """What is made of all or these rows, each of which may get `more` entries."""
         every = torch.arange(self.shape[0], device=self.device)
         index = every if rows is None else rows
         room = (self.nnz if rows is None else self.entries_in(rows)) + more * index.numel()
@@ -541,32 +478,24 @@ class Csr:
 
     def with_values(self, values: Tensor) -> Csr:
         """The same entries with other values."""
-        return Csr._checked(self.indptr, self.indices, values, self.shape, False)
+        return Csr.trusted(self.indptr, self.indices, values, self.shape)
 
 
-def _side_by_side(call: Callable[[T], U], each: Iterable[T]) -> Iterator[U]:
-    """`map` in as many threads as torch has, in order; for calls that let other threads run.
-
-    So do scipy's loops over entries. No more is made ahead than there are threads.
-    """
+def _side_by_side(call: Callable[[T], U], each: Sequence[T]) -> Iterator[U]:
+    """`map` in as many threads as torch has, so many at a time: scipy lets other threads run."""
     threads = torch.get_num_threads()
-    if threads == 1:
+    if threads == 1 or len(each) == 1:
         yield from map(call, each)
         return
     with ThreadPoolExecutor(threads) as pool:
-        begun: deque[Future[U]] = deque()
-        for one in each:
-            begun.append(pool.submit(call, one))
-            if len(begun) > threads:
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
+        for start in range(0, len(each), threads):
+            yield from pool.map(call, each[start : start + threads])
 
 
 def _shared(matrix: sp.csr_matrix) -> Csr:
     """A matrix that scipy made of one that was checked, and that nobody else has."""
-    parts = (matrix.indptr, matrix.indices, matrix.data)
-    return Csr._checked(*map(torch.from_numpy, parts), matrix.shape, False)
+    pointers, columns, values = map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data))
+    return Csr.trusted(pointers, columns, values, matrix.shape)
 
 
 def _as_torch(csr: Csr) -> Tensor:
@@ -600,39 +529,28 @@ class _Product(torch.autograd.Function):
 
 
 def product_in_cache(matrix: Csr, dense: Tensor) -> Tensor:
-    """The product in the type of the dense matrix; no copy of a large sparse one in that type.
+    """The product in the type of the dense matrix, without a copy of a large sparse one in it.
 
-    On the CPU, so few columns at a time that they stay in its cache: what a product costs is
-    reading a row of `dense` for every entry. A row does not depend on which others there are.
+    On the CPU, so few columns at a time that they stay in its cache. A row does not depend on
+    which others there are.
     """
-    if matrix.device.type != "cpu":
-        return _in_ranges(matrix, dense, _AT_ONCE["cuda"])
-    fitting = _BYTES_IN_CACHE / dense.element_size() / max(dense.shape[0], 1)
-    few = 2 ** int(math.log2(max(fitting, _FEWEST)))
-    if dense.shape[1] <= few:
-        return _in_ranges(matrix, dense, _WIDENED_AT_ONCE)
-    blocks = [block.contiguous() for block in dense.split(few, dim=1)]
+    on_cpu, blocks = matrix.device.type == "cpu", [dense]
+    at_once = _WIDENED_AT_ONCE if on_cpu else _AT_ONCE["cuda"]
+    if on_cpu:
+        fitting = _BYTES_IN_CACHE / dense.element_size() / max(dense.shape[0], 1)
+        few = 2 ** int(math.log2(max(fitting, _FEWEST)))
+        if dense.shape[1] > few:
+            blocks = [block.contiguous() for block in dense.split(few, dim=1)]
+    if matrix.nnz <= at_once and len(blocks) == 1:
+        return matrix.to(dtype=dense.dtype) @ dense
     products = [dense.new_empty(matrix.shape[0], block.shape[1]) for block in blocks]
-    for rows in matrix.ranges(_WIDENED_AT_ONCE):
+    for rows in matrix.ranges(at_once):
         some = matrix[rows].to(dtype=dense.dtype)
         for block, product in zip(blocks, products, strict=True):
             product[rows] = some @ block
-    return torch.cat(products, dim=1)
+    return torch.cat(products, dim=1) if len(products) > 1 else products[0]
 
 
-def _in_ranges(matrix: Csr, dense: Tensor, at_once: int) -> Tensor:
-    if matrix.nnz <= at_once:
-        return matrix.to(dtype=dense.dtype) @ dense
-    product = dense.new_empty(matrix.shape[0], dense.shape[1])
-    for rows in matrix.ranges(at_once):
-        product[rows] = matrix[rows].to(dtype=dense.dtype) @ dense
-    return product
-
-
-@overload
-def plus(a: Csr, b: Csr) -> Csr: ...
-@overload
-def plus(a: Rows, b: Rows) -> Rows: ...
 def plus(a: Rows, b: Rows) -> Rows:
     """The sum of two matrices; sparse where both are."""
     if isinstance(a, Csr) and isinstance(b, Csr):
@@ -673,11 +591,7 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 
 
 def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:
-    """Indices of rows, or the places under a boolean mask, as int64; none outside `count`.
-
-    >>> row_index(torch.tensor([False, True, True]), 3).tolist()
-    [1, 2]
-    """
+    """Indices of rows, or the places under a boolean mask, as int64; none outside `count`."""
     if rows.dtype == torch.bool:
         if rows.shape != (count,):
             raise InputError(f"a {what} mask needs {count} entries, not {tuple(rows.shape)}")

@@ -1,7 +1,8 @@
-"""Types that more than one folder speaks."""
+"""Types that more than one folder speaks, and what a package shows of itself."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -17,11 +18,7 @@ Rows: TypeAlias = "Tensor | Csr"
 """A matrix with a row per node, dense or sparse: both understand the same words."""
 
 Progress = Callable[[str, int, int], None]
-"""`progress(phase, done, total)`: called when a phase starts (`done = 0`) and after every step.
-
-One callable serves the progress bar and the clock: the time between two calls belongs to the
-phase named in the first of them.
-"""
+"""`progress(phase, done, total)`: called when a phase starts (`done = 0`) and after every step."""
 
 
 def silent(phase: str, done: int, total: int) -> None:
@@ -34,3 +31,8 @@ def with_progress(items: Sequence[T], phase: str, progress: Progress) -> Iterato
     for done, item in enumerate(items, start=1):
         yield item
         progress(phase, done, len(items))
+
+
+def public_names(package: str) -> Callable[[], list[str]]:
+    """A package's `__dir__`: what `undrift.<TAB>` shows is what `__all__` lists."""
+    return lambda: sorted(sys.modules[package].__all__)

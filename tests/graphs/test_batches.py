@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.references import dense_receptive_field, k_hop_forward
-from undrift.errors import InputError
-from undrift.graphs import NORMALISATIONS, Hop, normalise, receptive_field
+from undrift.graphs import NORMALISATIONS, Graph, Hop, ReceptiveField, normalise, receptive_field
 from undrift.graphs.field import narrowed
+from undrift.graphs.normalise import Degrees
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
 
@@ -75,22 +75,6 @@ def test_the_input_nodes_are_those_of_a_breadth_first_search(
     assert steps[-1].operator.shape[0] == len(chosen)
     for before, after in pairwise(steps):
         assert before.operator.shape[0] == after.operator.shape[1]
-
-
-def test_messages_come_against_the_direction_of_the_edges():
-    path = Csr.from_scipy(sp.csr_matrix([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]))  # 0 -> 1 -> 2
-    assert receptive_field([path], torch.tensor([2]))[1].tolist() == [1, 2]
-    assert receptive_field([path, path], torch.tensor([2]))[1].tolist() == [0, 1, 2]
-    assert receptive_field([path, path], torch.tensor([0]))[1].tolist() == [0]
-
-
-def test_each_layer_may_have_an_operator_of_its_own():
-    adjacency = random_adjacency(0, 15, 1.5, directed=True)
-    first, last = normalise(adjacency, "row"), normalise(adjacency.t(), "sum")
-    chosen = [3, 8]
-    _, inputs = receptive_field([first, last], torch.tensor(chosen))
-    middle = dense_receptive_field(adjacency.to_dense().T, chosen, 1)
-    assert inputs.tolist() == sorted(dense_receptive_field(adjacency.to_dense(), middle, 1))
 
 
 # what they compute ------------------------------------------------------------------------
@@ -172,72 +156,6 @@ def test_own_picks_the_rows_of_the_targets():
     assert inputs[steps[0].own].numel() == steps[0].operator.shape[0]
 
 
-def test_the_hops_of_the_whole_graph_keep_every_node():
-    operator = normalise(random_adjacency(10, 8, 1.0, directed=False))
-    hops = (Hop(operator),) * 2
-    h = torch.ones(8, 2)
-    assert len(hops) == 2
-    for hop in hops:
-        assert hop.operator is operator
-        assert hop.own is None
-        assert hop.targets(h) is h
-
-
-def test_a_batch_of_all_nodes_is_the_whole_graph():
-    operator = normalise(random_adjacency(11, 12, 1.5, directed=True))
-    steps, inputs = receptive_field([operator, operator], torch.arange(12))
-    assert inputs.tolist() == list(range(12))
-    for hop in steps:
-        assert torch.equal(hop.operator.to_dense(), operator.to_dense())
-        assert hop.own.tolist() == list(range(12))
-
-
-def test_a_batch_of_no_nodes():
-    operator = normalise(random_adjacency(12, 6, 1.0, directed=False))
-    steps, inputs = receptive_field([operator, operator], torch.tensor([], dtype=torch.int64))
-    assert inputs.numel() == 0
-    out = forward(steps, torch.ones(0, 3, dtype=torch.float64), random_weights(0, 3, 3, 2))
-    assert out.shape == (0, 2)
-
-
-def test_no_operators_need_only_the_nodes_themselves():
-    nodes = torch.tensor([5, 2])
-    assert receptive_field([], nodes) == ((), nodes)
-
-
-def test_nodes_by_mask_and_by_other_whole_numbers():
-    operator = normalise(random_adjacency(13, 9, 1.0, directed=False))
-    mask = torch.zeros(9, dtype=torch.bool)
-    mask[[2, 5]] = True
-    expected, inputs = receptive_field([operator] * 2, torch.tensor([2, 5]))
-    for nodes in (mask, torch.tensor([2, 5], dtype=torch.int32)):
-        steps, same = receptive_field([operator] * 2, nodes)
-        assert torch.equal(same, inputs)
-        for hop, other in zip(steps, expected, strict=True):
-            assert torch.equal(hop.operator.to_dense(), other.operator.to_dense())
-            assert torch.equal(hop.own, other.own)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "message"),
-    [
-        (torch.tensor([0, 9]), "node 9 is not there: the 9 nodes are numbered from 0"),
-        (torch.tensor([-1]), "node -1 is not there"),
-        (torch.zeros(8, dtype=torch.bool), r"a node mask needs 9 entries, not \(8,\)"),
-    ],
-)
-def test_nodes_that_are_not_there_are_refused(nodes, message):
-    operator = normalise(random_adjacency(14, 9, 1.0, directed=False))
-    with pytest.raises(InputError, match=message):
-        receptive_field([operator], nodes)
-
-
-def test_hops_are_compared_by_identity():
-    operator = normalise(random_adjacency(15, 4, 1.0, directed=False))
-    own = torch.arange(4)
-    assert Hop(operator, own) != Hop(operator, own)
-
-
 def test_where_the_rows_of_narrowed_hops_stood() -> None:
     graph = tiny_graph(nodes=24, classes=2)
     operator = graph.operator("symmetric")
@@ -250,3 +168,53 @@ def test_where_the_rows_of_narrowed_hops_stood() -> None:
     for hop, narrow, where in zip(hops, some, stood[1:], strict=True):
         whole, part = hop.operator @ whole, narrow.operator @ part
         torch.testing.assert_close(part, whole[where])
+
+
+# fields: a part of a graph in which some nodes see what they see in the whole ----------------
+
+
+def path(nodes: int) -> Graph:
+    """0 -> 1 -> 2 and so on."""
+    return Graph.from_arrays(np.eye(nodes, 2), [[*range(nodes - 1)], [*range(1, nodes)]])
+
+
+def test_a_field_is_at_most_a_quarter_of_the_nodes_and_edges() -> None:
+    found = ReceptiveField.of(path(8), torch.tensor([5]), 1)  # 2 of 8 nodes, 1 of 7 edges
+    assert found is not None
+    assert found.nodes.tolist() == [4, 5]
+    assert found.graph.num_edges == 1
+    assert ReceptiveField.of(path(7), torch.tensor([5]), 1) is None  # 2 of 7 nodes
+    star = Graph.from_arrays(np.ones((40, 1)), [[1, 2, 3, 4], [0, 0, 0, 5]])
+    assert ReceptiveField.of(star, torch.tensor([0]), 1) is None  # 3 of 4 edges
+    one = ReceptiveField.of(star, torch.tensor([5]), 1)  # 1 of 4
+    assert one is not None
+    assert one.nodes.tolist() == [4, 5]
+
+
+def test_every_node_may_look_as_far_as_it_likes() -> None:
+    found = ReceptiveField.of(path(40), torch.tensor([30, 10, 20]), torch.tensor([0, 2, 1]))
+    assert found is not None
+    assert found.nodes.tolist() == [8, 9, 10, 19, 20, 30]
+    assert found.nodes[found.at].tolist() == [30, 10, 20]
+
+
+def test_a_field_of_no_nodes_is_small_and_of_a_graph_without_any_is_none() -> None:
+    found = ReceptiveField.of(path(8), torch.tensor([], dtype=torch.int64), 3)
+    assert found is not None
+    assert (found.nodes.tolist(), found.at.tolist()) == ([0], [])
+    empty = Graph.from_arrays(np.ones((0, 2)), [])
+    assert ReceptiveField.of(empty, torch.tensor([], dtype=torch.int64), 1) is None
+
+
+@pytest.mark.parametrize("kind", NORMALISATIONS)
+def test_an_edge_weighs_in_a_field_what_it_weighs_in_the_whole(kind) -> None:
+    rng = np.random.default_rng(0)
+    graph = Graph.from_arrays(rng.random((60, 3)), rng.integers(0, 60, (2, 70)))
+    field = ReceptiveField.of(graph, torch.tensor([7, 3]), 1)
+    assert field is not None
+    h = torch.from_numpy(rng.random((60, 2))).float()
+    whole = (graph.operator(kind) @ h)[[7, 3]]
+    torch.testing.assert_close((field.graph.operator(kind) @ h[field.nodes])[field.at], whole)
+    again = Degrees(graph.adjacency).of(torch.tensor([1, 5, 9])).of(torch.tensor([2, 0]))
+    torch.testing.assert_close(again.into, Degrees(graph.adjacency).into[[9, 1]])
+    torch.testing.assert_close(again.out, Degrees(graph.adjacency).out[[9, 1]])

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.references import dense_operator
-from undrift.errors import InputError
 from undrift.graphs import NORMALISATIONS, Graph, Normalisation, normalise
 from undrift.graphs.normalise import Operators
 from undrift.sparse import Csr
@@ -60,16 +59,15 @@ def test_the_type_is_that_of_the_adjacency(kind, dtype):
 @pytest.mark.parametrize("directed", [False, True])
 def test_only_a_symmetric_operator_is_flagged_so(directed):
     adjacency = random_adjacency(1, 7, directed, weighted=True)
-    flags = {kind: normalise(adjacency, kind).symmetric for kind in NORMALISATIONS}
-    assert flags == {"symmetric": not directed, "row": False, "sum": not directed}
-
-
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", NORMALISATIONS)
-def test_the_transpose_of_an_operator_is_its_transpose(kind, directed):
-    # a wrong flag would hand out the matrix itself, and wrong gradients with it
-    operator = normalise(random_adjacency(2, 7, directed, weighted=True), kind)
-    torch.testing.assert_close(operator.t().to_dense(), operator.to_dense().T, rtol=1e-15, atol=0)
+    made = {kind: normalise(adjacency, kind) for kind in NORMALISATIONS}
+    for operator in made.values():  # a wrong flag would hand out the matrix itself
+        torch.testing.assert_close(operator.t().to_dense(), operator.to_dense().T)
+    flags = {kind: operator.symmetric for kind, operator in made.items()}
+    assert flags == {
+        "symmetric": not directed,
+        "row": False,
+        "sum": not directed,
+    }
 
 
 @pytest.mark.parametrize("kind", NORMALISATIONS)
@@ -80,43 +78,6 @@ def test_a_node_without_neighbours_aggregates_to_zero_or_to_itself(kind):
     assert (normalise(adjacency, kind, self_loops=True) @ h)[0].tolist() == [5.0, 5.0]
     for self_loops in (False, True):
         assert torch.isfinite(normalise(adjacency, kind, self_loops=self_loops).values).all()
-
-
-def test_weights_that_cancel_give_no_nan():
-    signed = Csr.from_scipy(sp.csr_matrix([[0.0, 1.0, -1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
-    for kind in NORMALISATIONS:
-        values = normalise(signed, kind, self_loops=False).values
-        assert torch.isfinite(values).all()
-
-
-def test_rows_of_the_mean_sum_to_one_and_a_constant_stays_constant():
-    operator = normalise(random_adjacency(4, 8, directed=True, weighted=True), "row")
-    ones = torch.ones(8, 1, dtype=torch.float64)
-    torch.testing.assert_close(operator @ ones, ones)
-
-
-def test_the_adjacency_is_left_as_it_was():
-    adjacency = random_adjacency(5, 6, directed=False, weighted=True)
-    before = adjacency.to_dense().clone()
-    for kind in NORMALISATIONS:
-        normalise(adjacency, kind)
-    assert torch.equal(adjacency.to_dense(), before)
-
-
-def test_sum_without_self_loops_is_the_adjacency():
-    adjacency = random_adjacency(6, 6, directed=True, weighted=True)
-    plain = normalise(adjacency, "sum", self_loops=False)
-    assert torch.equal(plain.to_dense(), adjacency.to_dense())
-
-
-def test_an_unknown_name_prints_the_list():
-    with pytest.raises(InputError, match=r"unknown normalisation 'mean'; .*row, sum, symmetric"):
-        normalise(random_adjacency(7, 3, directed=False, weighted=False), "mean")
-
-
-def test_the_twin_refuses_what_it_does_not_know():
-    with pytest.raises(ValueError, match="no twin for normalisation 'mean'"):
-        dense_operator(torch.ones(2, 2), "mean")
 
 
 @pytest.mark.parametrize("self_loops", [False, True])
@@ -148,3 +109,10 @@ def test_times_is_the_product_with_the_operator(
         assert torch.allclose(found, wanted, rtol=1e-13, atol=1e-14)
         assert torch.allclose(some, wanted[nodes], rtol=1e-13, atol=1e-14)
         operators(kind, self_loops=self_loops)
+
+
+def test_weights_that_add_up_to_nothing_aggregate_to_nothing() -> None:
+    matrix = sp.csr_matrix(np.array([[0, 1, -1], [2, 0, 0], [0, 0, 0]], dtype=np.float32))
+    for kind in ("row", "symmetric"):
+        found = normalise(Csr.from_scipy(matrix), kind, self_loops=False).to_dense()
+        assert found.tolist() == [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]

@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.sparse.csgraph import connected_components, shortest_path
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.storage.splits import load_split, save_split
-from undrift.streams.arrange import arrange
-from undrift.streams.periods import Times
+from undrift.streams.arrange import arrange, grow_regions, share_out
+from undrift.streams.split import Times
 from undrift.streams.stream import TaskStream
-from undrift.streams.summary import imbalance_of
 from undrift.testing.check_stream import check_stream
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
 EVERY = (
     *("blurry", "blurry:disjoint=0,blurry=1", "blurry:batches=5,context=seen", "domain"),
@@ -51,11 +51,6 @@ def test_every_arrival_keeps_the_promises_of_a_stream(arrive: str, seed: int) ->
         assert list(classes) == found
 
 
-@pytest.mark.parametrize("arrive", ["blurry", "domain", "online:batch=30"])
-def test_another_seed_is_another_stream(arrive: str) -> None:
-    assert not torch.equal(made(arrive, 0).task_of, made(arrive, 1).task_of)
-
-
 @pytest.mark.parametrize("arrive", EVERY)
 def test_a_saved_split_gives_the_same_stream_again(
     arrive: str, tmp_path: pytest.TempPathFactory
@@ -75,31 +70,13 @@ def test_blurry_moves_the_blurry_share_of_the_blurry_classes(share: float) -> No
     graph = tiny_stream(nodes=1200).graph
     plain = TaskStream.from_graph(graph, base=2, increment=2)
     stream = arrange(plain, f"blurry:disjoint=0.5,blurry={share}")
-    whole, moved, blurred = 0, 0, 0
-    for c in range(6):
-        tasks = np.bincount(of_class(stream, c), minlength=3)
-        whole += int((tasks > 0).sum() == 1)
-        if (tasks > 0).sum() > 1:
-            moved += int(tasks.sum() - tasks.max())
-            blurred += 200
-    if share == 0.0:
-        assert whole == 6
-        return
-    assert whole == 3  # half of the classes lie in one task
-    assert blurred == 600
+    tasks = [np.bincount(of_class(stream, c), minlength=3) for c in range(6)]
+    away = [int(each.sum() - each.max()) for each in tasks]
+    assert away.count(0) == (6 if share == 0.0 else 3)  # half of the classes lie in one task
     # a third of the shuffled nodes comes home again
-    assert moved == pytest.approx(share * blurred * 2 / 3, rel=0.15)
-
-
-def test_all_disjoint_is_by_class() -> None:
-    stream = arrange(tiny_stream(), "blurry:disjoint=1")
-    assert sorted(c for classes in stream.classes for c in classes) == list(range(6))
-
-
-def test_every_class_has_a_home_and_homes_are_dealt_out_evenly() -> None:
-    stream = arrange(tiny_stream(nodes=300), "blurry:disjoint=0.5,blurry=0.1")
-    homes = [np.bincount(of_class(stream, c), minlength=3).argmax() for c in range(6)]
-    assert np.bincount(homes).tolist() == [2, 2, 2]
+    assert sum(away) == pytest.approx(share * 600 * 2 / 3, rel=0.15)
+    if share < 0.5:  # homes are dealt out evenly
+        assert np.bincount([each.argmax() for each in tasks]).tolist() == [2, 2, 2]
 
 
 def test_domain_keeps_regions_whole_and_brings_most_classes() -> None:
@@ -159,11 +136,6 @@ def test_a_stream_by_time_keeps_its_own_periods() -> None:
     assert stream.seen(1) == stream.arrived == (1, 0)
 
 
-def test_rho_is_of_the_nodes_of_the_task() -> None:
-    stream = made("online:batch=50,order=given")
-    assert imbalance_of(stream) == pytest.approx([9 / 8, 9 / 8, 4 / 3])
-
-
 def test_unlabelled_nodes_stay_outside() -> None:
     graph = tiny_stream().graph
     labels = graph.labelled().masked_fill(graph.labelled() == 5, -1)
@@ -179,6 +151,7 @@ def test_unlabelled_nodes_stay_outside() -> None:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
+        (lambda: replace(tiny_stream(), arrives=torch.full((60,), 3)), "number of a task, 0 to 2"),
         (lambda: arrange(tiny_stream(), "time"), "has no times.*stream.toml"),
         (lambda: arrange(arrange(tiny_stream(), "online"), "blurry"), "was arranged before"),
         (lambda: arrange(tiny_stream(), "tme"), "unknown arrival 'tme'"),
@@ -189,12 +162,29 @@ def test_what_cannot_be_arranged_is_one_sentence(make: Callable[[], object], why
         make()
 
 
-def test_arrives_must_name_tasks() -> None:
-    stream = tiny_stream()
-    with pytest.raises(InputError, match="arrives must be the number of a task, 0 to 2"):
-        replace(stream, arrives=torch.full((60,), 3))
+# regions ----------------------------------------------------------------------------------
 
 
-def test_classes_is_the_stream_itself() -> None:
-    stream = tiny_stream()
-    assert arrange(stream, "classes") is stream
+def test_every_node_goes_with_its_nearest_centre() -> None:
+    graph = tiny_graph(seed=1)
+    found = grow_regions(graph, 5, seed=3)
+    hops = shortest_path(graph.adjacency.to_scipy(), unweighted=True)
+    centres = np.random.default_rng([3, 2, 5]).permutation(graph.num_nodes)[:5]
+    # the first of the nearest centres: the slow way
+    assert found.tolist() == hops[centres].argmin(axis=0).tolist()
+    assert sorted(grow_regions(graph, 1000, seed=0).tolist()) == list(range(60))
+
+
+def test_a_part_without_a_centre_is_a_region_of_its_own() -> None:
+    graph = Graph.from_arrays(np.eye(7), [[0, 1, 4], [1, 2, 5]], undirected=True)
+    found = grow_regions(graph, 1, seed=0)
+    parts = connected_components(graph.adjacency.to_scipy())[1]
+    assert len(set(found.tolist())) == 4
+    assert len(set(zip(found.tolist(), parts.tolist(), strict=True))) == 4
+
+
+def test_regions_are_shared_out_whole_and_almost_evenly() -> None:
+    regions = np.repeat(np.arange(9), [9, 8, 7, 6, 5, 4, 3, 2, 1])
+    batch = share_out(regions, 3)
+    assert all(len(set(batch[regions == r].tolist())) == 1 for r in range(9))
+    assert np.bincount(batch).tolist() == [16, 15, 14]

@@ -11,7 +11,6 @@ import torch
 
 from tests.scale.conftest import write_tables
 from undrift import Graph, InputError, TaskStream, load_stream, load_stream_file
-from undrift.datasets.catalogue import stream_entry
 from undrift.graphs import Scaling
 from undrift.testing.graphs import tiny_graph
 
@@ -79,17 +78,6 @@ def test_a_stream_file_scales_tables_and_says_so(tmp_path: Path) -> None:
     assert given.provenance["scale"] == "as given"
     with pytest.raises(InputError, match=r"stream.toml.*'x99'"):
         load_stream_file(toml(tmp_path / "d", "scale = {x99 = {low = 0, high = 2}}"))
-
-
-def test_benchmarks_keep_their_rows_and_their_split() -> None:
-    """To the last bit, whatever their columns look like."""
-    stream = load_stream("synthetic", seed=1)
-    graph, _ = stream_entry("synthetic").read()
-    assert stream.graph.features is graph.features or torch.equal(
-        stream.graph.features.to_dense(), graph.features.to_dense()
-    )
-    assert "scale" not in stream.provenance
-    assert stream.fractions == (0.6, 0.2, 0.2)
 
 
 def test_a_benchmark_is_not_split_by_masks_nor_scaled(monkeypatch: pytest.MonkeyPatch) -> None:

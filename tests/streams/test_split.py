@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.streams.split import split_counts, split_nodes
+from undrift.streams.split import classes_by_period, split_counts, split_nodes
+from undrift.streams.stream import TaskStream
+from undrift.testing.check_stream import check_stream
+from undrift.testing.graphs import tiny_graph
 
 sizes = st.lists(st.integers(5, 40), min_size=1, max_size=5)
 seeds = st.integers(0, 2**40)
@@ -47,33 +52,18 @@ def test_counts_are_the_shares_up_to_rounding(nodes, shares):
 
 
 @quick
-@given(nodes=st.integers(5, 5000))
-def test_counts_of_6_2_2_are_within_one_node(nodes):
-    for count, share in zip(split_counts(nodes, (0.6, 0.2, 0.2)), (0.6, 0.2, 0.2), strict=True):
-        assert abs(count - nodes * share) < 1
-
-
-@quick
 @given(counts=sizes, seed=seeds, shares=fractions())
 def test_masks_are_disjoint_and_cover_each_class_in_its_shares(counts, seed, shares):
     labels = labels_of(counts)
     split = split_nodes(labels, seed=seed, fractions=shares)
     total = sum(mask.long() for mask in split)
     assert torch.equal(total == 1, labels >= 0)
+    again = split_nodes(labels, seed=seed, fractions=shares)
+    assert all(torch.equal(a, b) for a, b in zip(split, again, strict=True))
     assert int(total.max()) == 1
     for c, count in enumerate(counts):
         found = tuple(int((mask & (labels == 3 * c)).sum()) for mask in split)
         assert found == split_counts(count, shares)
-
-
-@quick
-@given(counts=sizes, seed=seeds)
-def test_the_same_seed_gives_the_same_split(counts, seed):
-    labels = labels_of(counts)
-    for first, second in zip(
-        split_nodes(labels, seed=seed), split_nodes(labels, seed=seed), strict=True
-    ):
-        assert torch.equal(first, second)
 
 
 @quick
@@ -87,24 +77,10 @@ def test_the_split_of_a_class_does_not_depend_on_the_others(counts, seed):
         assert torch.equal(full & (labels == 0), part)
 
 
-def test_seeds_and_classes_shuffle_differently():
-    labels = torch.tensor([0] * 100 + [1] * 100)
-    first, second = split_nodes(labels, seed=0).train, split_nodes(labels, seed=1).train
-    assert not torch.equal(first, second)
-    assert not torch.equal(first[:100], first[100:])
-
-
 def test_the_split_of_a_seed_never_changes_between_versions():
     split = split_nodes(torch.tensor([0] * 10), seed=0)
     assert split.train.nonzero().flatten().tolist() == [2, 3, 4, 5, 6, 7]
     assert split.val.nonzero().flatten().tolist() == [0, 9]
-
-
-def test_global_generators_are_left_alone():
-    np_before, torch_before = np.random.get_state()[1].copy(), torch.get_rng_state()
-    split_nodes(labels_of([10, 10]))
-    assert np.array_equal(np.random.get_state()[1], np_before)
-    assert torch.equal(torch.get_rng_state(), torch_before)
 
 
 def test_a_class_too_small_is_named_with_its_count_and_the_way_out():
@@ -120,6 +96,78 @@ def test_bad_fractions_are_named(bad):
         split_nodes(labels_of([8]), fractions=bad)
 
 
-def test_a_negative_seed_is_named():
-    with pytest.raises(InputError, match="seed of a split must be 0 or more, not -1"):
-        split_nodes(labels_of([8]), seed=-1)
+# classes to periods -----------------------------------------------------------------------
+
+
+LABELS = torch.tensor([5, 5, 2, 2, 9, -1])
+YEARS = [2004, 2001, 2003, 2010, 2009, float("nan")]
+
+
+def test_a_class_belongs_to_the_period_of_its_first_node() -> None:
+    found = classes_by_period(LABELS, YEARS, [2003, 2006])
+    assert found.classes == ((5,), (2,), (9,))  # 2003 itself is in the period that it starts
+    assert found.starts == (2001, 2003, 2006)
+    assert found.told == "3 periods, starting at 2001, 2003, 2006"
+
+
+def test_a_number_of_periods_cuts_equal_lengths() -> None:
+    found = classes_by_period(LABELS, torch.tensor(YEARS), 3)  # 2001 to 2010: three years each
+    assert found.starts == (2001, 2004, 2007)
+    assert found.classes == ((2, 5), (), (9,))
+    assert found.told.endswith("; no new class in 1 of them, which make no task: 2004")
+    assert classes_by_period(LABELS, YEARS, 1).classes == ((2, 5, 9),)
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), min_size=1), st.integers(1, 8))
+def test_every_class_has_one_period_and_no_node_before_it(
+    nodes: list[tuple[int, int]], periods: int
+) -> None:
+    labels, time = (np.array(part) for part in zip(*nodes, strict=True))
+    found = classes_by_period(torch.from_numpy(labels), time, periods)
+    assert sorted(c for task in found.classes for c in task) == sorted(set(labels.tolist()))
+    ends = [*found.starts[1:], np.inf]
+    for start, end, classes in zip(found.starts, ends, found.classes, strict=True):
+        for c in classes:
+            first = time[labels == c].min()
+            assert start <= first
+            assert first < end or first == time.max()
+
+
+@pytest.mark.parametrize(
+    ("time", "periods", "what"),
+    [
+        ([2001, 2002], 2, "time must be 6 numbers, one per node, not .2,."),
+        (["a"] * 6, 2, "time must be an array of numbers"),
+        ([2001, float("nan"), 1, 1, float("inf"), 1], 2, "time of 2 labelled nodes .* node 1"),
+        (YEARS, 0, "periods must be 1 or more, not 0"),
+        (YEARS, [2006, 2003], "in increasing order, not .2006, 2003."),
+        (YEARS, [2006, 2006], "in increasing order"),
+        (YEARS, [], "in increasing order"),
+        (YEARS, True, "periods must be a whole number, or"),
+        (YEARS, [float("nan")], "periods must be a whole number, or"),
+        (YEARS, [2003, 2050], "cannot start at 2050, .* from 2001 to 2010"),
+        (YEARS, [2001, 2003], "cannot start at 2001"),
+    ],
+)
+def test_bad_input_is_one_sentence(time: Any, periods: Any, what: str) -> None:
+    with pytest.raises(InputError, match=what) as caught:
+        classes_by_period(LABELS, time, periods)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_stream_by_time_keeps_the_promises_of_streams() -> None:
+    graph = tiny_graph()  # node i has class i % 6
+    arrival = np.array([3, 0, 1, 3, 0, 2])
+    time = 2000 + arrival[np.arange(60) % 6] + 0.25 * (np.arange(60) >= 6)  # the first came first
+
+    def make(seed: int) -> TaskStream:
+        return TaskStream.by_time(graph, time, [2001, 2002, 2003], name="years", seed=seed)
+
+    stream = make(4)
+    check_stream(stream, make)
+    assert stream.classes == ((1, 4), (2,), (5,), (0, 3))
+    assert stream.provenance == {"periods": "4 periods, starting at 2000, 2001, 2002, 2003"}
+    assert stream.name == "years"
+    same = TaskStream.from_graph(graph, base=1, increment=1, seed=4)
+    assert torch.equal(stream.train, same.train)  # the split does not depend on the tasks

@@ -52,19 +52,8 @@ def test_a_row_with_more_edges_than_a_piece_is_counted_whole(monkeypatch):
     assert [(row.edges, row.dropped) for row in rows] == [(18, 20), (0, 20)]
 
 
-def test_imbalance_counts_all_nodes_of_the_largest_and_the_smallest_class():
-    graph = Graph.from_arrays(np.eye(35), [[0], [1]], [0] * 20 + [1] * 5 + [2] * 10)
-    rows = TaskStream.from_graph(graph, base=2, increment=1).describe()
-    assert [row.imbalance for row in rows] == [4.0, 1.0]
-
-
 def test_a_class_without_a_node_is_infinitely_rare():
     graph = Graph.from_arrays(np.eye(6), [[0], [1]], [0, 0, 0, 2, 2, 2])
     masks = [torch.tensor([i % 3 == k for i in range(6)]) for k in range(3)]
     rows = TaskStream(graph, ((0, 1), (2,)), *masks).describe()
     assert [row.imbalance for row in rows] == [float("inf"), 1.0]
-
-
-def test_the_base_share_counts_nodes_of_tasks_only():
-    graph = Graph.from_arrays(np.eye(40), [[0], [1]], [-1] * 10 + [0] * 10 + [1] * 20)
-    assert TaskStream.from_graph(graph, base=1, increment=1).base_share == pytest.approx(1 / 3)

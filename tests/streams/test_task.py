@@ -11,7 +11,7 @@ import torch
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing.graphs import tiny_graph
 
 
 def mask(*places: int) -> torch.Tensor:
@@ -27,10 +27,6 @@ def parts(**changed: Any) -> dict[str, Any]:
     return {**good, "classes": (0, 1), **changed}
 
 
-def test_a_good_task() -> None:
-    assert Task(**parts()).classes == (0, 1)
-
-
 def test_masks_and_classes_that_are_not_given() -> None:
     given = parts(labels=[7, 7, -1, 3, -1, -1])
     task = Task(given["graph"], train=mask(0, 1, 3))
@@ -44,18 +40,6 @@ def test_test_labels_may_be_hidden_but_not_the_others() -> None:
     Task(**parts(labels=[0, 0, -1, 1, 1, -1]))
     with pytest.raises(InputError, match="label -1 is outside the task's classes"):
         Task(**parts(labels=[0, -1, 0, 1, 1, 1]))
-
-
-def test_a_task_of_a_stream_hides_test_labels_only() -> None:
-    stream = tiny_stream()
-    task = stream.task(1)
-    assert task.graph.labels is not None
-    assert bool((task.graph.labels[task.test] == -1).all())
-    known = stream.graph.labels
-    assert known is not None
-    truth = known[stream.nodes([1])]
-    seen = task.train | task.val
-    assert torch.equal(task.graph.labels[seen], truth[seen])
 
 
 @pytest.mark.parametrize(
@@ -78,15 +62,6 @@ def test_bad_tasks(changed: dict[str, Any], message: str) -> None:
         Task(**parts(**changed))
 
 
-def test_a_task_without_nodes_is_empty() -> None:
-    nothing = torch.zeros(0, dtype=torch.bool)
-    graph = Graph.from_arrays(torch.ones(0, 2), [[], []], [])
-    with pytest.raises(
-        InputError, match=r"without training nodes cannot be learned; .*leave it out"
-    ):
-        Task(graph, nothing, nothing, nothing, (0,))
-
-
 def test_the_masks_of_a_graph_count_where_none_are_given() -> None:
     graph = tiny_graph()
     whole = torch.ones(graph.num_nodes, dtype=torch.bool)
@@ -97,9 +72,3 @@ def test_the_masks_of_a_graph_count_where_none_are_given() -> None:
     assert not task.test.any()
     with pytest.raises(InputError, match="without training nodes"):
         Task(graph)
-
-
-def test_a_task_has_labels_and_stays_where_it_is() -> None:
-    task = tiny_stream().task(0)
-    assert task.labels is task.graph.labels
-    assert task.to("cpu") is task

@@ -4,6 +4,7 @@ from undrift.graphs.field import Hop, ReceptiveField, narrowed, receptive_field
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
 from undrift.graphs.scaling import Scaling
+from undrift.typing import public_names
 
 __all__ = [
     "NORMALISATIONS",
@@ -17,3 +18,4 @@ __all__ = [
     "normalise",
     "receptive_field",
 ]
+__dir__ = public_names(__name__)

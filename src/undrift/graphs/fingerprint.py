@@ -1,12 +1,8 @@
 """Sums of integers that tell whether two graphs are the same, on whatever device they are.
 
-Every part of a graph is one sum over its nodes, modulo 2^64: of a node's name, mixed with what
-that part says of the node. So nodes may come in any order and some at a time, edges in any order,
-and features dense or sparse: the sum is the same. What is said of a node is linear in its entries,
-`sum_j bits(x_j) w_j`, so that zeros count nothing. Nothing is copied off a device but the sums.
-
-This tells data that is not the same by accident: two graphs that differ have the same sum once in
-2^64 times or so. Who wants to make two such graphs can. It is no guard against him.
+Each part of a graph is one sum over its nodes, modulo 2^64, of a node's name mixed with
+`sum_j bits(x_j) w_j`. So the order of nodes and edges does not count, nor whether features are
+dense. Two graphs that differ by accident have one sum once in 2^64 times; a forger can make two.
 """
 
 from __future__ import annotations
@@ -27,10 +23,9 @@ _AT_ONCE = {"cpu": 2**18, "cuda": 2**24}  # entries: on the CPU, what a cache ho
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """The sums of a graph whose nodes have these names: int64, one per node, none twice.
+    """The sums of a graph whose nodes have these names (int64, none twice).
 
-    `seed` decides the weights of columns. Rows from `start` on may be given alone; what is said of
-    all rows is then the sum of the parts (`wrapped`). Cost: one pass over the entries.
+    Rows from `start` on may be given alone; `wrapped` adds up the parts. Cost: one pass.
     """
 
     names: Tensor
@@ -66,11 +61,7 @@ class Fingerprint:
 
 
 def wrapped(sums: list[int]) -> int:
-    """The sum of sums, as one over all rows would have given it.
-
-    >>> wrapped([2**63 - 1, 1]) == -(2**63)
-    True
-    """
+    """The sum of sums, as one over all rows would have given it."""
     return (sum(sums) + 2**63) % 2**64 - 2**63
 
 
@@ -88,9 +79,8 @@ def _weighed(rows: Rows, weights: Tensor) -> Tensor:
             found.append(running.index_select(0, part.indptr).diff())
         sums = torch.cat(found)
         return sums * _bits(rows.values[:1]) if alike else sums
-    step = max(1, at_once // max(1, rows.shape[1]))
-    for start in range(0, rows.shape[0], step):
-        found.append((_bits(rows[start : start + step]) * weights).sum(dim=1))
+    for part in rows.split(max(1, at_once // max(1, rows.shape[1]))):
+        found.append((_bits(part) * weights).sum(dim=1))
     return torch.cat(found)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError, not_installed
-from undrift.graphs.inputs import as_edges, as_features, as_labels, as_numbers, as_tensor
+from undrift.graphs.inputs import as_edges, as_features, as_labels, as_matrix, as_numbers, as_tensor
 from undrift.graphs.normalise import Operators
 from undrift.graphs.scaling import Scaling
 from undrift.machine import check_device
@@ -27,8 +27,8 @@ _MASKS = ("train", "val", "test")  # the names that PyG knows, without its `_mas
 class Graph:
     """An immutable graph, checked when it is built.
 
-    `features` is a dense float tensor `[nodes, width]` or a `Csr` of that shape. `adjacency`
-    has a row per receiver: `adjacency @ h` adds up what each node's neighbours send, so an edge
+    `features` is a dense float tensor `[nodes, width]` or a `Csr` of that shape. `adjacency` has a
+    row per receiver: `adjacency @ h` adds up what each node's neighbours send, so an edge
     `source -> target` stands at `[target, source]`. Self-loops are not stored: normalisation
     adds them. `labels` holds a class id per node, -1 where it is unknown, or is None.
     `operator(kind, self_loops=True)` is the normalised adjacency, built once per graph and kept.
@@ -50,46 +50,33 @@ class Graph:
     masks: Mapping[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = tuple(self.features.shape)
-        if len(shape) != 2 or shape[1] == 0 or not self.features.dtype.is_floating_point:
+        n, shape = int(as_matrix(self.features).shape[0]), self.adjacency.shape
+        if shape != (n, n):
             raise InputError(
-                f"features must be a matrix [nodes, width] of floats, not of shape {shape} and "
-                f"type {self.features.dtype}"
+                f"the adjacency matrix is {shape[0]} x {shape[1]} but there are {n} nodes in "
+                "features; give both the same nodes"
             )
-        n = shape[0]
-        if self.adjacency.shape != (n, n):
-            raise InputError(
-                f"the adjacency matrix is {self.adjacency.shape[0]} x {self.adjacency.shape[1]} "
-                f"but there are {n} nodes in features; give both the same nodes"
-            )
-        self._check_devices()
+        for name, part in (("adjacency", self.adjacency), ("labels", self.labels)):
+            if part is not None and part.device != self.features.device:
+                raise InputError(
+                    f"the features are on {self.features.device} but the {name} on "
+                    f"{part.device}; move them to one device"
+                )
         _check_finite(self.features)
         weights = self.adjacency.values
         if not (_sum_is_finite(weights) or bool(torch.isfinite(weights).all())):
             raise InputError("edge weights contain NaN or infinity; remove or replace them")
-        if self.labels is not None:
-            if self.labels.shape != (n,) or self.labels.dtype != torch.int64:
-                raise InputError(
-                    f"labels must be {n} whole numbers (int64), one per node, not "
-                    f"{tuple(self.labels.shape)} of {self.labels.dtype}"
-                )
-            if n and int(self.labels.min()) < UNLABELLED:
-                raise InputError(
-                    f"label {int(self.labels.min())} is negative; use class ids from 0, and -1 "
-                    "for an unknown label"
-                )
+        y = self.labels
+        if y is not None and (y.shape != (n,) or y.dtype != torch.int64):
+            raise InputError(
+                f"labels must be {n} whole numbers (int64), one per node, not {tuple(y.shape)} of "
+                f"{y.dtype}"
+            )
+        if y is not None and n and int(y.min()) < UNLABELLED:
+            raise InputError(
+                f"label {int(y.min())} is negative; use class ids from 0, and -1 for unknown ones"
+            )
         object.__setattr__(self, "operator", Operators(self.adjacency))
-
-    def _check_devices(self) -> None:
-        here = self.features.device
-        for name, part in (("adjacency", self.adjacency), ("labels", self.labels)):
-            if part is not None and part.device != here:
-                raise InputError(
-                    f"the features are on {here} but the {name} on {part.device}; move them to "
-                    "one device"
-                )
-
-    # construction ------------------------------------------------------------------------
 
     @classmethod
     def from_arrays(
@@ -125,12 +112,8 @@ class Graph:
             matrix.data[matrix.indices == np.repeat(rows, np.diff(matrix.indptr))] = 0.0
         matrix.eliminate_zeros()
         symmetric = matrix.shape[0] == matrix.shape[1] and (matrix != matrix.T).nnz == 0
-        device = feature_matrix.device
-        return cls(
-            feature_matrix,
-            Csr.from_scipy(matrix, symmetric=symmetric).to(device),
-            None if known is None else known.to(device),
-        )
+        links, device = Csr.from_scipy(matrix, symmetric=symmetric), feature_matrix.device
+        return cls(feature_matrix, links.to(device), None if known is None else known.to(device))
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
@@ -161,7 +144,15 @@ class Graph:
         elif weights is None:
             graph = cls.from_arrays(x, edges, y)
         else:
-            graph = cls.from_scipy(x, _weighted(edges, weights, x.shape[0]), y)
+            source, target = as_edges(edges, x.shape[0])
+            weights = as_numbers(weights, "edge_weight")
+            if weights.shape != source.shape:
+                raise InputError(
+                    f"edge_weight must be {source.size} numbers, one per edge, not of shape "
+                    f"{weights.shape}"
+                )
+            entries = (weights, (target, source))
+            graph = cls.from_scipy(x, sp.csr_matrix(entries, shape=(x.shape[0],) * 2), y)
         masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
         return graph.with_masks(**{name: m for name, m in masks.items() if m is not None})
 
@@ -185,8 +176,6 @@ class Graph:
             data.edge_weight = self.adjacency.values.clone()  # in the order of the edges above
         return data
 
-    # what it is --------------------------------------------------------------------------
-
     @property
     def num_nodes(self) -> int:
         """How many nodes."""
@@ -208,15 +197,11 @@ class Graph:
         return self.adjacency.device
 
     def __repr__(self) -> str:
-        kind = "dense" if self.features.layout == torch.strided else "sparse"
+        kind = "sparse" if isinstance(self.features, Csr) else "dense"
         known = self.labels[self.labels >= 0] if self.labels is not None else None
         classes = "no labels" if known is None else f"{known.unique().numel()} classes"
-        return (
-            f"Graph({self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features "
-            f"{kind}, {classes})"
-        )
-
-    # derived -----------------------------------------------------------------------------
+        sizes = f"{self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features"
+        return f"Graph({sizes} {kind}, {classes})"
 
     def labelled(self) -> Tensor:
         """The labels of a graph that must have them."""
@@ -224,11 +209,16 @@ class Graph:
             raise InputError("this graph has no labels; give a class id per node, -1 if unknown")
         return self.labels
 
+    def _changed(self, **parts: Any) -> Graph:
+        """A copy with other parts, which are not checked."""
+        same = copy(self)
+        for name, part in parts.items():
+            object.__setattr__(same, name, part)
+        return same
+
     def with_labels(self, labels: Tensor) -> Graph:
         """The same graph with other labels, which are not checked."""
-        same = copy(self)
-        object.__setattr__(same, "labels", labels)
-        return same
+        return self._changed(labels=labels)
 
     def with_masks(self, **masks: Any) -> Graph:
         """The same graph with these boolean masks over its nodes, one column per split.
@@ -244,10 +234,8 @@ class Graph:
                     f"the {name} mask must be {self.num_nodes} booleans, one per node, not "
                     f"{tuple(mask.shape)} of {mask.dtype}"
                 )
-        same = replace(self)
         there = {name: mask.to(self.device) for name, mask in columns.items()}
-        object.__setattr__(same, "masks", there)
-        return same
+        return replace(self)._changed(masks=there)
 
     def subgraph(self, nodes: Any) -> Graph:
         """The induced subgraph of these nodes (indices or a boolean mask), in that order."""
@@ -255,14 +243,11 @@ class Graph:
         if bool((index[1:] > index[:-1]).all()):
             adjacency = self.adjacency.block(index)
         else:
-            rows = index.cpu().numpy()
-            adjacency = Csr.from_scipy(
-                self.adjacency.to_scipy()[rows][:, rows],
-                dtype=self.adjacency.dtype,
-                symmetric=self.adjacency.symmetric,
-            ).to(self.device)
+            rows, whole = index.cpu().numpy(), self.adjacency
+            some = whole.to_scipy()[rows][:, rows]
+            adjacency = Csr.from_scipy(some, dtype=whole.dtype, symmetric=whole.symmetric)
         labels = None if self.labels is None else self.labels[index]
-        part = Graph(self.features[index], adjacency, labels)
+        part = Graph(self.features[index], adjacency.to(self.device), labels)
         return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
 
     def scaled(self, scaling: Scaling | None = None) -> Graph:
@@ -275,31 +260,21 @@ class Graph:
         True
         """
         known = Scaling.of(self.features) if scaling is None else scaling
-        same = copy(self)
-        object.__setattr__(same, "features", known.apply(self.features))
-        return same
+        return self._changed(features=known.apply(self.features))
 
     def isolated(self, nodes: Tensor) -> Graph:
-        """The same nodes without the edges of these (indices), so that nobody sees them.
-
-        Cost: a copy of the edges.
-        """
-        same = copy(self)  # what is left of a graph that was checked
-        object.__setattr__(same, "adjacency", self.adjacency.cleared(nodes))
-        object.__setattr__(same, "operator", Operators(same.adjacency))
-        return same
+        """The same nodes without the edges of these (indices), so that nobody sees them."""
+        left = self.adjacency.cleared(nodes)
+        return self._changed(adjacency=left, operator=Operators(left))
 
     def part(self, nodes: Tensor) -> Graph:
         """The induced subgraph of these nodes (indices that rise), without labels and masks.
 
-        Its operators are cut out of this graph's: an edge weighs there what it weighs here. Cost:
-        the edges into these nodes, and for `symmetric` on a directed graph a pass over all edges,
-        once.
+        An edge weighs in its operators what it weighs in this graph's. Cost: the edges into them.
         """
         part = Graph(self.features[nodes], self.adjacency.block(nodes))
-        operators = Operators(part.adjacency, self.operator.degrees.of(nodes))
-        object.__setattr__(part, "operator", operators)
-        return part
+        degrees = self.operator.degrees.of(nodes)
+        return part._changed(operator=Operators(part.adjacency, degrees))
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device; itself when it is there already."""
@@ -308,28 +283,14 @@ class Graph:
         if features is self.features:  # torch knows that cuda is cuda:0
             return self
         labels = None if self.labels is None else self.labels.to(device)
-        moved = Graph(features, self.adjacency.to(device), labels)
-        return moved.with_masks(**self.masks)
-
-
-def _weighted(edges: Any, weights: Any, nodes: int) -> sp.csr_matrix:
-    source, target = as_edges(edges, nodes)
-    weights = as_numbers(weights, "edge_weight")
-    if weights.shape != source.shape:
-        raise InputError(
-            f"edge_weight must be {source.size} numbers, one per edge, not of shape {weights.shape}"
-        )
-    return sp.csr_matrix((weights, (target, source)), shape=(nodes, nodes))
+        return Graph(features, self.adjacency.to(device), labels).with_masks(**self.masks)
 
 
 def _check_finite(features: Tensor | Csr) -> None:
     values = features.values if isinstance(features, Csr) else features
-    if _sum_is_finite(values):
+    if _sum_is_finite(values) or bool(torch.isfinite(values).all()):
         return
-    finite = torch.isfinite(values)
-    if bool(finite.all()):
-        return
-    first = int((~finite).flatten().nonzero()[0])
+    first = int((~torch.isfinite(values)).flatten().nonzero()[0])
     row, column = divmod(first, features.shape[1])
     if isinstance(features, Csr):
         row, column = int(features.row_of_entry()[first]), int(features.indices[first])
@@ -355,20 +316,17 @@ def disjoint_union(first: Graph, second: Graph) -> Graph:
             f"cannot unite graphs of {first.num_features} and {second.num_features} features; "
             "give both the same columns"
         )
-    second = second.to(first.device)
-    blocks = [graph.adjacency.to_scipy() for graph in (first, second)]
+    both = (first, second.to(first.device))
+    blocks = [graph.adjacency.to_scipy() for graph in both]
     adjacency = Csr.from_scipy(
         sp.block_diag(blocks, format="csr"),
         dtype=first.adjacency.dtype,
-        symmetric=first.adjacency.symmetric and second.adjacency.symmetric,
+        symmetric=all(graph.adjacency.symmetric for graph in both),
     )
-    features = stacked([first.features, second.features])
+    labels = [graph.labels for graph in both]
     known = None
-    if first.labels is not None or second.labels is not None:
-        known = torch.cat([_labels(graph) for graph in (first, second)])
+    if any(each is not None for each in labels):
+        unknown = [torch.full((g.num_nodes,), UNLABELLED, device=first.device) for g in both]
+        known = torch.cat([u if y is None else y for y, u in zip(labels, unknown, strict=True)])
+    features = stacked([graph.features for graph in both])
     return Graph(features, adjacency.to(first.device), known)
-
-
-def _labels(graph: Graph) -> Tensor:
-    unknown = torch.full((graph.num_nodes,), UNLABELLED, device=graph.device)
-    return unknown if graph.labels is None else graph.labels

@@ -1,8 +1,4 @@
-"""What users hand in, as checked tensors: features, edges, labels, node lists.
-
-Lists, numpy arrays, torch tensors and scipy matrices are all welcome; whatever cannot be read is
-an `InputError` that says what was expected, never a warning or an error from deep inside.
-"""
+"""What users hand in, as checked tensors: features, edges, labels, node lists."""
 
 from __future__ import annotations
 
@@ -41,15 +37,11 @@ def as_tensor(thing: Any, what: str) -> Tensor:
 
 
 def as_features(features: Any) -> Tensor | Csr:
-    """A dense float32 tensor, or a `Csr` where the input is sparse (scipy or torch).
-
-    A dense float32 array or tensor is shared, not copied: feature matrices are the largest thing
-    a graph has.
-    """
+    """A float32 tensor, shared with the caller if it is one, or a `Csr` of sparse input."""
     if isinstance(features, Csr):
         return features
     if sp.issparse(features):
-        return _matrix(Csr.from_scipy(features))
+        return as_matrix(Csr.from_scipy(features))
     if not isinstance(features, Tensor):
         with np.errstate(over="ignore"):  # too large for float32: reported as infinity
             array = np.ascontiguousarray(as_numbers(features, "features"), dtype=np.float32)
@@ -57,22 +49,20 @@ def as_features(features: Any) -> Tensor | Csr:
         features = torch.from_numpy(array if array.flags.writeable else array.copy())
     if features.is_complex():
         raise InputError(f"features must be real numbers, not {features.dtype}")
-    if features.layout != torch.strided:
-        return _sparse_features(features)
-    return _matrix(features.to(torch.float32).contiguous())
-
-
-def _sparse_features(features: Tensor) -> Csr:
+    if features.layout == torch.strided:
+        return as_matrix(features.to(torch.float32).contiguous())
     coo = features.to_sparse_coo().coalesce().cpu()
-    values, (rows, columns) = coo.values().numpy(), coo.indices().numpy()
-    matrix = sp.csr_matrix((values, (rows, columns)), shape=tuple(coo.shape))
-    return Csr.from_scipy(matrix).to(features.device)
+    entries = (coo.values().numpy(), tuple(coo.indices().numpy()))
+    return Csr.from_scipy(sp.csr_matrix(entries, shape=tuple(coo.shape))).to(features.device)
 
 
-def _matrix(features: Tensor | Csr) -> Tensor | Csr:
-    if len(features.shape) != 2 or features.shape[1] == 0:
+def as_matrix(features: Tensor | Csr) -> Tensor | Csr:
+    """The features, if they are a matrix of floats with at least one column."""
+    shape, kind = tuple(features.shape), features.dtype
+    if len(shape) != 2 or shape[1] == 0 or not kind.is_floating_point:
         raise InputError(
-            f"features must be a matrix [nodes, width], not of shape {tuple(features.shape)}"
+            f"features must be a matrix [nodes, width] of floats, not of shape {shape} and type "
+            f"{kind}"
         )
     return features
 
@@ -112,6 +102,4 @@ def as_labels(labels: Any) -> Tensor | None:
 
 
 def _whole(array: Array) -> bool:
-    if array.dtype.kind != "f":
-        return True
-    return bool((np.isfinite(array) & (array == np.round(array))).all())
+    return array.dtype.kind != "f" or bool((np.isfinite(array) & (array == np.round(array))).all())

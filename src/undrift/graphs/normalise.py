@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -18,42 +18,32 @@ NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
 class Degrees:
     """The sums of edge weights into and out of each node, in float64, without self-loops.
 
-    Of some nodes of a larger graph (`of`) they are those of the larger one.
+    With `nodes`, those of some nodes of a larger graph.
     """
 
-    def __init__(self, adjacency: Csr) -> None:
-        self._adjacency = adjacency
+    def __init__(
+        self, adjacency: Csr, nodes: Tensor | None = None, whole: Degrees | None = None
+    ) -> None:
+        self._adjacency, self._nodes, self._whole = adjacency, nodes, whole
 
     @cached_property
     def into(self) -> Tensor:
         """What each node receives."""
-        return self._adjacency.row_sums()
-
-    @cached_property
-    def out(self) -> Tensor:
-        """What each node sends. Cost: a transpose, once, if the graph is directed."""
-        return self.into if self._adjacency.symmetric else self._adjacency.t().row_sums()
-
-    def of(self, nodes: Tensor) -> Degrees:
-        """Those of some nodes. Cost: the edges into them."""
-        return _SomeDegrees(self, nodes)
-
-
-class _SomeDegrees(Degrees):
-    def __init__(self, whole: Degrees, nodes: Tensor) -> None:
-        super().__init__(whole._adjacency)
-        self._whole, self._nodes = whole, nodes
-
-    @cached_property
-    def into(self) -> Tensor:
         return self._adjacency.row_sums(self._nodes)
 
     @cached_property
     def out(self) -> Tensor:
-        return self.into if self._adjacency.symmetric else self._whole.out[self._nodes]
+        """What each node sends. Cost: a transpose, once, if the graph is directed."""
+        if self._adjacency.symmetric:
+            return self.into
+        if self._whole is not None:
+            return self._whole.out[self._nodes]
+        return self._adjacency.t().row_sums()
 
     def of(self, nodes: Tensor) -> Degrees:
-        return _SomeDegrees(self._whole, self._nodes[nodes])
+        """Those of some nodes. Cost: the edges into them."""
+        inside = nodes if self._nodes is None else self._nodes[nodes]
+        return Degrees(self._adjacency, inside, self._whole or self)
 
 
 def normalise(
@@ -66,11 +56,11 @@ def normalise(
 ) -> Csr:
     """The weights omega_oj of eq. 5 as a matrix.
 
-    `symmetric` is D^-1/2 (A + I) D^-1/2 (Kipf and Welling), `row` the mean D^-1 (A + I), `sum`
-    the plain A + I; D is the degree into the receiver, and out of the sender on the right side.
-    Without self-loops the I is left out; a node without neighbours (or whose weights do not sum
-    to more than zero) then aggregates to zero, never to NaN. `degrees`: those of D, if not the
-    matrix's own. `rows`: of these only (indices). Cost: one pass over the edges into them.
+    `symmetric` is D^-1/2 (A + I) D^-1/2 (Kipf and Welling), `row` the mean D^-1 (A + I), `sum` the
+    plain A + I; D is the degree into the receiver, and out of the sender on the right side.
+    Without self-loops the I is left out. A node whose weights do not sum to more than zero then
+    aggregates to zero, never to NaN. `degrees`: those of D, if not the matrix's own. `rows`: of
+    these only (indices). Cost: one pass over the edges into them.
 
     >>> from scipy.sparse import csr_matrix
     >>> a = Csr.from_scipy(csr_matrix([[0.0, 1.0], [1.0, 0.0]]), symmetric=True)
@@ -84,7 +74,7 @@ def normalise(
     def made(part: Csr, at: Tensor) -> Csr:
         exact = part.double()
         if self_loops:
-            exact = exact.with_loops(at=at)
+            exact = exact.with_loops(at)
         if left is not None:
             exact = exact.scaled(left[at], right)
         return exact.to(dtype=adjacency.dtype)
@@ -94,10 +84,7 @@ def normalise(
 
 
 class Operators:
-    """The normalised forms of one adjacency matrix: each is made when asked for, and kept.
-
-    Memory: the edges once more, and the nodes, for every kind asked for.
-    """
+    """The normalised forms of one adjacency matrix: each is made when asked for, and kept."""
 
     def __init__(self, adjacency: Csr, degrees: Degrees | None = None) -> None:
         self._adjacency = adjacency
@@ -117,6 +104,9 @@ class Operators:
         made = self._made.get((kind, self_loops))
         return self._normalised(kind, self_loops, nodes) if made is None else made[nodes]
 
+    def _normalised(self, kind: Normalisation, loops: bool, rows: Tensor | None = None) -> Csr:
+        return normalise(self._adjacency, kind, self_loops=loops, degrees=self.degrees, rows=rows)
+
     def times(
         self,
         dense: Tensor,
@@ -125,11 +115,7 @@ class Operators:
         *,
         self_loops: bool = True,
     ) -> Tensor:
-        """An operator, or its rows of these nodes (indices), times a matrix; it is not made for it.
-
-        `D^-1/2 (A + I) D^-1/2 X` by products with diagonals: for few columns that is cheaper than
-        the pass over the edges that makes the operator, and needs no memory for it.
-        """
+        """An operator, or its rows of these nodes, times a matrix, by products with diagonals."""
         made = self._made.get((kind, self_loops))
         if made is not None:
             return product_in_cache(made if nodes is None else made[nodes], dense)
@@ -142,10 +128,6 @@ class Operators:
         if left is not None:
             received *= (left if nodes is None else left[nodes]).to(dense).unsqueeze(1)
         return received
-
-    def _normalised(self, kind: Normalisation, loops: bool, rows: Tensor | None = None) -> Csr:
-        settings: dict[str, Any] = {"self_loops": loops, "degrees": self.degrees, "rows": rows}
-        return normalise(self._adjacency, kind, **settings)
 
 
 def _factors(

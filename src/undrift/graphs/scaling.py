@@ -15,23 +15,20 @@ from undrift.errors import InputError, unknown_name
 from undrift.sparse import Csr
 
 Array = np.ndarray[Any, np.dtype[Any]]
-FARTHEST = 4.0
-"""A number farther from the centre than so many spreads is moved to there."""
-
-ODD = 100.0
-"""A column of so many times the spread of the others makes all distances alone."""
-
+FARTHEST = 4.0  # a number more spreads away from the centre is moved to there
+_ODD = 100.0  # a column of so many times the spread of the others makes all distances alone
 _SAMPLE = 20_000  # rows that are looked at: they tell a median to one per cent of the spread
 _NORMAL = 1.349  # the distance between the quartiles of a normal distribution of spread one
-_RANGE, _PAIR = {"low", "high"}, {"centre", "spread"}
+_KEYS = ("low", "high", "centre", "spread")
+_WAYS = ({"low", "high"}, {"centre", "spread"})
 
 
 @dataclass(frozen=True)
 class Scaling:
     """`(x - centre) / spread` in every column, moved to -4 or 4 where it is farther away.
 
-    A fixed function of one node's features: sums over rows stay sums. The bound is for columns
-    that drift, such as a time, and for single huge cells: neither outweighs all others.
+    A fixed function of one node's features: sums over rows stay sums. By the bound, no column that
+    drifts and no single huge cell outweighs all others.
 
     >>> Scaling((10.0, 0.0), (2.0, 1.0)).apply(torch.tensor([[14.0, 1.0], [1e9, 0.0]])).tolist()
     [[2.0, 1.0], [4.0, 0.0]]
@@ -46,13 +43,11 @@ class Scaling:
 
         - Only 0 and 1 (an indicator): as it is, centre 0 and spread 1.
         - One number in half of the rows or more: that is the centre, and the spread is the median
-          distance of the others from it. So a column that is mostly zero is divided only, and
-          stays sparse. A constant: the spread is its size, at least 1.
-        - Else the median, and the distance between the quartiles divided by 1.349, which is the
-          standard deviation where numbers are normal.
+          distance of the others from it. A constant: the spread is its size, at least 1.
+        - Else the median, and the distance between the quartiles divided by 1.349.
 
-        No column of a `Csr` is moved: its centre is 0, its spread the median size of what is not
-        zero. Of many rows, 20,000 that stand evenly apart are looked at. Cost: a sort of each.
+        In a `Csr` every centre is 0 and the spread is the median size of what is not zero. Of many
+        rows, 20,000 that stand evenly apart are looked at. Cost: a sort of each column.
 
         >>> Scaling.of(torch.tensor([[5.0, 0.0], [5.0, 1.0], [9.0, 0.0]]))
         Scaling(centre=(5.0, 0.0), spread=(4.0, 1.0))
@@ -73,7 +68,11 @@ class Scaling:
 
     def apply(self, features: Tensor | Csr) -> Tensor | Csr:
         """The features in these units, of their type; computed in float64."""
-        self._check_width(features.shape[1])
+        if features.shape[1] != self.width:
+            raise InputError(
+                f"these features have {features.shape[1]} columns and the scaling {self.width}; "
+                "give the same columns in the same order"
+            )
         if isinstance(features, Csr):
             if any(self.centre):
                 raise InputError(
@@ -97,21 +96,12 @@ class Scaling:
         numbers = np.array([*self.centre, *self.spread], dtype=np.float64)
         fits = len(self.centre) == len(self.spread) and bool(np.isfinite(numbers).all())
         if not fits or min(self.spread, default=1.0) <= 0:
-            raise InputError(
-                "a scaling needs a finite centre and a spread above 0 for every column"
-            )
+            raise InputError("a scaling needs a finite centre and a spread above 0 in each column")
 
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor]:
         both = torch.tensor([self.centre, self.spread], dtype=torch.float64)
         return both[0], both[1]
-
-    def _check_width(self, width: int) -> None:
-        if width != self.width:
-            raise InputError(
-                f"these features have {width} columns and the scaling {self.width}; give the same "
-                "columns in the same order"
-            )
 
 
 def sample(rows: int) -> Tensor:
@@ -122,14 +112,8 @@ def sample(rows: int) -> Tensor:
 
 
 def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width: int) -> Scaling:
-    """The scaling in which some columns have a range or a centre and a spread; others stay.
-
-    Without names, columns go by their number.
-
-    >>> scaling_given({"age": {"low": 0, "high": 100}}, ["age", "x"], 2)
-    Scaling(centre=(50.0, 0.0), spread=(50.0, 1.0))
-    """
-    check_given(given)
+    """The scaling that gives some columns, by name or number, a range or a centre and spread."""
+    told = check_given(given)
     names = [str(j) for j in range(width)] if columns is None else list(columns)
     if len(names) != width:
         raise InputError(
@@ -139,37 +123,38 @@ def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width
     for name in given:
         if name not in names:
             raise unknown_name("column", name, names)
-    pairs = [_pair(given[name]) if name in given else (0.0, 1.0) for name in names]
-    return Scaling(tuple(c for c, _ in pairs), tuple(s for _, s in pairs))
+    centre, spread = zip(*(told.get(name, (0.0, 1.0)) for name in names), strict=True)
+    return Scaling(centre, spread)
 
 
-def check_given(given: Mapping[str, Any]) -> None:
-    """Refuse what is no range and no centre with a spread, column by column."""
+def check_given(given: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The centre and the spread of each column; what is neither these nor a range is refused."""
+    pairs = {}
     for name, each in given.items():
         keys = set(each) if isinstance(each, Mapping) else set()
-        numbers = [_number(each[key]) for key in keys] if keys in (_RANGE, _PAIR) else [False]
-        if not all(numbers) or not _pair(each)[1] > 0:
+        told = [each[key] for key in _KEYS if key in keys] if keys in _WAYS else [None, None]
+        a, b = told
+        if _is_number(a) and _is_number(b):
+            pairs[name] = ((a + b) / 2, (b - a) / 2) if "low" in keys else (float(a), float(b))
+        if not (name in pairs and pairs[name][1] > 0):
             raise InputError(
                 f"the scale of column {name!r} must be its range, as in "
                 '{"low": 0, "high": 100}, or {"centre": 50, "spread": 10} with a spread above 0, '
                 f"not {each!r}"
             )
+    return pairs
 
 
 def odd_columns(features: Tensor | Csr) -> dict[int, float]:
-    """The columns with 100 times the typical spread of the others, or more, and how many times.
-
-    >>> list(odd_columns(torch.tensor([[0.5, 1.0, 9e5], [0.2, 3.0, 1e4], [0.7, 2.0, 5e5]])))
-    [2]
-    """
+    """The columns with 100 times the typical spread of the others, or more, and how many times."""
     known = Scaling.of(features)
     # a number that all rows share counts too: rows are compared by their direction
     spread = np.maximum(known.spread, np.abs(known.centre))
     found = {}
-    for j in np.flatnonzero(spread >= ODD * np.median(spread)).tolist() if spread.size > 1 else []:
+    for j in np.flatnonzero(spread >= _ODD * np.median(spread)).tolist() if spread.size > 1 else []:
         others = float(np.median(np.delete(spread, j)))
-        if others > 0 and spread[j] >= ODD * others:
-            found[int(j)] = float(f"{spread[j] / others:.4g}")
+        if others > 0 and spread[j] >= _ODD * others:
+            found[j] = float(f"{spread[j] / others:.4g}")
     return found
 
 
@@ -189,13 +174,5 @@ def _size(away: Array, none: float = 1.0) -> float:
     return float(np.median(np.abs(away))) if away.size else none
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _pair(given: Mapping[str, float]) -> tuple[float, float]:
-    """Centre and spread; those of a range are its middle and half its length."""
-    if set(given) == _PAIR:
-        return float(given["centre"]), float(given["spread"])
-    low, high = float(given["low"]), float(given["high"])
-    return (low + high) / 2, (high - low) / 2

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from undrift.learners.registry import REGISTRY, method_class
+from undrift.typing import public_names
 
 _NAMES = {where.partition(":")[2]: name for name, where in REGISTRY.own.items()}
 
 __all__ = list(_NAMES)
+__dir__ = public_names(__name__)
 
 
 def __getattr__(name: str) -> Any:

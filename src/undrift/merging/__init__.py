@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from undrift.plugins import Registry
+from undrift.typing import public_names
 
 if TYPE_CHECKING:
     from undrift.merging.merger import Merger
 
 __all__ = ["RULES", "merging_rule"]
+__dir__ = public_names(__name__)
 
 RULES = Registry(
     "merging rule",

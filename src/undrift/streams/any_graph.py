@@ -1,7 +1,4 @@
-"""`as_graph` and `as_batch`: a graph of another library as one of ours.
-
-No other library is imported here: objects are recognised by what they have.
-"""
+"""`as_graph` and `as_batch`: a graph of another library as one of ours, without importing it."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.streams.split import own_masks
 from undrift.streams.task import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,6 +26,7 @@ _OTHER_PYG = {
     "Batch": "give one graph at a time, as in batch[0] or batch.to_data_list()",
     "TemporalData": "make a Data with x and edge_index of it",
 }
+_MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
 
 
 def as_graph(x: Any) -> Graph:
@@ -48,23 +47,27 @@ def as_graph(x: Any) -> Graph:
     >>> as_graph(({"id": ["a", "b"], "age": [30, 40]}, {"source": ["a"], "target": ["b"]}))
     Graph(2 nodes, 2 edges, 1 features dense, no labels)
     """
-    if isinstance(x, Graph):
-        return x
-    if isinstance(x, Task):
-        return x.graph
+    if isinstance(x, Graph | Task):
+        return x if isinstance(x, Graph) else x.graph
     for kind in type(x).__mro__:
         if kind.__name__ in _OTHER_PYG and kind.__module__.startswith("torch_geometric"):
             raise InputError(f"a PyG {kind.__name__} is not one graph; {_OTHER_PYG[kind.__name__]}")
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
         return Graph.from_pyg(x)
     if all(hasattr(x, name) for name in ("nodes", "edges", "is_directed")):
-        return _from_networkx(x)
-    if isinstance(x, tuple | list) and len(x) in (2, 3):
+        from undrift.datasets.from_networkx import graph_from_networkx
+
+        there = {name for _, attributes in x.nodes(data=True) for name in attributes}
+        return graph_from_networkx(x, label=next((n for n in ("label", "y") if n in there), None))
+    kind_of_x = f"{type(x).__module__}.{type(x).__qualname__}"
+    if isinstance(x, tuple | list):
         if len(x) == 2 and all(map(_is_table, x)):
             return _from_tables(*x)
-        if not any(map(_is_table, x)):
+        if len(x) in (2, 3) and not any(map(_is_table, x)):
             return _from_arrays(*x)
-    raise InputError(f"cannot read a graph from {_named(x)}; {_TAKEN}")
+        parts = ", ".join(type(part).__name__ for part in x)
+        kind_of_x = f"a {type(x).__name__} of {len(x)} ({parts})"
+    raise InputError(f"cannot read a graph from {kind_of_x}; {_TAKEN}")
 
 
 def as_batch(x: Any) -> Graph | Task:
@@ -84,34 +87,13 @@ def as_batch(x: Any) -> Graph | Task:
     graph = as_graph(x)
     if not graph.masks:
         return graph
-    labels = graph.labelled()
+    labels, masks = graph.labelled(), own_masks(graph)
     known = labels >= 0
-    for name, mask in graph.masks.items():
-        if mask.dim() != 1:
-            raise InputError(
-                f"the {name} mask has {mask.shape[1]} columns, a split each; choose one, as in "
-                f"data.{name}_mask = data.{name}_mask[:, 0]"
-            )
-    nowhere = torch.zeros_like(known)
-    val, test = (graph.masks.get(name, nowhere) & known for name in ("val", "test"))
-    train = graph.masks.get("train", known & ~val & ~test) & known
+    val, test = (masks.get(name, torch.zeros_like(known)) & known for name in ("val", "test"))
+    train = masks.get("train", known & ~val & ~test) & known
     val = val & torch.isin(labels, labels[train])
     hidden = labels.masked_fill(~(train | val), -1)
     return Task(graph.with_labels(hidden), train, val, test)
-
-
-def _named(x: Any) -> str:
-    if isinstance(x, tuple | list):
-        return f"a {type(x).__name__} of {len(x)} ({', '.join(type(part).__name__ for part in x)})"
-    return f"{type(x).__module__}.{type(x).__qualname__}"
-
-
-def _from_networkx(g: Any) -> Graph:
-    from undrift.datasets.from_networkx import graph_from_networkx
-
-    there = {name for _, attributes in g.nodes(data=True) for name in attributes}
-    label = next((name for name in ("label", "y") if name in there), None)
-    return graph_from_networkx(g, label=label)
 
 
 def _from_arrays(first: Any, second: Any, labels: Any = None) -> Graph:
@@ -131,17 +113,18 @@ def _is_edges(x: Any) -> bool:
     """Whether these are `[2, edges]` whole numbers, or none."""
     if sp.issparse(x):
         return False
-    array = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
+    array = np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x)
     return array.size == 0 or (array.shape[0] == 2 and array.dtype.kind in "iu")
 
 
 def _is_table(x: Any) -> bool:
-    named = hasattr(x, "column_names") or hasattr(x, "columns")
+    # a lazy frame is asked first if it is one: it would warn if asked for its columns
+    named = any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
     return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
 
 
 def _from_tables(nodes: Any, edges: Any) -> Graph:
-    from undrift.datasets.columns import as_class_ids
+    from undrift.datasets.columns import as_class_ids, as_text
 
     table, links = _columns(nodes), _columns(edges)
     if "id" not in table:
@@ -155,13 +138,13 @@ def _from_tables(nodes: Any, edges: Any) -> Graph:
             f"the table of edges has the columns {', '.join(links)}; name two of them 'source' and "
             "'target', or leave out the others"
         )
-    ids = _texts(table.pop("id"))
+    ids = [as_text(cell) for cell in table.pop("id")]
     index = {name: row for row, name in enumerate(ids)}
     if len(index) < len(ids) or "" in index:
         raise InputError("column 'id' of the nodes must hold a different name in every row")
     pairs = []
     for end in ends:
-        names = _texts(links[end])
+        names = [as_text(cell) for cell in links[end]]
         strange = next((name for name in names if name not in index), None)
         if strange is not None:
             raise InputError(
@@ -171,7 +154,8 @@ def _from_tables(nodes: Any, edges: Any) -> Graph:
         pairs.append([index[name] for name in names])
     labels = None
     if "label" in table:
-        labels, _ = as_class_ids(_texts(table.pop("label")), "column 'label' of the nodes")
+        found = [as_text(cell) for cell in table.pop("label")]
+        labels, _ = as_class_ids(found, "column 'label' of the nodes")
     if not table:
         raise InputError("the nodes have no feature column beside id and label; give at least one")
     features = np.column_stack([_numbers(name, cells) for name, cells in table.items()])
@@ -180,6 +164,8 @@ def _from_tables(nodes: Any, edges: Any) -> Graph:
 
 def _columns(table: Any) -> dict[str, list[Any]]:
     """The cells of every column, as Python values."""
+    if hasattr(table, "collect"):  # a lazy frame of Polars
+        table = table.collect()
     names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
     found = {}
     for name in table.columns if names is None else names:
@@ -187,14 +173,9 @@ def _columns(table: Any) -> dict[str, list[Any]]:
         # NumPy and pandas, Polars, PyArrow
         ways = (getattr(cells, way, None) for way in ("tolist", "to_list", "to_pylist"))
         way = next((way for way in ways if way is not None), None)
-        found[str(name)] = list(cells if way is None else way())
+        values = cells if way is None else way()
+        found[str(name)] = [None if type(v).__name__ in _MISSING else v for v in values]
     return found
-
-
-def _texts(cells: list[Any]) -> list[str]:
-    from undrift.datasets.columns import as_text
-
-    return [as_text(cell) for cell in cells]
 
 
 def _numbers(name: str, cells: list[Any]) -> Array:

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.arrival import Arrival, parse_arrival, place_of
-from undrift.streams.periods import starts_of
+from undrift.streams.split import starts_of
 from undrift.streams.stream import TaskStream
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -40,19 +40,18 @@ def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
         )
     if not bool(stream.train.any()):
         raise InputError(f"stream {stream.name!r} has no training node, so nothing can arrive")
-    drawn = _WAYS[how.name](stream, how)
     labels = stream.graph.labelled().cpu().numpy()
     known = stream.task_of.cpu().numpy() >= 0
     train = stream.train.cpu().numpy() & known
-    batch_of = np.where(known, drawn, -1)
-    batch_of = _without_empty(batch_of, train)
-    classes = tuple(
-        tuple(np.unique(labels[train & (batch_of == t)]).tolist())
-        for t in range(int(batch_of.max()) + 1)
-    )
+    drawn = _WAYS[how.name](stream, how, known)
+    # a batch without a training node joins the next one, at the end the one before
+    used = np.unique(drawn[train])
+    joined = np.minimum(np.searchsorted(used, drawn), used.size - 1)
+    batch_of = np.where(known, joined, -1)
+    groups = (np.unique(labels[train & (batch_of == t)]).tolist() for t in range(used.size))
     return replace(
         stream,
-        classes=classes,
+        classes=tuple(tuple(group) for group in groups),
         arrives=torch.from_numpy(batch_of).to(stream.task_of.device),
         context=how.options["context"],
         name=place_of(stream.name, str(how)),
@@ -60,49 +59,39 @@ def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
     )
 
 
-def _without_empty(batch_of: Array, train: Array) -> Array:
-    """Batches without a training node join the next one, at the end the one before."""
-    used = np.unique(batch_of[train])
-    joined: Array = np.minimum(np.searchsorted(used, batch_of), used.size - 1)
-    return np.where(batch_of >= 0, joined, -1)
-
-
-def _online(stream: TaskStream, how: Arrival) -> Array:
+def _online(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Nodes one after the other, cut into batches of so many."""
-    nodes = np.flatnonzero(stream.task_of.cpu().numpy() >= 0)
+    nodes = np.flatnonzero(known)
     if how.options["order"] == "random":
         nodes = np.random.default_rng([stream.seed, 3]).permutation(nodes)
-    drawn = np.full(stream.graph.num_nodes, -1, dtype=np.int64)
+    drawn = np.full(known.size, -1, dtype=np.int64)
     drawn[nodes] = np.arange(nodes.size) // how.options["batch"]
     return drawn
 
 
-def _domain(stream: TaskStream, how: Arrival) -> Array:
+def _domain(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Whole regions of the graph, a few for every batch, from everywhere."""
     batches = how.options["batches"] or len(stream)
     regions = grow_regions(stream.graph, batches * how.options["regions"], stream.seed)
-    known = stream.task_of.cpu().numpy() >= 0
     drawn = np.full(known.size, -1, dtype=np.int64)
     drawn[known] = share_out(regions[known], batches)
     return drawn
 
 
-def _blurry(stream: TaskStream, how: Arrival) -> Array:
+def _blurry(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Si-Blurry: every class has a batch; a share of the nodes of some classes goes anywhere.
 
-    Classes in random order; the first `disjoint` share of them stay whole. Both kinds are dealt
-    out over the batches one by one, the second kind where the first left off. Of every other
-    class, a `blurry` share of its nodes (of each split, rounded down) is put together, shuffled
-    and dealt out over all batches.
+    Classes come in random order; the first `disjoint` share of them stay whole. All are dealt out
+    over the batches one by one. Of every other class, a `blurry` share of its nodes (of each
+    split, rounded down) is put together, shuffled and dealt out over all batches.
     """
     labels = stream.graph.labelled().cpu().numpy()
-    known = stream.task_of.cpu().numpy() >= 0
     batches = how.options["batches"] or len(stream)
     generator = np.random.default_rng([stream.seed, 4])
     classes = generator.permutation(np.unique(labels[known]))
     disjoint = int(classes.size * how.options["disjoint"] + 1e-9)
     drawn = np.full(labels.size, -1, dtype=np.int64)
-    blurred = []
+    blurred = [np.empty(0, np.int64)]
     masks = [mask.cpu().numpy() for mask in (stream.train, stream.val, stream.test)]
     for place, c in enumerate(classes.tolist()):
         mine = known & (labels == c)
@@ -111,12 +100,12 @@ def _blurry(stream: TaskStream, how: Arrival) -> Array:
             for part in (*masks, ~np.any(masks, axis=0)):
                 nodes = generator.permutation(np.flatnonzero(mine & part))
                 blurred.append(nodes[: int(nodes.size * how.options["blurry"] + 1e-9)])
-    loose = generator.permutation(np.concatenate(blurred)) if blurred else np.empty(0, np.int64)
+    loose = generator.permutation(np.concatenate(blurred))
     drawn[loose] = np.arange(loose.size) % batches
     return drawn
 
 
-def _time(stream: TaskStream, how: Arrival) -> Array:
+def _time(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Every node in the period of its time."""
     times = stream.times
     if times is None:
@@ -124,7 +113,6 @@ def _time(stream: TaskStream, how: Arrival) -> Array:
             f"stream {stream.name!r} has no times, so nodes cannot arrive by time; use a "
             "stream.toml whose [graph] names a time column"
         )
-    known = stream.task_of.cpu().numpy() >= 0
     starts = times.starts
     if how.options["periods"] is not None or starts is None:
         periods = how.options["periods"] or len(stream)
@@ -134,16 +122,10 @@ def _time(stream: TaskStream, how: Arrival) -> Array:
 
 
 def grow_regions(graph: Graph, regions: int, seed: int) -> Array:
-    """The region of every node: each goes with the centre it is fewest hops from.
+    """The region of every node: each goes with the centre it is fewest hops from, by any edge.
 
     Centres are drawn by the seed; of two that are as near, the one drawn first wins. A connected
-    part of the graph without a centre is a region of its own. Directions of edges do not count.
-    Cost: one product with the adjacency pattern per hop.
-
-    >>> path = Graph.from_arrays(np.eye(6), [[0, 1, 3, 4], [1, 2, 4, 5]], undirected=True)
-    >>> found = grow_regions(path, 1, seed=0)
-    >>> len(set(found[:3].tolist())), len(set(found[3:].tolist())), len(set(found.tolist()))
-    (1, 1, 2)
+    part of the graph without a centre is a region of its own.
     """
     links = graph.adjacency.to("cpu").to_scipy()
     ones = np.ones(links.nnz, dtype=np.int8)
@@ -173,11 +155,7 @@ def grow_regions(graph: Graph, regions: int, seed: int) -> Array:
 
 
 def share_out(regions: Array, batches: int) -> Array:
-    """The batch of every node: whole regions, the largest first, each to the smallest batch.
-
-    >>> share_out(np.array([0, 0, 0, 1, 1, 2]), 2).tolist()
-    [0, 0, 0, 1, 1, 1]
-    """
+    """The batch of every node: whole regions, the largest first, each to the smallest batch."""
     names, place, sizes = np.unique(regions, return_inverse=True, return_counts=True)
     loads = np.zeros(batches, dtype=np.int64)
     batch_of = np.zeros(names.size, dtype=np.int64)
@@ -189,7 +167,7 @@ def share_out(regions: Array, batches: int) -> Array:
     return shared
 
 
-_WAYS: dict[str, Callable[[TaskStream, Arrival], Array]] = {
+_WAYS: dict[str, Callable[[TaskStream, Arrival, Array], Array]] = {
     "time": _time,
     "blurry": _blurry,
     "domain": _domain,

@@ -15,11 +15,40 @@ BY_CLASS = "classes"
 
 @dataclass(frozen=True)
 class Option:
-    """A number or a word after the colon: its default, how it is read, and what it must be."""
+    """What may stand after the colon: its default, what it must be, and which values are."""
 
     default: Any
-    read: Callable[[str], Any]
     must: str
+    fits: Callable[[Any], bool]
+    kind: type = str
+
+
+_BATCHES = Option(None, "a whole number of at least 1", lambda n: n >= 1, int)
+_CONTEXT = Option("none", "none or seen", ("none", "seen").__contains__)
+_ORDER = Option("random", "random or given", ("random", "given").__contains__)
+
+
+def _count(default: int) -> Option:
+    return Option(default, _BATCHES.must, _BATCHES.fits, int)
+
+
+def _share(default: float) -> Option:
+    return Option(default, "a share from 0 to 1", lambda share: 0.0 <= share <= 1.0, float)
+
+
+ARRIVALS: dict[str, dict[str, Option]] = {
+    BY_CLASS: {},
+    "time": {"periods": _BATCHES, "context": _CONTEXT},
+    "blurry": {
+        "disjoint": _share(0.5),
+        "blurry": _share(0.1),
+        "batches": _BATCHES,
+        "context": _CONTEXT,
+    },
+    "domain": {"batches": _BATCHES, "regions": _count(8), "context": _CONTEXT},
+    "online": {"batch": _count(64), "order": _ORDER, "context": _CONTEXT},
+}
+"""Every arrival with its options; docs/arrivals.md says what they mean."""
 
 
 @dataclass(frozen=True)
@@ -43,65 +72,10 @@ class Arrival:
         return f"{self.name}:{','.join(told)}" if told else self.name
 
 
-def _share(text: str) -> float:
-    share = float(text)
-    if not 0.0 <= share <= 1.0:
-        raise ValueError
-    return share
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        number = int(text)
-        if number < least:
-            raise ValueError
-        return number
-
-    return read
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError
-        return text
-
-    return read
-
-
-_BATCHES = Option(None, _at_least(1), "a whole number of at least 1")
-_SHARE = "a share from 0 to 1"
-_CONTEXT = Option("none", _one_of("none", "seen"), "none or seen")
-
-ARRIVALS: dict[str, dict[str, Option]] = {
-    BY_CLASS: {},
-    "time": {"periods": _BATCHES, "context": _CONTEXT},
-    "blurry": {
-        "disjoint": Option(0.5, _share, _SHARE),
-        "blurry": Option(0.1, _share, _SHARE),
-        "batches": _BATCHES,
-        "context": _CONTEXT,
-    },
-    "domain": {
-        "batches": _BATCHES,
-        "regions": Option(8, _at_least(1), "a whole number of at least 1"),
-        "context": _CONTEXT,
-    },
-    "online": {
-        "batch": Option(64, _at_least(1), "a whole number of at least 1"),
-        "order": Option("random", _one_of("random", "given"), "random or given"),
-        "context": _CONTEXT,
-    },
-}
-"""Every arrival with its options; docs/arrivals.md says what they mean."""
-
-
 @lru_cache(maxsize=256)
 def parse_arrival(text: str) -> Arrival:
     """An arrival from its text: a name, and options after a colon.
 
-    >>> parse_arrival("blurry:blurry=0.3,disjoint=0.5").options["blurry"]
-    0.3
     >>> str(parse_arrival("blurry:blurry=0.3,disjoint=0.5"))
     'blurry:blurry=0.3'
     """
@@ -110,8 +84,7 @@ def parse_arrival(text: str) -> Arrival:
         raise unknown_name("arrival", name, ARRIVALS)
     known = ARRIVALS[name]
     found = {key: option.default for key, option in known.items()}
-    given = rest.split(",") if colon else []
-    for part in given:
+    for part in rest.split(",") if colon else []:
         key, equals, value = (word.strip() for word in part.partition("="))
         if not equals or not key:
             raise InputError(
@@ -123,30 +96,22 @@ def parse_arrival(text: str) -> Arrival:
                 raise InputError(f"arrival {name!r} takes no option; leave {part!r} out")
             raise unknown_name(f"option of arrival {name!r}", key, known)
         try:
-            found[key] = known[key].read(value)
+            found[key] = known[key].kind(value)
+            fits = known[key].fits(found[key])
         except ValueError:
-            raise InputError(
-                f"{key} of arrival {text!r} must be {known[key].must}, not {value!r}"
-            ) from None
+            fits = False
+        if not fits:
+            raise InputError(f"{key} of arrival {text!r} must be {known[key].must}, not {value!r}")
     return Arrival(name, found)
 
 
 def place_of(stream: str, arrive: str) -> str:
-    """A stream and how its nodes arrive in one word: the column of a table.
-
-    >>> place_of("cs-cl", "classes"), place_of("cs-cl", "online:batch=8")
-    ('cs-cl', 'cs-cl+online:batch=8')
-    """
+    """A stream and how its nodes arrive in one word, as in `cs-cl+online:batch=8`."""
     return stream if arrive == BY_CLASS else f"{stream}+{arrive}"
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """The stream and the arrival of a place.
-
-    >>> split_place("cs-cl"), split_place("my+data/stream.toml+blurry")
-    (('cs-cl', 'classes'), ('my+data/stream.toml', 'blurry'))
-    """
+    """The stream and the arrival of a place (`place_of`)."""
     stream, plus, arrive = place.rpartition("+")
-    if plus and arrive.partition(":")[0] in ARRIVALS:
-        return stream, arrive
-    return place, BY_CLASS
+    known = plus and arrive.partition(":")[0] in ARRIVALS
+    return (stream, arrive) if known else (place, BY_CLASS)

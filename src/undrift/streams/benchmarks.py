@@ -34,6 +34,13 @@ class StreamInfo:
     directed: bool = False
     option: StreamOption | None = None
 
+    @classmethod
+    def of(cls, name: str, found: Dataset | StandIn) -> StreamInfo:
+        """The stream of this name, of an entry of the catalogue."""
+        if isinstance(found, StandIn):
+            return cls(name, found.imitates, found)
+        return cls(name, found)
+
     @property
     def stand_in(self) -> bool:
         """Whether the data only imitates the dataset."""
@@ -46,18 +53,19 @@ class StreamInfo:
         return f"{title} {MARK}" if self.stand_in else title
 
     @property
-    def _counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
+        """Nodes and edges as published; an undirected edge counts twice."""
         return self.imitation.counts(self.scale) if self.imitation else self.dataset.counts
 
     @property
     def nodes(self) -> int:
-        """Nodes of the graph, those of classes left out among them."""
-        return self._counts["nodes"]
+        """Nodes of the graph."""
+        return self.counts["nodes"]
 
     @property
     def edges(self) -> int:
-        """Edges as published: directed for ogbn-arxiv, else an undirected one counts twice."""
-        return self._counts["edges"]
+        """Edges of the graph."""
+        return self.counts["edges"]
 
     @property
     def features(self) -> int:
@@ -126,30 +134,23 @@ OPTIONS = Registry("stream option", "undrift.stream_options", {})
 
 
 class _Streams(Mapping[str, StreamInfo]):
-    """Our streams, each with a stand-in that there is after it, then those of other packages.
-
-    An entry of another package is imported when it is asked for, and not to list the names.
-    """
+    """Our streams, each with its stand-in after it, then those of other packages."""
 
     def __iter__(self) -> Iterator[str]:
-        every = dict.fromkeys(BENCHMARKS.names())
-        beside = {name: f"{name}-{MARK}" for name in BENCHMARKS.own}
-        for name in every:
-            if name not in beside.values():
-                yield name
-            if beside.get(name) in every:
-                yield beside[name]
+        every, own = dict.fromkeys(BENCHMARKS.names()), list(BENCHMARKS.own)
+        pairs = (each for name in own for each in (name, f"{name}-{MARK}"))
+        return iter(dict.fromkeys([*(name for name in pairs if name in every), *every]))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        return any(name == known for known in self)
+        return len(list(iter(self)))
 
     def __getitem__(self, name: str) -> StreamInfo:
-        if name not in self and ":" not in name:
+        if name not in BENCHMARKS and ":" not in name:
             raise KeyError(name)
-        return _info(name, stream_entry(name))
+        return StreamInfo.of(name, stream_entry(name))
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(iter(self))
 
 
 STREAMS: Mapping[str, StreamInfo] = _Streams()
@@ -158,13 +159,7 @@ STREAMS: Mapping[str, StreamInfo] = _Streams()
 def usable_streams() -> Iterator[StreamInfo]:
     """The streams in their order, without those of other packages that cannot be loaded."""
     found = dict(BENCHMARKS.usable(checked_entry))
-    return (_info(name, found[name]) for name in STREAMS if name in found)
-
-
-def _info(name: str, found: Dataset | StandIn) -> StreamInfo:
-    if isinstance(found, StandIn):
-        return StreamInfo(name, found.imitates, found)
-    return StreamInfo(name, found)
+    return (StreamInfo.of(name, found[name]) for name in STREAMS if name in found)
 
 
 def stream_info(name: str) -> StreamInfo:
@@ -202,11 +197,7 @@ def stream_info(name: str) -> StreamInfo:
 
 
 def listed_stream(name: str) -> StreamInfo | None:
-    """What tables may say of a stream that a result names; None for a file or `module:NAME`.
-
-    With or without an arrival after it (`RunSpec.place`). Reading a folder of results must import
-    nothing that is written in it.
-    """
+    """What tables may say of a stream that a result names; nothing is imported for it."""
     name = split_place(name)[0]
     try:
         return None if ":" in name else stream_info(name)
@@ -229,10 +220,15 @@ def load_stream(
     """
     info = _with_options(stream_info(name), scale=scale, directed=directed)
     graph, provenance = info.load_graph()
+    import torch
+
     from undrift.streams.stream import TaskStream
 
+    labels, left_out = graph.labelled(), torch.tensor(info.dataset.left_out)
+    if left_out.numel():  # then its nodes are in no task
+        graph = graph.with_labels(labels.masked_fill(torch.isin(labels, left_out), -1))
     stream = TaskStream.from_graph(
-        _without(graph, info.dataset.left_out),
+        graph,
         base=info.dataset.base,
         increment=info.dataset.increment,
         name=info.name,
@@ -257,15 +253,3 @@ def _with_options(
     if option:
         raise InputError(f"stream {info.name!r} takes no other option; leave {option} out")
     return info
-
-
-def _without(graph: Graph, classes: tuple[int, ...]) -> Graph:
-    """The same graph, where the nodes of these classes are unlabelled and so in no task."""
-    if not classes or graph.labels is None:
-        return graph
-    import torch
-
-    from undrift.graphs import Graph
-
-    gone = torch.isin(graph.labels, torch.tensor(classes))
-    return Graph(graph.features, graph.adjacency, graph.labels.masked_fill(gone, -1))

@@ -25,10 +25,9 @@ _SUMS = "sums:"  # how a digest begins; in older files it is a SHA-256 of all by
 def batch_digest(task: Task) -> str:
     """A digest of all that a learner sees of a batch, in its order of nodes.
 
-    Tasks of equal features, edges, splits and labels have the same one, whether features are dense
-    or sparse, and wherever the graph is. It tells batches that differ by accident, as they do in
-    practice; somebody who wants to can make two with one digest (`Fingerprint`). Cost: one pass
-    over features and edges on the graph's device.
+    Tasks of equal features, edges, splits and labels have the same one, dense or sparse and on any
+    device. It tells batches that differ by accident, and is no guard against a forger
+    (`Fingerprint`). Cost: one pass over features and edges.
     """
     graph, seen = task.graph, task.train | task.val
     marks = Fingerprint.of_places(graph.num_nodes, graph.device)
@@ -52,15 +51,15 @@ def _of_bytes(task: Task) -> str:
     """The digest that saved encoders of earlier versions know their batch by."""
     digest = sha256(repr((task.classes, tuple(task.graph.features.shape))).encode())
     adjacency, features = task.graph.adjacency, task.graph.features
-    columns = [adjacency.indptr, adjacency.indices, adjacency.values, task.train, task.val]
     labels = task.labels.masked_fill(~(task.train | task.val), -1)
-    if isinstance(features, Csr):
-        columns += [features.indptr, features.indices, features.values]
-    else:
-        columns.append(features)
-    for column in (labels, *columns):
+    rows = _parts(features) if isinstance(features, Csr) else [features]
+    for column in (labels, *_parts(adjacency), task.train, task.val, *rows):
         digest.update(column.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def _parts(matrix: Csr) -> list[Tensor]:
+    return [matrix.indptr, matrix.indices, matrix.values]
 
 
 def changed_nodes(before: Task, after: Task, ids: tuple[Any, Any] | None) -> tuple[Tensor, Tensor]:
@@ -70,31 +69,23 @@ def changed_nodes(before: Task, after: Task, ids: tuple[Any, Any] | None) -> tup
     nodes of both; without it node i is the same node in both. Cost: one pass over both graphs.
     """
     here, there = _same_nodes(before.graph.num_nodes, after.graph.num_nodes, ids)
-    differ = _differ(before, after, here, there)
+    differ = torch.from_numpy(_differ(before, after, here, there))
     masks = []
-    for graph, common in ((before.graph, here), (after.graph, there)):
-        lacking = np.ones(graph.num_nodes, dtype=bool)
+    for task, common in ((before, here), (after, there)):
+        links = task.graph.adjacency.to("cpu")
+        lacking = torch.ones(links.shape[0], dtype=torch.bool)
         lacking[common] = False
-        links = graph.adjacency.to("cpu").to_scipy()
-        ones = np.ones(links.nnz, dtype=np.float32)
-        pattern = sp.csr_matrix((ones, links.indices, links.indptr), links.shape)
-        around = (pattern @ lacking + pattern.T @ lacking) > 0
+        around = torch.zeros_like(lacking)
+        for neighbours in (links, links.t()):
+            around[neighbours.columns_of(lacking.nonzero().flatten())] = True
         differ |= around[common]
         masks.append(lacking)
-    masks[0][here] = differ
-    masks[1][there] = differ
-    found = [
-        torch.from_numpy(mask).to(task.graph.device)
-        for mask, task in zip(masks, (before, after), strict=True)
-    ]
-    return found[0], found[1]
+    masks[0][here], masks[1][there] = differ, differ
+    return masks[0].to(before.graph.device), masks[1].to(after.graph.device)
 
 
 def within_reach(graph: Graph, touched: Tensor, reach: Tensor) -> Tensor:
-    """The nodes whose row looks at a touched node: at most `reach` hops away, per node.
-
-    Cost: the edges out of the nodes that are passed; a transpose of a directed graph.
-    """
+    """The nodes whose row looks at a touched node: at most `reach` hops away, per node."""
     farthest = int(reach.max()) if reach.numel() else 0
     reached = touched.clone()
     found = rings(graph.adjacency.t(), touched.nonzero().flatten())
@@ -120,37 +111,29 @@ def _same_nodes(n: int, m: int, ids: tuple[Any, Any] | None) -> tuple[Array, Arr
 
 def _differ(before: Task, after: Task, here: Array, there: Array) -> Array:
     """Of the nodes that are in both: whether something of the node itself is different."""
-    differ = np.zeros(here.size, dtype=bool)
-    for name in ("train", "val"):
-        a, b = (getattr(task, name).cpu().numpy() for task in (before, after))
-        differ |= a[here] != b[there]
-    labels = [task.labels.cpu().numpy() for task in (before, after)]
-    known = [(task.train | task.val).cpu().numpy() for task in (before, after)]
-    differ |= (labels[0][here] != labels[1][there]) & (known[0][here] | known[1][there])
-    a, b = (_scipy(task.graph.features) for task in (before, after))
-    if a.shape[1] != b.shape[1]:
+    a, b = ((task.train.long() + 2 * task.val.long()).cpu().numpy() for task in (before, after))
+    differ: Array = a[here] != b[there]
+    known = (a[here] > 0) | (b[there] > 0)
+    a, b = (task.labels.cpu().numpy() for task in (before, after))
+    differ |= (a[here] != b[there]) & known
+    rows = [task.graph.features for task in (before, after)]
+    if rows[0].shape[1] != rows[1].shape[1]:
         raise InputError(
-            f"the batch has {a.shape[1]} features before and {b.shape[1]} after; give both the "
-            "same columns"
+            f"the batch has {rows[0].shape[1]} features before and {rows[1].shape[1]} after; give "
+            "both the same columns"
         )
-    differ |= _rows_that_differ(a[here], b[there])
-    links = [task.graph.adjacency.to("cpu").to_scipy() for task in (before, after)]
-    unequal = (links[0][here][:, here] != links[1][there][:, there]).tocoo()
-    differ[unequal.row] = True
-    differ[unequal.col] = True
+    if any(isinstance(each, Csr) for each in rows):
+        a, b = map(_scipy, rows)
+        differ |= np.diff((a[here] != b[there]).tocsr().indptr) > 0
+    else:
+        a, b = (each.to_dense().cpu().numpy() for each in rows)
+        differ |= (a[here] != b[there]).any(axis=1)
+    a, b = (_scipy(task.graph.adjacency) for task in (before, after))
+    unequal = (a[here][:, here] != b[there][:, there]).tocoo()
+    differ[unequal.row] = differ[unequal.col] = True
     return differ
 
 
 def _scipy(rows: Tensor | Csr) -> Any:
-    return rows.to("cpu").to_scipy() if isinstance(rows, Csr) else rows.cpu().numpy()
-
-
-def _rows_that_differ(a: Any, b: Any) -> Array:
-    if sp.issparse(a) != sp.issparse(b):
-        a, b = sp.csr_matrix(a), sp.csr_matrix(b)
-    if not sp.issparse(a):
-        found: Array = (a != b).any(axis=1)
-        return found
-    unequal = (a != b).tocsr()
-    changed: Array = np.diff(unequal.indptr) > 0
-    return changed
+    rows = rows.to("cpu")
+    return rows.to_scipy() if isinstance(rows, Csr) else sp.csr_matrix(rows.numpy())

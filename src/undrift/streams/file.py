@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,25 +53,19 @@ class StreamFile:
                 ) from error
         return found
 
-    def content_sha256(self) -> str:
+    def content_sha256(self, digests: Mapping[str, str] | None = None) -> str:
         """One hash of all that decides the stream: the toml and its data, wherever they lie."""
-        return _content(self.digests())
+        lines = [f"{what} {digest}\n" for what, digest in (digests or self.digests()).items()]
+        return sha256("".join(lines).encode()).hexdigest()
 
 
 def is_stream_file(name: str) -> bool:
-    """Whether a stream is given as a file and not by its name: `.toml`, or a path with folders.
-
-    >>> is_stream_file("papers/stream.toml"), is_stream_file("cs-cl")
-    (True, False)
-    """
+    """Whether a stream is given as a file and not by its name: `.toml`, or a path with folders."""
     return name.lower().endswith(".toml") or "/" in name or "\\" in name
 
 
 def read_stream_file(path: str | Path) -> StreamFile:
-    """Read and check a `stream.toml`; its data files are not touched.
-
-    Everything wrong in it is an `InputError` that names the file and, where it can, the line.
-    """
+    """Read and check a `stream.toml`; its data files are not touched."""
     path = Path(path)
     check_regular(path)
     try:
@@ -94,10 +88,9 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     """
     file = read_stream_file(path)
     digests = file.digests()
-    provenance = {"name": file.settings.name, "content_sha256": _content(digests)}
+    provenance = {"name": file.settings.name, "content_sha256": file.content_sha256(digests)}
     for what, place in {"toml": file.path, **file.files}.items():
         provenance |= {what: place.name, f"{what}_sha256": digests[what]}
-    columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges", "scale"})
     tables = None
     if "npz" in file.files:
         from undrift.datasets.npz import read_npz
@@ -106,76 +99,59 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     else:
         from undrift.datasets.tables import read_tables
 
+        columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges", "scale"})
         tables = read_tables(file.files["nodes"], file.files["edges"], **columns)
         graph = tables.graph
-    if tables is not None and str(tables.repairs):
-        provenance["repairs"] = str(tables.repairs)
+        if str(tables.repairs):
+            provenance["repairs"] = str(tables.repairs)
     try:
-        return _in_units(_stream(file, graph, tables, seed, provenance), file, tables)
+        about = {"name": file.settings.name, "seed": seed, "provenance": provenance}
+        return _stream(file, graph, tables, about)
     except InputError as error:
         raise InputError(f"the stream of {file.path} cannot be made: {error}") from error
 
 
-def _in_units(stream: TaskStream, file: StreamFile, tables: TableGraph | None) -> TaskStream:
-    """Tables are scaled where nothing else is said; other graphs get a note if they need it."""
-    from undrift.streams.scale import in_units, scale_note
-
-    scale = file.settings.graph.scale
-    if scale is None and tables is None:
-        note = scale_note(stream)
-        return replace(stream, provenance={**stream.provenance, "scale": note}) if note else stream
-    return in_units(stream, scale or "robust", None if tables is None else tables.columns)
-
-
-def _content(digests: Mapping[str, str]) -> str:
-    lines = [f"{what} {digest}\n" for what, digest in digests.items()]
-    return sha256("".join(lines).encode()).hexdigest()
-
-
 def _stream(
-    file: StreamFile,
-    graph: Graph,
-    tables: TableGraph | None,
-    seed: int,
-    provenance: dict[str, str],
+    file: StreamFile, graph: Graph, tables: TableGraph | None, about: dict[str, Any]
 ) -> TaskStream:
-    from undrift.streams.stream import TaskStream
+    from undrift.streams.split import Times
+    from undrift.streams.stream import TaskStream, scale_note
 
-    tasks, split = file.settings.tasks, file.settings.split
-    about: dict[str, Any] = {"name": file.settings.name, "seed": seed, "provenance": provenance}
+    tasks, split, scale = file.settings.tasks, file.settings.split, file.settings.graph.scale
+    time = None if tables is None else tables.time
     if tasks is None:
         from undrift.storage.splits import load_split
 
-        split_file = load_split(file.files["split_file"])
-        return _with_times(TaskStream.with_split(graph, split_file, **about), tables)
-    names = tables.class_names if tables is not None else {}
-    _check_classes(graph, names)
-    about |= {"fractions": (split.train, split.val, split.test), "scale": "none"}  # `_in_units`
-    if tasks.by == "time":
-        if tables is None or tables.time is None:
-            raise InputError('by = "time" needs tables with a time column; name it in [graph]')
-        from undrift.datasets.columns import days
-
-        periods = tasks.periods
-        if isinstance(periods, list):
-            periods = [days(start) if isinstance(start, date) else start for start in periods]
-        return TaskStream.by_time(graph, tables.time, periods, dates=tables.dates, **about)
-    stream = TaskStream.from_graph(
-        graph,
-        base=tasks.base or 0,  # the settings have both where tasks are not by time
-        increment=tasks.increment or 0,
-        order=_order(tasks.order, names),
-        **about,
-    )
-    return _with_times(stream, tables)
+        stream = TaskStream.with_split(graph, load_split(file.files["split_file"]), **about)
+    else:
+        names = {} if tables is None else tables.class_names
+        _check_classes(graph, names)
+        about |= {"fractions": (split.train, split.val, split.test), "scale": "none"}
+        if tasks.by == "time":
+            stream = _by_time(graph, tables, tasks.periods, about)
+        else:
+            about |= {"base": tasks.base, "increment": tasks.increment}
+            stream = TaskStream.from_graph(graph, order=_order(tasks.order, names), **about)
+    if time is not None and stream.times is None:
+        stream = replace(stream, times=Times.of(time))
+    # tables are scaled where nothing else is said; other graphs get a note if they need it
+    if scale is not None or tables is not None:
+        return stream.in_units(scale or "robust", None if tables is None else tables.columns)
+    note = scale_note(stream)
+    return replace(stream, provenance={**stream.provenance, "scale": note}) if note else stream
 
 
-def _with_times(stream: TaskStream, tables: TableGraph | None) -> TaskStream:
+def _by_time(
+    graph: Graph, tables: TableGraph | None, periods: Any, about: Mapping[str, Any]
+) -> TaskStream:
+    from undrift.datasets.columns import days
+    from undrift.streams.stream import TaskStream
+
     if tables is None or tables.time is None:
-        return stream
-    from undrift.streams.periods import Times
-
-    return replace(stream, times=Times.of(tables.time))
+        raise InputError('by = "time" needs tables with a time column; name it in [graph]')
+    if isinstance(periods, list):
+        periods = [days(start) if isinstance(start, date) else start for start in periods]
+    return TaskStream.by_time(graph, tables.time, periods, dates=tables.dates, **about)
 
 
 def _order(order: Any, names: Mapping[int, str]) -> Any:
@@ -197,36 +173,24 @@ def _order(order: Any, names: Mapping[int, str]) -> Any:
 
 def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:
     """A class too small to split, by the name that it has in the table."""
-    from undrift.streams.split import SMALLEST_CLASS
+    from undrift.streams.split import SMALLEST_CLASS, too_small
 
-    if graph.labels is None:
-        return
-    present, counts = graph.labels.unique(return_counts=True)
+    present, counts = graph.labelled().unique(return_counts=True)
     for c, count in zip(present.tolist(), counts.tolist(), strict=True):
         if c in names and count < SMALLEST_CLASS:
-            raise InputError(
-                f"class {names[c]!r} has {count} nodes, but a class needs at least "
-                f"{SMALLEST_CLASS} to be split into train, val and test; leave the label of its "
-                "nodes empty or merge it with another"
-            )
-
-
-# what the file may say ---------------------------------------------------------------------
+            way_out = "leave the label of its nodes empty or merge it with another"
+            raise too_small(names[c], count, way_out)
 
 
 def parse_settings(text: str, where: str) -> StreamSettings:
-    """The checked settings in the text of a `stream.toml`; `where` names the file in errors.
-
-    Everything wrong in it is an `InputError` with, where there is one, the line.
-    """
+    """The checked settings in the text of a `stream.toml`; `where` names the file in errors."""
     try:
         return StreamSettings.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where} is not valid TOML: {error}; correct it there") from error
     except RecursionError:
-        raise InputError(
-            f"{where} is no stream: its values are nested too deeply; give plain lists"
-        ) from None
+        why = "its values are nested too deeply; give plain lists"
+        raise InputError(f"{where} is no stream: {why}") from None
     except ValidationError as error:
         raise InputError(_complaint(where, text, error)) from error
 
@@ -280,10 +244,8 @@ class TasksSection(_Section):
     @field_validator("periods", mode="plain")
     @classmethod
     def _known_periods(cls, periods: Any) -> Any:
-        listed = isinstance(periods, list) and all(
-            isinstance(p, int | float | date) and not isinstance(p, bool) for p in periods
-        )
-        if not listed and type(periods) is not int:
+        kinds = {type(p) for p in periods} if isinstance(periods, list) else {str}
+        if not kinds <= {int, float, date, datetime} and type(periods) is not int:
             raise ValueError("give a whole number, or a list of times at which new periods start")
         return periods
 

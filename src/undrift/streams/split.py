@@ -1,23 +1,27 @@
-"""The train, val and test nodes of every class: a seeded split that no other class can change."""
+"""Which classes arrive in which task, and which of their nodes train, validate and test."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.graphs.inputs import as_numbers
 
-SHARES = (0.6, 0.2, 0.2)
-"""Of train, val and test, where nothing else is said."""
-
-SMALLEST_CLASS = 5
-"""Fewer nodes cannot be split 6:2:2 into whole numbers."""
+Array = np.ndarray[Any, np.dtype[Any]]
+Order = Literal["label", "random"] | Sequence[int]
+SHARES = (0.6, 0.2, 0.2)  # of train, val and test, where nothing else is said
+SMALLEST_CLASS = 5  # fewer nodes cannot be split 6:2:2 into whole numbers
 
 
 class Split(NamedTuple):
@@ -33,11 +37,6 @@ def split_counts(nodes: int, fractions: Sequence[float]) -> tuple[int, int, int]
 
     Each count is its share rounded down or up (largest remainders first, ties in the order
     train, val, test), and at least one, taken from the largest.
-
-    >>> split_counts(12, (0.6, 0.2, 0.2))
-    (7, 3, 2)
-    >>> split_counts(5, (0.98, 0.01, 0.01))
-    (3, 1, 1)
     """
     shares = [nodes * fraction for fraction in fractions]
     counts = [math.floor(share) for share in shares]
@@ -53,30 +52,27 @@ def split_counts(nodes: int, fractions: Sequence[float]) -> tuple[int, int, int]
     return counts[0], counts[1], counts[2]
 
 
-def split_nodes(
-    labels: Tensor, *, seed: int = 0, fractions: Sequence[float] = (0.6, 0.2, 0.2)
-) -> Split:
+def split_nodes(labels: Tensor, *, seed: int = 0, fractions: Sequence[float] = SHARES) -> Split:
     """Split the nodes of every class; nodes labelled -1 are in no mask.
 
     The nodes of class c are shuffled by a generator seeded with (seed, c), so the split of a
-    class does not depend on the other classes, their order or the tasks. Cost: a sort of the
-    labels.
-
-    >>> split = split_nodes(torch.tensor([0] * 10 + [7] * 5 + [-1]))
-    >>> [int(mask.sum()) for mask in split]
-    [9, 3, 3]
+    class does not depend on the other classes, their order or the tasks.
     """
-    _check(seed, fractions)
+    if seed < 0:
+        raise InputError(f"the seed of a split must be 0 or more, not {seed}")
+    good = len(fractions) == 3 and all(fraction > 0 for fraction in fractions)
+    if not good or abs(sum(fractions) - 1.0) > 1e-6:
+        raise InputError(
+            "fractions must be three numbers greater than 0 that add up to 1 (train, val, test), "
+            f"not {tuple(fractions)}; for example (0.6, 0.2, 0.2)"
+        )
     known = labels.cpu().numpy()
     masks = np.zeros((3, known.size), dtype=bool)
     for class_id in np.unique(known[known >= 0]).tolist():
         nodes = np.flatnonzero(known == class_id)
         if nodes.size < SMALLEST_CLASS:
-            raise InputError(
-                f"class {class_id} has {nodes.size} nodes, but a class needs at least "
-                f"{SMALLEST_CLASS} to be split into train, val and test; drop the class (label "
-                "its nodes -1) or merge it with another"
-            )
+            way_out = "drop the class (label its nodes -1) or merge it with another"
+            raise too_small(class_id, nodes.size, way_out)
         shuffled = np.random.default_rng([seed, class_id]).permutation(nodes)
         train, val, _ = split_counts(nodes.size, fractions)
         for mask, part in zip(masks, np.split(shuffled, [train, train + val]), strict=True):
@@ -84,20 +80,22 @@ def split_nodes(
     return Split(*(torch.from_numpy(mask).to(labels.device) for mask in masks))
 
 
+def too_small(name: int | str, nodes: int, way_out: str) -> InputError:
+    """The error for a class of fewer than `SMALLEST_CLASS` nodes."""
+    return InputError(
+        f"class {name!r} has {nodes} nodes, but a class needs at least {SMALLEST_CLASS} to be "
+        f"split into train, val and test; {way_out}"
+    )
+
+
 def split_of(
-    graph: Graph,
-    labels: Tensor,
-    seed: int,
-    fractions: Sequence[float] | None,
-    masks: bool | None,
+    graph: Graph, labels: Tensor, seed: int, fractions: Sequence[float] | None, masks: bool | None
 ) -> tuple[Split, tuple[float, ...] | None]:
     """The graph's own masks, with no fractions, or a split that is drawn, with its fractions.
 
     `masks`: whether those of the graph count; None: where it has any.
     """
-    if masks is None:
-        masks = bool(graph.masks)
-    if not masks:
+    if not (bool(graph.masks) if masks is None else masks):
         drawn = SHARES if fractions is None else tuple(fractions)
         return split_nodes(labels, seed=seed, fractions=drawn), drawn
     if fractions is not None:
@@ -108,44 +106,146 @@ def split_of(
     return _masks_of(graph, labels), None
 
 
-def _masks_of(graph: Graph, labels: Tensor) -> Split:
-    """The train, val and test masks of a graph, without nodes that have no label."""
-    way_out = "or draw a new split with masks=False"
-    missing = [name for name in ("train", "test") if name not in graph.masks]
-    if missing:
-        raise InputError(
-            f"the graph has no {' and no '.join(missing)} mask; give it to Graph.with_masks, "
-            f"{way_out}"
-        )
-    nowhere = torch.zeros_like(labels, dtype=torch.bool)
-    found = Split(*(graph.masks.get(name, nowhere) for name in Split._fields))
-    for name, mask in zip(Split._fields, found, strict=True):
+def own_masks(graph: Graph, way_out: str = "") -> dict[str, Tensor]:
+    """The masks of a graph, if each is one column: PyG has data with a column per split."""
+    for name, mask in graph.masks.items():
         if mask.dim() != 1:
             raise InputError(
                 f"the {name} mask has {mask.shape[1]} columns, a split each; choose one, as in "
-                f"graph.with_masks({name}=graph.masks[{name!r}][:, 0]), {way_out}"
+                f"data.{name}_mask = data.{name}_mask[:, 0]{way_out}"
             )
-    if bool((torch.stack(found).sum(dim=0) > 1).any()):
-        raise InputError(
-            f"the graph's train, val and test masks overlap; put every node into one, {way_out}"
-        )
+    return dict(graph.masks)
+
+
+def _masks_of(graph: Graph, labels: Tensor) -> Split:
+    """The train, val and test masks of a graph, without nodes that have no label."""
+    way_out = "or draw a new split with masks=False"
+    masks = own_masks(graph, f", {way_out}")
     known = labels >= 0
     for name in ("train", "test"):
-        lacking = set(labels[known].tolist()) - set(labels[getattr(found, name)].tolist())
+        if name not in masks:
+            raise InputError(f"the graph has no {name} mask; give Graph.with_masks one, {way_out}")
+        lacking = set(labels[known].tolist()) - set(labels[masks[name]].tolist())
         if lacking:
             raise InputError(
                 f"class {min(lacking)} has no node in the graph's {name} mask; label its nodes -1 "
                 f"to leave it out, {way_out}"
             )
+    nowhere = torch.zeros_like(known)
+    found = [masks.get(name, nowhere) for name in Split._fields]
+    if bool((torch.stack(found).sum(dim=0) > 1).any()):
+        raise InputError(
+            f"the graph's train, val and test masks overlap; put every node into one, {way_out}"
+        )
     return Split(*(mask & known for mask in found))
 
 
-def _check(seed: int, fractions: Sequence[float]) -> None:
-    if seed < 0:
-        raise InputError(f"the seed of a split must be 0 or more, not {seed}")
-    good = len(fractions) == 3 and all(fraction > 0 for fraction in fractions)
-    if not good or abs(sum(fractions) - 1.0) > 1e-6:
+def tasks_of(
+    classes: list[int], order: Order, base: int, increment: int, seed: int
+) -> tuple[tuple[int, ...], ...]:
+    """The first `base` classes of the order, then `increment` at a time."""
+    wanted: Any = checked("order", Order, order)
+    base, increment = checked("base", int, base), checked("increment", int, increment)
+    if wanted == "label":
+        wanted = classes
+    elif wanted == "random":
+        # another sequence than any class's split, which is drawn from [seed, class]
+        wanted = np.random.default_rng([seed, 0, len(classes)]).permutation(classes).tolist()
+    elif sorted(wanted) != classes:
+        missing = sorted(set(classes) - set(wanted))
+        extra = sorted(set(wanted) - set(classes))
+        repeated = sorted({c for c in wanted if wanted.count(c) > 1})
         raise InputError(
-            "fractions must be three numbers greater than 0 that add up to 1 (train, val, test), "
-            f"not {tuple(fractions)}; for example (0.6, 0.2, 0.2)"
+            f"order must name each of the {len(classes)} classes once (missing {missing}, "
+            f"unknown {extra}, repeated {repeated}); give a permutation of {classes}"
         )
+    if not 1 <= base <= len(classes):
+        raise InputError(f"base must be between 1 and the {len(classes)} classes, not {base}")
+    if increment < 1:
+        raise InputError(f"increment must be 1 class or more per task, not {increment}")
+    starts = [0, *range(base, len(classes), increment), len(classes)]
+    return tuple(tuple(wanted[a:b]) for a, b in pairwise(starts))
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """A time per node (not a number where it is unknown), and when periods start, if given."""
+
+    values: Array
+    starts: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, time: Any, starts: tuple[float, ...] | None = None) -> Times:
+        """From anything that holds a number per node."""
+        return cls(as_numbers(time, "time").astype(np.float64), starts)
+
+
+class Periods(NamedTuple):
+    """Where each period starts, the classes that first appear in it, and a sentence about both."""
+
+    starts: tuple[float, ...]
+    classes: tuple[tuple[int, ...], ...]
+    told: str
+
+
+def moment(time: float, dates: bool) -> str:
+    """A time as it was given: a number, or the date of a number of days since 1970-01-01."""
+    if not dates:
+        return f"{time:.10g}"
+    day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=time)
+    return f"{day:%Y-%m-%d}" if float(time).is_integer() else f"{day:%Y-%m-%d %H:%M}"
+
+
+def classes_by_period(
+    labels: Tensor, time: Any, periods: int | Sequence[float], *, dates: bool = False
+) -> Periods:
+    """Give every class to the period in which its first labelled node appears."""
+    known = labels.cpu().numpy()
+    times = Times.of(time).values
+    if times.shape != known.shape:
+        raise InputError(f"time must be {known.size} numbers, one per node, not {times.shape}")
+    unknown = np.flatnonzero(~np.isfinite(times) & (known >= 0))
+    if unknown.size:
+        raise InputError(
+            f"the time of {unknown.size} labelled nodes is not a finite number, first of node "
+            f"{unknown[0]}; give them a time or label them -1"
+        )
+    times, known = times[known >= 0], known[known >= 0]
+    starts = starts_of(times, periods, dates=dates)
+    classes, place = np.unique(known, return_inverse=True)
+    first = np.full(classes.size, np.inf)
+    np.minimum.at(first, place, times)
+    period = np.searchsorted(starts[1:], first, side="right")
+    groups = tuple(tuple(classes[period == p].tolist()) for p in range(starts.size))
+    names = [moment(start, dates) for start in starts.tolist()]
+    empty = [name for name, new in zip(names, groups, strict=True) if not new]
+    none = f"; no new class in {len(empty)} of them, which make no task: {', '.join(empty)}"
+    told = f"{len(names)} periods, starting at {', '.join(names)}{none if empty else ''}"
+    return Periods(tuple(starts.tolist()), groups, told)
+
+
+def starts_of(times: Array, periods: int | Sequence[float], *, dates: bool = False) -> Array:
+    """When each period starts: so many of equal length, or the first time and those given."""
+    if not times.size:
+        raise InputError("a stream by time needs nodes with a class label; there is none")
+    low, high = times.min(), times.max()
+    if isinstance(periods, int | np.integer) and not isinstance(periods, bool):
+        if periods < 1:
+            raise InputError(f"periods must be 1 or more, not {periods}")
+        equal: Array = low + (high - low) * np.arange(periods) / periods
+        return equal
+    bounds = as_numbers(periods, "periods").astype(np.float64)
+    increasing = bounds.ndim == 1 and all(a < b for a, b in pairwise(bounds.tolist()))
+    if not bounds.size or not increasing or not np.isfinite(bounds).all():
+        raise InputError(
+            "periods must be a whole number, or the times at which new periods start in "
+            f"increasing order, not {periods!r}"
+        )
+    outside = bounds[(bounds <= low) | (bounds > high)]
+    if outside.size:
+        raise InputError(
+            f"a period cannot start at {moment(outside[0], dates)}, as the times of the labelled "
+            f"nodes reach from {moment(low, dates)} to {moment(high, dates)}; give starts after "
+            "the first time and up to the last"
+        )
+    return np.concatenate([[low], bounds])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self
 from warnings import warn
 
@@ -13,17 +13,10 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift.graphs import Graph, Scaling
+from undrift.graphs.scaling import odd_columns, scaling_given
 from undrift.streams.any_graph import as_graph
-from undrift.streams.periods import (
-    Order,
-    Times,
-    check_sizes,
-    classes_by_period,
-    ordered_classes,
-)
-from undrift.streams.scale import Scale, in_units, scale_note
-from undrift.streams.split import split_of
+from undrift.streams.split import Order, Split, Times, classes_by_period, split_of, tasks_of
 from undrift.streams.summary import TaskSummary, summarise
 from undrift.streams.task import Task, check_mask, joined
 
@@ -31,6 +24,8 @@ if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
 Context = Literal["none", "seen"]
+Scale = Literal["robust", "none"] | Scaling | Mapping[str, Any]
+_SHOWN = 4  # columns in a note
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +35,9 @@ class TaskStream:
     `graph` is the whole graph with its true labels, for evaluation; a learner only ever sees
     `task(t)`. `classes` holds the classes of each task. `train`, `val` and `test` are disjoint
     masks over `graph`. `fractions` is None where the masks were given and not drawn.
-    `provenance` says where the data came from; `stand_in` in it says that the data imitates a
-    benchmark and is not it. `task_of` is the task of each node of `graph`, -1 for a node that is
-    in none. Edges between tasks are in no task's graph.
+    `provenance` says where the data came from; `stand_in` in it says that the data only imitates
+    a benchmark. `task_of` is the task of each node of `graph`, -1 for a node that is in none.
+    Edges between tasks are in no task's graph.
 
     Without `arrives` a stream is class-incremental: all nodes of a class are in its task, and no
     class comes twice. With it, `arrives` is the task of every node and the stream is
@@ -106,12 +101,11 @@ class TaskStream:
     ) -> Self:
         """The first `base` classes, then `increment` at a time; the last task may be smaller.
 
-        `graph` is anything that `as_graph` takes.
-        `order` is `label` (ascending ids), `random` (a permutation drawn from the seed) or the
-        class ids in the order wanted. A graph with masks is split as they say; `masks=False`
-        draws a new split. Without masks every class is split into train, val and test by `seed`
-        (see `split_nodes`), whatever the order, 6:2:2 without `fractions`. Nodes labelled -1
-        belong to no task. Cost: one pass over the labels; task graphs are made when asked for.
+        `graph` is anything that `as_graph` takes. `order` is `label` (ascending ids), `random` (a
+        permutation drawn from the seed) or the class ids in the order wanted. A graph with masks
+        is split as they say; `masks=False` draws a new split. Without masks every class is split
+        into train, val and test by `seed` (see `split_nodes`), whatever the order, 6:2:2 without
+        `fractions`. Nodes labelled -1 belong to no task.
 
         `scale`: "robust" puts every column into units of its spread in the first task, a mapping
         gives ranges by column (`in_units`), and "none" leaves all as they are. So does None, with
@@ -125,136 +119,10 @@ class TaskStream:
         graph = as_graph(graph)
         labels = _labels(graph)
         split, drawn = split_of(graph, labels, seed, fractions, masks)
-        classes = ordered_classes(torch.unique(labels[labels >= 0]).tolist(), order, seed)
-        check_sizes(base, increment, len(classes))
-        starts = [0, *range(base, len(classes), increment), len(classes)]
-        tasks = tuple(tuple(classes[a:b]) for a, b in pairwise(starts))
-        about = dict(provenance or {})
-        made = cls(graph, tasks, *split, name, seed, drawn, about)
-        if scale is None and (note := scale_note(made)):
-            warn(note, stacklevel=2)
-        return in_units(made, scale or "none")
-
-    # what it is --------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self.classes)
-
-    def __iter__(self) -> Iterator[Task]:
-        return (self.task(t) for t in range(len(self)))
-
-    def __repr__(self) -> str:
-        sizes = "+".join(str(len(classes)) for classes in self.classes)
-        return f"TaskStream({self.name!r}, {len(self)} tasks of {sizes} classes, {self.graph})"
-
-    @property
-    def num_classes(self) -> int:
-        """The classes of all tasks together."""
-        return len(self.arrived)
-
-    @property
-    def returning(self) -> bool:
-        """Whether nodes arrive in batches of their own, so that classes may come back."""
-        return self.arrives is not None
-
-    @cached_property
-    def arrived(self) -> tuple[int, ...]:
-        """Every class, in the order in which they arrive."""
-        return self.seen(len(self) - 1)
-
-    def seen(self, t: int) -> tuple[int, ...]:
-        """The classes of tasks 0 to t, in the order in which they arrive."""
-        found: tuple[int, ...] = ()
-        for classes in self.classes[: t + 1]:
-            found = joined(found, classes)
-        return found
-
-    @property
-    def stand_in(self) -> bool:
-        """Whether the data only imitates a benchmark."""
-        return bool(self.provenance.get("stand_in"))
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same stream on another device; itself when it is there already."""
-        graph = self.graph.to(device)
-        if graph is self.graph:
-            return self
-        masks = {name: getattr(self, name).to(device) for name in ("train", "val", "test")}
-        arrives = None if self.arrives is None else self.arrives.to(device)
-        return replace(self, graph=graph, arrives=arrives, **masks)
-
-    # what arrives ------------------------------------------------------------------------
-
-    def task(self, t: int) -> Task:
-        """Task T_t: the induced subgraph of `shown(t)`, nodes in that order.
-
-        The labels of test nodes and of context are -1, and so is that of a validation node whose
-        class has no training node in the task: it is context. Made anew on every call. Cost: the
-        edges of the task's nodes.
-        """
-        nodes = self.shown(t)
-        part, own = self.graph.subgraph(nodes), self.task_of[nodes] == t
-        labels = _labels(part)
-        taught = torch.isin(labels, torch.tensor(self.classes[t], device=labels.device))
-        train, val = self.train[nodes] & own, self.val[nodes] & own & taught
-        test = self.test[nodes] & own
-        hidden = test | ~own | (self.val[nodes] & ~taught)
-        return Task(
-            graph=Graph(part.features, part.adjacency, labels.masked_fill(hidden, -1)),
-            train=train,
-            val=val,
-            test=test,
-            classes=self.classes[t],
-        )
-
-    def until(self, t: int) -> Task:
-        """Tasks 0 to t as one, in one graph with the edges between them: for bounds that keep all.
-
-        The labels of test nodes are -1, as in `task`. Cost: the edges of these nodes.
-        """
-        nodes = self.nodes(range(t + 1))
-        part, test = self.graph.subgraph(nodes), self.test[nodes]
-        graph = Graph(part.features, part.adjacency, _labels(part).masked_fill(test, -1))
-        return Task(graph, self.train[nodes], self.val[nodes], test, self.seen(t))
-
-    def shown(self, t: int) -> Tensor:
-        """The nodes that task t shows, ascending: its own, and with context their neighbours
-        that arrived before.
-        """
-        own = self.nodes([t])
-        if self.context == "none":
-            return own
-        adjacency = self.graph.adjacency
-        starts, ends = adjacency.indptr[own], adjacency.indptr[own + 1]
-        counts = ends - starts
-        first = torch.repeat_interleave(starts - counts.cumsum(0) + counts, counts)
-        around = adjacency.indices[first + torch.arange(first.numel(), device=first.device)]
-        before = (self.task_of[around] >= 0) & (self.task_of[around] < t)
-        found: Tensor = torch.cat([own, around[before].to(own.dtype)]).unique()
-        return found
-
-    def nodes(self, tasks: Iterable[int]) -> Tensor:
-        """The nodes of these tasks, as ascending indices into `graph`."""
-        wanted = torch.zeros(len(self), dtype=torch.bool, device=self.task_of.device)
-        for t in tasks:
-            if not 0 <= t < len(self):
-                raise InputError(
-                    f"there is no task {t} in stream {self.name!r}; its {len(self)} tasks are "
-                    f"numbered 0 to {len(self) - 1}"
-                )
-            wanted[t] = True
-        return (wanted[self.task_of] & (self.task_of >= 0)).nonzero().flatten()
-
-    def describe(self) -> list[TaskSummary]:
-        """A summary per task, without making the task graphs. Cost: one pass over the edges."""
-        return summarise(self)
-
-    @property
-    def base_share(self) -> float:
-        """The share of the base task T_0 in the nodes of all tasks."""
-        return int((self.task_of == 0).sum()) / max(int((self.task_of >= 0).sum()), 1)
-
-    # other ways to build one, and to keep its split -----------------------------------------
+        classes = torch.unique(labels[labels >= 0]).tolist()
+        tasks = tasks_of(classes, order, base, increment, seed)
+        made = cls(graph, tasks, *split, name, seed, drawn, dict(provenance or {}))
+        return made._scaled(scale)
 
     @classmethod
     def by_time(
@@ -288,12 +156,15 @@ class TaskStream:
         labels = _labels(graph)
         found = classes_by_period(labels, time, periods, dates=dates)
         split, drawn = split_of(graph, labels, seed, fractions, masks)
-        about = dict(provenance or {}) | {"periods": str(found)}
-        times = Times.of(time, found.starts)
-        made = cls(graph, found.tasks, *split, name, seed, drawn, about, times=times)
-        if scale is None and (note := scale_note(made)):
-            warn(note, stacklevel=2)
-        return in_units(made, scale or "none")
+        about = {**(provenance or {}), "periods": found.told}
+        times, tasks = Times.of(time, found.starts), tuple(filter(None, found.classes))
+        made = cls(graph, tasks, *split, name, seed, drawn, about, times=times)
+        return made._scaled(scale)
+
+    def _scaled(self, scale: Scale | None) -> Self:
+        if scale is None and (note := scale_note(self)):
+            warn(note, stacklevel=3)
+        return self.in_units(scale or "none")
 
     @classmethod
     def with_split(
@@ -305,14 +176,7 @@ class TaskStream:
         seed: int = 0,
         provenance: Mapping[str, str] | None = None,
     ) -> Self:
-        """The stream whose `saved_split` this is; the graph must have the same nodes and labels.
-
-        >>> g = Graph.from_arrays(torch.eye(10), [[0], [1]], labels=[0] * 5 + [1] * 5)
-        >>> stream = TaskStream.from_graph(g, base=1, increment=1, seed=3)
-        >>> again = TaskStream.with_split(g, stream.saved_split())
-        >>> again.classes == stream.classes, bool((again.train == stream.train).all())
-        (True, True)
-        """
+        """The stream whose `saved_split` this is; the graph must have the same nodes and labels."""
         from undrift.storage.splits import labels_digest
 
         labels = _labels(graph)
@@ -326,19 +190,13 @@ class TaskStream:
                 "the split is for other labels than the graph has, or for the same in another "
                 "order of the nodes; use the graph that was split"
             )
-        train, val, test = (
-            torch.from_numpy(mask).to(labels.device)
-            for mask in (split.train, split.val, split.test)
+        masks = (
+            torch.from_numpy(m).to(labels.device) for m in (split.train, split.val, split.test)
         )
-        arrives = split.arrives
+        arrives = None if split.arrives is None else torch.from_numpy(split.arrives)
         return cls(
-            graph,
-            split.classes,
-            *(train, val, test),
-            name,
-            seed,
-            provenance=dict(provenance or {}),
-            arrives=None if arrives is None else torch.from_numpy(arrives).to(labels.device),
+            *(graph, split.classes, *Split(*masks), name, seed, None, dict(provenance or {})),
+            arrives=None if arrives is None else arrives.to(labels.device),
             context="seen" if split.context == "seen" else "none",
         )
 
@@ -351,12 +209,143 @@ class TaskStream:
         arrives = None if self.arrives is None else self.task_of.cpu().numpy()
         return SavedSplit(self.classes, train, val, test, digest, arrives, self.context)
 
+    def in_units(self, scale: Scale, columns: Sequence[str] | None = None) -> Self:
+        """The stream with its columns scaled; `provenance["scale"]` says by what.
+
+        `robust`: by the nodes of the first task (`Scaling.of`), so that no later task tells of
+        itself. A mapping gives some `columns` a range, or a centre and a spread; without names
+        they go by their number.
+        """
+        if scale == "none":
+            return self
+        how, nodes = "as given", self.nodes([0])
+        if scale == "robust":
+            known = Scaling.of(self.graph.features[nodes])
+            how = f"robust, by {nodes.numel():,} nodes of the first task"
+        elif isinstance(scale, Scaling):
+            known = scale
+        elif isinstance(scale, Mapping):
+            known = scaling_given(scale, columns, self.graph.num_features)
+        else:
+            raise InputError(f'scale must be "robust", "none", or ranges by column, not {scale!r}')
+        told = {"scale": how, "scale_sha256": sha256(repr(known).encode()).hexdigest()}
+        return replace(self, graph=self.graph.scaled(known), provenance={**self.provenance, **told})
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self.task(t) for t in range(len(self)))
+
+    def __repr__(self) -> str:
+        sizes = "+".join(str(len(classes)) for classes in self.classes)
+        return f"TaskStream({self.name!r}, {len(self)} tasks of {sizes} classes, {self.graph})"
+
+    @property
+    def num_classes(self) -> int:
+        """The classes of all tasks together."""
+        return len(self.arrived)
+
+    @property
+    def returning(self) -> bool:
+        """Whether nodes arrive in batches of their own, so that classes may come back."""
+        return self.arrives is not None
+
+    @cached_property
+    def arrived(self) -> tuple[int, ...]:
+        """Every class, in the order in which they arrive."""
+        return self.seen(len(self) - 1)
+
+    def seen(self, t: int) -> tuple[int, ...]:
+        """The classes of tasks 0 to t, in the order in which they arrive."""
+        return joined((), tuple(c for classes in self.classes[: t + 1] for c in classes))
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether the data only imitates a benchmark."""
+        return bool(self.provenance.get("stand_in"))
+
+    @property
+    def base_share(self) -> float:
+        """The share of the base task T_0 in the nodes of all tasks."""
+        return int((self.task_of == 0).sum()) / max(int((self.task_of >= 0).sum()), 1)
+
+    def describe(self) -> list[TaskSummary]:
+        """A summary per task, without making the task graphs. Cost: one pass over the edges."""
+        return summarise(self)
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same stream on another device; itself when it is there already."""
+        graph = self.graph.to(device)
+        if graph is self.graph:
+            return self
+        masks = {name: getattr(self, name).to(device) for name in ("train", "val", "test")}
+        arrives = None if self.arrives is None else self.arrives.to(device)
+        return replace(self, graph=graph, arrives=arrives, **masks)
+
+    def task(self, t: int) -> Task:
+        """Task T_t: the induced subgraph of `shown(t)`, nodes in that order.
+
+        The labels of test nodes and of context are -1, and so is that of a validation node whose
+        class has no training node in the task: it is context. Made anew on every call. Cost: the
+        edges of the task's nodes.
+        """
+        nodes = self.shown(t)
+        part, own = self.graph.subgraph(nodes), self.task_of[nodes] == t
+        labels = _labels(part)
+        taught = torch.isin(labels, torch.tensor(self.classes[t], device=labels.device))
+        train, val, test = (mask[nodes] & own for mask in (self.train, self.val, self.test))
+        hidden = test | ~own | (val & ~taught)
+        graph = Graph(part.features, part.adjacency, labels.masked_fill(hidden, -1))
+        return Task(graph, train, val & taught, test, self.classes[t])
+
+    def until(self, t: int) -> Task:
+        """Tasks 0 to t as one, with the edges between them; the labels of test nodes are -1."""
+        nodes = self.nodes(range(t + 1))
+        part, test = self.graph.subgraph(nodes), self.test[nodes]
+        graph = Graph(part.features, part.adjacency, _labels(part).masked_fill(test, -1))
+        return Task(graph, self.train[nodes], self.val[nodes], test, self.seen(t))
+
+    def shown(self, t: int) -> Tensor:
+        """The nodes that task t shows, ascending: its own and, with context, earlier neighbours."""
+        own = self.nodes([t])
+        if self.context == "none":
+            return own
+        around = self.graph.adjacency.columns_of(own)
+        before = (self.task_of[around] >= 0) & (self.task_of[around] < t)
+        found: Tensor = torch.cat([own, around[before]]).unique()
+        return found
+
+    def nodes(self, tasks: Iterable[int]) -> Tensor:
+        """The nodes of these tasks, as ascending indices into `graph`."""
+        wanted = torch.zeros(len(self), dtype=torch.bool, device=self.task_of.device)
+        for t in tasks:
+            if not 0 <= t < len(self):
+                raise InputError(
+                    f"there is no task {t} in stream {self.name!r}; its {len(self)} tasks are "
+                    f"numbered 0 to {len(self) - 1}"
+                )
+            wanted[t] = True
+        return (wanted[self.task_of] & (self.task_of >= 0)).nonzero().flatten()
+
+
+def scale_note(stream: TaskStream) -> str:
+    """A sentence about columns that would decide alone; empty where there are none."""
+    odd = odd_columns(stream.graph.features[stream.nodes([0])])
+    if not odd:
+        return ""
+    shown = ", ".join(f"{j} ({times:,.0f} times)" for j, times in list(odd.items())[:_SHOWN])
+    more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
+    return (
+        f"far larger than the others, counted from 0: column{'s' * (len(odd) > 1)} {shown}{more}, "
+        'which may decide alone; scale="robust" puts all columns into units of their spread, and '
+        'scale="none" says that it is meant'
+    )
+
 
 def _labels(graph: Graph) -> Tensor:
     if graph.labels is None or not bool((graph.labels >= 0).any()):
-        raise InputError(
-            "a stream needs a graph with class labels; give labels when you build the graph"
-        )
+        raise InputError("a stream needs a graph with class labels; build the graph with them")
     return graph.labels
 
 

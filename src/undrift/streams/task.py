@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -13,6 +13,8 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
+
+_VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by
 
 
 @dataclass(frozen=True, init=False)
@@ -49,7 +51,12 @@ class Task:
         if train is None and val is None and test is None:
             given = {name: graph.masks.get(name) for name in given}
         masks = {name: nowhere if mask is None else mask for name, mask in given.items()}
-        _check_masks(masks, graph.num_nodes)
+        for name, mask in masks.items():
+            check_mask(mask, graph.num_nodes, f"{name} mask")
+        if bool((torch.stack(list(masks.values())).sum(dim=0) > 1).any()):
+            raise InputError("the train, val and test masks overlap; a node belongs to one of them")
+        if not bool(masks["train"].any()):
+            raise InputError("a task without training nodes cannot be learned; set its train mask")
         if graph.labels is None:
             raise InputError("a task's graph needs labels for its training nodes")
         if classes is None:
@@ -101,31 +108,16 @@ def _splits_without(task: Task, nodes: Tensor) -> tuple[tuple[Tensor, Tensor, Te
 
 
 def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
-    """The known classes, then those of `more` that are new.
-
-    >>> joined((4, 2), (2, 7))
-    (4, 2, 7)
-    """
-    return (*known, *(c for c in more if c not in known))
-
-
-_VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by
+    """The known classes, then those of `more` that are new, each once."""
+    return tuple(dict.fromkeys((*known, *more)))
 
 
 def as_task(batch: Any, seed: int, ids: Any = None, *, validation: bool = True) -> Task:
-    """A batch as a task: a task as it is, a graph with a fifth of its nodes for validation.
+    """A batch (`as_batch`) as a task: a task as it is, a graph with a fifth for validation.
 
-    `batch` is anything that `as_batch` takes.
-
-    Which ones is decided for each node by itself, from the seed and its id (its number, without
-    `ids`), so that no other node's coming or going moves it. A class that would have no training
-    node has all its nodes in training. `validation=False` has every labelled node in training.
-    Nodes labelled -1 are context. Masks that the graph has count instead.
-
-    >>> graph = Graph.from_arrays(torch.eye(8), [[0], [1]], labels=[0, 0, 0, 0, 0, 0, 0, -1])
-    >>> task = as_task(graph, seed=0)
-    >>> int(task.train.sum() + task.val.sum())
-    7
+    Whether a node validates is decided by the seed and its id (its number, without `ids`) alone,
+    so that no other node's coming or going changes it. A class that would have no training node
+    has all its nodes in training, and `validation=False` has every labelled node there.
     """
     from undrift.streams.any_graph import as_batch
 
@@ -141,20 +133,14 @@ def as_task(batch: Any, seed: int, ids: Any = None, *, validation: bool = True) 
         )
     if not validation:
         return Task(batch, known)
-    names = np.arange(batch.num_nodes) if ids is None else np.asarray(ids)
-    drawn = torch.from_numpy(_drawn(names, seed)).to(labels.device)
-    val = known & (drawn < _VALIDATION)
+    key, names = str(seed).encode(), range(batch.num_nodes) if ids is None else np.asarray(ids)
+    words = (blake2b(str(name).encode(), digest_size=8, key=key).digest() for name in names)
+    drawn = np.fromiter((int.from_bytes(word, "big") / 2**64 for word in words), np.float64)
+    val = known & torch.from_numpy(drawn < _VALIDATION).to(labels.device)
     for c in labels[val].unique().tolist():
         if not bool((~val & (labels == c)).any()):
             val &= labels != c
     return Task(batch, known & ~val, val)
-
-
-def _drawn(names: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """A number in 0..1 per id, the same for the same seed and id wherever it stands."""
-    key = str(seed).encode()
-    words = (blake2b(str(name).encode(), digest_size=8, key=key).digest() for name in names)
-    return np.fromiter((int.from_bytes(word, "big") / 2**64 for word in words), np.float64)
 
 
 def check_mask(mask: Tensor, n: int, what: str) -> None:
@@ -163,17 +149,6 @@ def check_mask(mask: Tensor, n: int, what: str) -> None:
         raise InputError(
             f"the {what} must be {n} booleans, one per node, not {tuple(mask.shape)} of "
             f"{mask.dtype}"
-        )
-
-
-def _check_masks(masks: Mapping[str, Tensor], n: int) -> None:
-    for name, mask in masks.items():
-        check_mask(mask, n, f"{name} mask")
-    if bool((torch.stack(list(masks.values())).sum(dim=0) > 1).any()):
-        raise InputError("the train, val and test masks overlap; a node belongs to one of them")
-    if not bool(masks["train"].any()):
-        raise InputError(
-            "a task without training nodes cannot be learned; set its train mask or leave it out"
         )
 
 
