@@ -1,5 +1,5 @@
 """Where graphs come from: one module per source format, and a generator."""
 
-from undrift.datasets.dataset import Dataset, RemoteFile
+from undrift.datasets.catalogue import Dataset, RemoteFile
 
 __all__ = ["Dataset", "RemoteFile"]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from undrift.checks import check_exists
+from undrift.datasets.archives import MORE_MEMORY, Array
 from undrift.errors import InputError
 from undrift.machine import need
 
-Array = np.ndarray[Any, np.dtype[Any]]
 CELLS = 1_000_000
 """Cells held as Python objects at a time: it bounds memory, whatever the file's size."""
 
@@ -60,8 +60,7 @@ def column_names(path: str | Path) -> list[str]:
 def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
     """These columns of a `.csv`, `.tsv` or `.parquet` file, in pieces of bounded size.
 
-    CSV cells are text, as the file has them, those of Parquet Python values. Cost: that of
-    Python's csv module, or a Python object per number, and memory for `CELLS` cells.
+    CSV cells are text, as the file has them, those of Parquet Python values.
     """
     path = Path(path)
     yield from (_parquet_pieces if _is_parquet(path) else _csv_pieces)(path, names)
@@ -95,16 +94,17 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
 
 
 def _csv_header(path: Path) -> list[str]:
-    for header in _csv_rows(path):
-        delimiter = _DELIMITERS[path.suffix.lower()]
-        others = [sign for sign in (";", "\t", "|", ",") if sign in header[0] and sign != delimiter]
-        if len(header) == 1 and others:
-            raise InputError(
-                f"the columns of {path} are separated by {others[0]!r}, not by {delimiter!r} as "
-                f"its name says; write it with {delimiter!r}, and numbers with a point"
-            )
-        return [name.strip() for name in header]
-    raise InputError(f"{path} is empty; its first line must name the columns")
+    header = next(_csv_rows(path), None)
+    if header is None:
+        raise InputError(f"{path} is empty; its first line must name the columns")
+    delimiter = _DELIMITERS[path.suffix.lower()]
+    others = [sign for sign in (";", "\t", "|", ",") if sign in header[0] and sign != delimiter]
+    if len(header) == 1 and others:
+        raise InputError(
+            f"the columns of {path} are separated by {others[0]!r}, not by {delimiter!r} as "
+            f"its name says; write it with {delimiter!r}, and numbers with a point"
+        )
+    return [name.strip() for name in header]
 
 
 def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
@@ -131,10 +131,7 @@ def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
 
 @lru_cache(maxsize=1)
 def _database(process: int) -> Any:
-    """A database in memory: making one costs 30 ms, more than most queries.
-
-    A forked process must not use that of its parent, whose threads it does not have.
-    """
+    """A database in memory, one per process: a fork does not have its parent's threads."""
     import duckdb
 
     return duckdb.connect()
@@ -164,15 +161,12 @@ def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
     counts = _parquet(path, asked, "parquet_metadata", " GROUP BY path_in_schema").fetchall()
     if any(found != rows for name, found in counts if ", " not in name):
         raise InputError(f"{path} is damaged (a column has no value per row); write it again")
-    way = "check where the file is from, or use a machine with more"
-    need(4 * rows * len(names), f"{path}, of {rows:,} rows,", way)
+    need(4 * rows * len(names), f"{path}, of {rows:,} rows,", MORE_MEMORY)
     kinds = {name: str(kind) for name, kind, *_ in _parquet(path).description}
-    queries = []
-    for name in names:
-        quoted = '"' + name.replace('"', '""') + '"'
-        # Python could not have a time with its zone without pytz
-        zoned = kinds[name] == "TIMESTAMP WITH TIME ZONE"
-        queries.append(f"make_timestamp(epoch_us({quoted}))" if zoned else quoted)
+    queries = ['"' + name.replace('"', '""') + '"' for name in names]
+    for place, name in enumerate(names):
+        if kinds[name] == "TIMESTAMP WITH TIME ZONE":  # for which Python would need pytz
+            queries[place] = f"make_timestamp(epoch_us({queries[place]}))"
     found, first = _parquet(path, ", ".join(queries)), 1
     size = max(1, min(CELLS // len(names), 16_384))  # a cell may be a list: fewer rows than of CSV
     try:
@@ -204,12 +198,12 @@ def as_text(value: Any) -> str:
 def texts(piece: Piece, name: str) -> list[str]:
     """A column as text without blanks around it; a missing value is the empty text."""
     cells = piece.columns[name]
-    for row, value in enumerate(cells, start=piece.first):
-        if isinstance(value, list | dict | bytes):
-            raise InputError(
-                f"column {name!r} of {piece.path} must hold texts or numbers, but row {row} has a "
-                f"{type(value).__name__}; name another column"
-            )
+    odd = next((value for value in cells if isinstance(value, list | dict | bytes)), None)
+    if odd is not None:
+        raise InputError(
+            f"column {name!r} of {piece.path} must hold texts or numbers, but row "
+            f"{piece.first + cells.index(odd)} has a {type(odd).__name__}; name another column"
+        )
     return [as_text(value) for value in cells]
 
 
@@ -223,15 +217,12 @@ class Trouble(NamedTuple):
     def __str__(self) -> str:
         if isinstance(self.value, list):
             return f"row {self.row} has a list of {len(self.value)}"
-        text, kind = as_text(self.value), "the date " if _is_date(self.value) else ""
+        text, kind = as_text(self.value), "the date " if _fits(days, self.value) else ""
         return f"row {self.row} has {f'{kind}{text[:40]!r}' if text else 'nothing'}"
 
 
 def floats(piece: Piece, name: str) -> Array | Trouble:
-    """A column of finite numbers as float32; a list in each row makes a matrix `[rows, width]`.
-
-    Of a column that holds something else, its first such cell.
-    """
+    """A column of numbers, or of lists, as float32; else its first cell that is no such thing."""
     cells = piece.columns[name]
     try:
         with np.errstate(over="ignore"):  # too large for float32: not finite
@@ -249,13 +240,7 @@ def floats(piece: Piece, name: str) -> Array | Trouble:
 
 
 def unusable(path: object, troubles: Sequence[Trouble]) -> str:
-    """One sentence about all columns that cannot be features, with what to type.
-
-    >>> found = [Trouble("price", 3, ""), Trouble("day", 1, "2021-03-31")]
-    >>> print(unusable("nodes.csv", found).split("; ")[0])
-    column 'price' of nodes.csv must hold numbers, but row 3 has nothing (also column 'day': row 1 \
-    has the date '2021-03-31')
-    """
+    """One sentence about all columns that cannot be features, with what to type."""
     first, *more = troubles
     others = [f"column {each.column!r}: {each}" for each in more[:_SHOWN]]
     others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
@@ -292,13 +277,14 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
     known = sorted(set(labels) - {""})
     ids = {name: c for c, name in enumerate(known)}
     names = dict(enumerate(known))
-    if all(map(_is_number, known)):
-        for label in known:
-            if not float(label).is_integer() or not -1 <= float(label) < LARGEST:
-                raise InputError(
-                    f"{what} holds {label!r}; write classes as whole numbers from 0 or as names, "
-                    "and leave the cell of an unlabelled node empty"
-                )
+    if all(_fits(float, label) for label in known):
+        whole = (float(label).is_integer() and -1 <= float(label) < LARGEST for label in known)
+        wrong = [label for label, good in zip(known, whole, strict=True) if not good]
+        if wrong:
+            raise InputError(
+                f"{what} holds {wrong[0]!r}; write classes as whole numbers from 0 or as names, "
+                "and leave the cell of an unlabelled node empty"
+            )
         ids = {label: int(float(label)) for label in known}
         names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
     ids[""] = -1
@@ -308,31 +294,25 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
 def as_times(values: Sequence[Any], what: str) -> Array:
     """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing.
 
-    `what` names the values in the error, which gives the first bad row (counted from 1).
-
     >>> as_times(["2019", "2021.5"], "column 'year'"), as_times(["1970-01-03"], "column 'day'")
     (array([2019. , 2021.5]), array([2.]))
     """
     read = days if are_dates(values) else float
-    times = np.empty(len(values))
-    for row, value in enumerate(values):
-        try:
-            times[row] = read(value)
-        except (TypeError, ValueError, AttributeError):
-            times[row] = np.nan
-        if not np.isfinite(times[row]):
-            shown = "nothing" if value is None or value in ("", b"") else repr(value)
-            kind = "number" if read is float else "date like 2021-03-31"
-            raise InputError(
-                f"{what} must hold a {kind} in every row, as in the first, but row {row + 1} has "
-                f"{shown}; correct it, or leave out the nodes whose time is not known"
-            )
+    times = np.array([read(value) if _fits(read, value) else np.nan for value in values], float)
+    if not np.isfinite(times).all():
+        row = int(np.isfinite(times).argmin())
+        shown = "nothing" if values[row] in (None, "", b"") else repr(values[row])
+        kind = "number" if read is float else "date like 2021-03-31"
+        raise InputError(
+            f"{what} must hold a {kind} in every row, as in the first, but row {row + 1} has "
+            f"{shown}; correct it, or leave out the nodes whose time is not known"
+        )
     return times
 
 
 def are_dates(values: Sequence[Any]) -> bool:
     """Whether `as_times` reads these as dates: the first is no number."""
-    return not (values and _is_number(values[0]))
+    return not (values and _fits(float, values[0]))
 
 
 def days(moment: date | str) -> float:
@@ -350,21 +330,14 @@ def days(moment: date | str) -> float:
     return (moment - _EPOCH).total_seconds() / 86_400
 
 
-def _is_date(value: Any) -> bool:
+def _fits(read: Any, value: Any) -> bool:
     try:
-        return isinstance(value, date) or (isinstance(value, str) and days(value) is not None)
-    except ValueError:
-        return False
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
+        read(value)
+    except (TypeError, ValueError, AttributeError):
         return False
     return True
 
 
 def _is_finite(value: Any) -> bool:
     with np.errstate(over="ignore"):
-        return _is_number(value) and bool(np.isfinite(np.float32(float(value))))
+        return _fits(float, value) and bool(np.isfinite(np.float32(float(value))))

@@ -1,7 +1,7 @@
 """The data folder: where its files are, whether they have changed, and what is kept in caches.
 
-It is the folder that UNDRIFT_DATA names, else the platform's cache folder. Beside a fetched file
-`x.npz` is `x.npz.sha256`, a line as `sha256sum` writes it. Later reads check the file against it.
+Beside a fetched file `x.npz` is `x.npz.sha256`, a line as `sha256sum` writes it. Later reads check
+the file against it.
 """
 
 from __future__ import annotations
@@ -11,48 +11,45 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from undrift.datasets.catalogue import BENCHMARKS, DATASETS, checked_entry, dataset_of
-from undrift.datasets.dataset import RemoteFile
-from undrift.datasets.stand_in import MARK, StandIn
+from undrift.datasets.catalogue import (
+    BENCHMARKS,
+    DATASETS,
+    MARK,
+    RemoteFile,
+    StandIn,
+    checked_entry,
+    dataset_of,
+)
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import write_atomically
+from undrift.storage.own import system_errors
 
 VARIABLE = "UNDRIFT_DATA"
 
 
 def data_folder() -> Path:
-    """The folder for data files, whether or not it exists.
+    """The folder that UNDRIFT_DATA names, else `undrift` in the platform's cache folder.
 
-    It is the one that the environment variable UNDRIFT_DATA names, else `undrift` in the
-    platform's cache folder: $XDG_CACHE_HOME or ~/.cache, ~/Library/Caches on macOS,
-    %LOCALAPPDATA% on Windows.
+    That is $XDG_CACHE_HOME or ~/.cache, ~/Library/Caches on macOS, %LOCALAPPDATA% on Windows.
     """
     value = os.environ.get(VARIABLE, "").strip()
     return Path(value).expanduser() if value else _platform_cache() / "undrift"
 
 
 def _platform_cache() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    if sys.platform == "win32":
-        variable, usual = "LOCALAPPDATA", Path.home() / "AppData" / "Local"
-    else:
-        variable, usual = "XDG_CACHE_HOME", Path.home() / ".cache"
+    known = {"darwin": ("", "Library/Caches"), "win32": ("LOCALAPPDATA", "AppData/Local")}
+    variable, usual = known.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
     value = os.environ.get(variable, "").strip()
     # the XDG rules: a relative path is invalid and to be ignored
-    return Path(value) if value and Path(value).is_absolute() else usual
+    return Path(value) if value and Path(value).is_absolute() else Path.home() / usual
 
 
 def may_write(folder: Path) -> bool:
-    """Whether a folder that is there, or is still to be made, may be written to.
-
-    The superuser can write anywhere, but a folder marked read-only is not ours to fill.
-    """
+    """Whether a folder, there or still to be made, is not marked read-only, even for root."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return bool(folder.stat().st_mode & 0o222) and os.access(folder, os.W_OK)
@@ -69,17 +66,22 @@ def find_file(name: str) -> Path:
     folder = data_folder()
     if (folder / name).is_file():
         return folder / name
-    advice = f"set the environment variable {VARIABLE} to the folder that holds it"
-    dataset = dataset_of(name)
-    if dataset is not None:
-        advice += f", or run: undrift data fetch {dataset}"
     named = bool(os.environ.get(VARIABLE, "").strip())
+    where = f"not in {folder}" + (f", the folder of {VARIABLE}" if named else "")
     if named and not folder.is_dir():
         where = f"needed, but {VARIABLE} names {folder}, which is not a folder"
-    else:
-        where = f"not in {folder}" + (f", the folder of {VARIABLE}" if named else "")
-        advice = f"put it there or {advice}"
-    raise InputError(f"data file {name} is {where}; {advice}")
+    dataset = dataset_of(name)
+    way = f", or run: undrift data fetch {dataset}" if dataset else ""
+    raise InputError(
+        f"data file {name} is {where}; put it there, or set the environment variable {VARIABLE} "
+        f"to the folder that holds it{way}"
+    )
+
+
+def delete(path: Path) -> None:
+    """Delete a file, if it is there."""
+    with system_errors(f"cannot delete {path}", "delete it by hand"):
+        path.unlink(missing_ok=True)
 
 
 # checksums -------------------------------------------------------------------------------
@@ -87,13 +89,8 @@ def find_file(name: str) -> Path:
 
 def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
     """The SHA-256 of a file, or a checksum of another kind, in one pass."""
-    try:
-        with path.open("rb") as file:
-            return file_digest(file, kind).hexdigest()
-    except OSError as error:
-        raise InputError(
-            f"cannot read {path} ({error.strerror or error}); check its permissions"
-        ) from error
+    with system_errors(f"cannot read {path}", "check its permissions"), path.open("rb") as file:
+        return file_digest(file, kind).hexdigest()
 
 
 class Compared(NamedTuple):
@@ -104,8 +101,7 @@ class Compared(NamedTuple):
     wanted: str
 
     @property
-    def equal(self) -> bool:
-        """Whether the file is the published one."""
+    def equal(self) -> bool:  # noqa: D102
         return self.found == self.wanted
 
     def __str__(self) -> str:
@@ -113,10 +109,7 @@ class Compared(NamedTuple):
 
 
 def published(path: Path, file: RemoteFile) -> Compared | None:
-    """The best checksum that is published for a file, computed; None where there is none.
-
-    SHA-1 (in git's ids) and MD5 hold against accidents only, which is what they are for here.
-    """
+    """The best checksum that is published for a file, computed; None where there is none."""
     if file.sha256 is not None:
         return Compared("SHA-256", sha256(path), file.sha256)
     if file.git is not None:
@@ -160,8 +153,7 @@ def check_recorded(path: Path) -> str:
 # kept stand-ins --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class KeptGraph:
+class KeptGraph(NamedTuple):
     """A file that can be made again, and the stand-in it is a part of."""
 
     name: str
@@ -171,8 +163,8 @@ class KeptGraph:
 
 def stand_in_folders() -> tuple[Path, ...]:
     """Where stand-ins are kept: in the platform's cache, and where earlier versions kept them."""
-    folders = (_platform_cache() / "undrift" / "stand-ins", data_folder() / "stand-ins")
-    return tuple(dict.fromkeys(folders))
+    every = (_platform_cache() / "undrift", data_folder())
+    return tuple(folder / "stand-ins" for folder in dict.fromkeys(every))
 
 
 def _stand_in_names() -> dict[str, str]:
@@ -204,10 +196,5 @@ def remove_stand_in(name: str) -> list[KeptGraph]:
         raise unknown_name(MARK, name, known)
     found = [kept for kept in kept_stand_ins() if kept.name == name]
     for kept in found:
-        try:
-            kept.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"cannot delete {kept.path} ({error.strerror or error}); delete it by hand"
-            ) from error
+        delete(kept.path)
     return found

@@ -31,7 +31,11 @@ def read_pyg(path: str | Path) -> Graph:
     """
     path = Path(path)
     check_exists(path)
-    if _is_zip(path):  # torch does not compare the checksums that it writes
+    try:
+        zipped = is_zipfile(path)
+    except BadZipFile:  # one that says it goes on on another disk
+        zipped = True
+    if zipped:  # torch does not compare the checksums that it writes
         check_zip(path)
     try:
         found = _tensors(path)
@@ -53,14 +57,6 @@ def read_pyg(path: str | Path) -> Graph:
         )
     with naming(path):
         return Graph.from_pyg(found)
-
-
-def _is_zip(path: Path) -> bool:
-    """Also where Python's own answer is an error: a zip that says it goes on on another disk."""
-    try:
-        return is_zipfile(path)
-    except BadZipFile:
-        return True
 
 
 def _tensors(path: Path) -> Any:

@@ -12,22 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.columns import (
-    Trouble,
-    are_dates,
-    as_class_ids,
-    as_times,
-    column_names,
-    floats,
-    read_pieces,
-    texts,
-    unusable,
-)
+from undrift.datasets import columns as table
+from undrift.datasets.archives import Array
 from undrift.errors import InputError
 from undrift.formatting import counted, percent
 from undrift.graphs import Graph
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
@@ -110,29 +99,34 @@ def read_tables(
     cell of CSV.
     """
     nodes, edges = Path(nodes), Path(edges)
-    there = column_names(nodes)
+    there = table.column_names(nodes)
     special = [name for name in (id, label, time) if name is not None]
     wanted = [n for n in there if n not in special] if features is None else list(features)
     _check_columns(nodes, there, [*special, *wanted])
-    _check_columns(edges, column_names(edges), [source, target])
-    _check_features(nodes, wanted, id, label)
+    _check_columns(edges, table.column_names(edges), [source, target])
+    _check_features(nodes, wanted, {id: "id", label: "label"})
     ids, labels, moments, matrix = _read_nodes(nodes, id, label, time, wanted)
-    index = _index(ids, nodes, id)
-    pairs, unknown = _read_edges(edges, source, target, index)
-    if unknown.count and unknown_edges == "error":
+    pairs, unknown, first = _read_edges(edges, source, target, _index(ids, nodes, id))
+    rows = pairs.shape[1] + unknown
+    if unknown and unknown_edges == "error":
         raise InputError(
-            f"{unknown.count:,} of the {pairs.shape[1] + unknown.count:,} edges in {edges} name a "
-            f"node that is not in {nodes}, first {unknown.first}; add the nodes, or leave such "
-            "edges out (unknown-edges drop)"
+            f"{unknown:,} of the {rows:,} edges in {edges} name a node that is not in {nodes}, "
+            f"first {first}; add the nodes, or leave such edges out (unknown-edges drop)"
         )
-    classes, names = (None, {}) if label is None else as_class_ids(labels, _column(nodes, label))
+    loops = pairs[0] == pairs[1]
+    keys = (pairs[0] * len(ids) + pairs[1])[~loops]
+    classes: Array | None = None
+    names: dict[int, str] = {}
+    if label is not None:
+        classes, names = table.as_class_ids(labels, f"column {label!r} of {nodes}")
+    times = table.as_times(moments, f"column {time!r} of {nodes}") if time is not None else None
     return TableGraph(
         graph=Graph.from_arrays(matrix, pairs, classes, undirected=undirected),
         node_ids=_plain_ids(ids),
         class_names=names,
-        time=None if time is None else torch.from_numpy(as_times(moments, _column(nodes, time))),
-        repairs=_repairs(pairs, len(ids), unknown.count),
-        dates=bool(moments) and are_dates(moments),
+        time=None if times is None else torch.from_numpy(times),
+        repairs=Repairs(keys.size - np.unique(keys).size, int(loops.sum()), unknown, rows),
+        dates=bool(moments) and table.are_dates(moments),
         columns=tuple(wanted),
     )
 
@@ -145,65 +139,55 @@ def _read_nodes(
     labels: list[str] = []
     moments: list[Any] = []
     blocks: list[Array] = []
-    troubles: dict[str, Trouble] = {}
+    troubles: dict[str, table.Trouble] = {}
     special = [name for name in (id, label, time) if name is not None]
-    for piece in read_pieces(path, list(dict.fromkeys([*special, *features]))):
-        ids += texts(piece, id)
-        labels += texts(piece, label) if label is not None else []
+    for piece in table.read_pieces(path, list(dict.fromkeys([*special, *features]))):
+        ids += table.texts(piece, id)
+        labels += table.texts(piece, label) if label is not None else []
         moments += piece.columns[time] if time is not None else []
-        found = [floats(piece, name) for name in features]
+        found = [table.floats(piece, name) for name in features]
         for each in found:
-            if isinstance(each, Trouble):
+            if isinstance(each, table.Trouble):
                 troubles.setdefault(each.column, each)
         if troubles:  # the other pieces may have more of them
             continue
-        blocks.append(np.column_stack([a for a in found if not isinstance(a, Trouble)]))
+        blocks.append(np.column_stack([a for a in found if not isinstance(a, table.Trouble)]))
         if blocks[-1].shape[1] != blocks[0].shape[1]:
             raise InputError(
                 f"the lists in {path} change their length after row {piece.first - 1}; give every "
                 "node a list of the same length"
             )
     if troubles:
-        raise InputError(unusable(path, list(troubles.values())))
+        raise InputError(table.unusable(path, list(troubles.values())))
     if not ids:
         raise InputError(f"{path} names its columns but has no rows; a graph needs nodes")
     return ids, labels, moments, np.concatenate(blocks)
 
 
 def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
-    index = dict(zip(ids, range(len(ids)), strict=True))
-    if "" in index:
-        raise InputError(
-            f"{_column(path, column)} is empty in row {ids.index('') + 1}; give every node an id"
-        )
-    if len(index) < len(ids):
-        first: dict[str, int] = {}
-        for row, name in enumerate(ids, start=1):
-            if name in first:
-                raise InputError(
-                    f"the node id {name!r} stands twice in {path}, in rows {first[name]} and "
-                    f"{row}; give every node one row"
-                )
-            first[name] = row
+    """The number of each id; an empty one, or one that stands twice, is an error."""
+    index: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if not name:
+            raise InputError(
+                f"column {column!r} of {path} is empty in row {row + 1}; give every node an id"
+            )
+        if index.setdefault(name, row) != row:
+            raise InputError(
+                f"the node id {name!r} stands twice in {path}, in rows {index[name] + 1} and "
+                f"{row + 1}; give every node one row"
+            )
     return index
-
-
-@dataclass(frozen=True)
-class _Unknown:
-    """How many edges name a node that is not there, and the first of them in words."""
-
-    count: int
-    first: str
 
 
 def _read_edges(
     path: Path, source: str, target: str, index: Mapping[str, int]
-) -> tuple[Array, _Unknown]:
-    """`[2, edges]` node numbers, and what was left out: edges that name an id no node has."""
+) -> tuple[Array, int, str]:
+    """`[2, edges]` node numbers, how many name an id that no node has, and the first of those."""
     parts = [np.empty((2, 0), dtype=np.int64)]
     unknown, first = 0, ""
-    for piece in read_pieces(path, list(dict.fromkeys([source, target]))):
-        ends = [texts(piece, name) for name in (source, target)]
+    for piece in table.read_pieces(path, list(dict.fromkeys([source, target]))):
+        ends = [table.texts(piece, name) for name in (source, target)]
         pairs = np.array([[index.get(name, -1) for name in end] for end in ends], dtype=np.int64)
         strange = (pairs < 0).any(axis=0)
         if strange.any() and not unknown:
@@ -212,22 +196,13 @@ def _read_edges(
             first = f"{ends[end][row]!r} in row {piece.first + row}"
         unknown += int(strange.sum())
         parts.append(pairs[:, ~strange])
-    return np.concatenate(parts, axis=1), _Unknown(unknown, first)
-
-
-def _repairs(pairs: Array, nodes: int, unknown: int) -> Repairs:
-    loops = pairs[0] == pairs[1]
-    keys = (pairs[0] * nodes + pairs[1])[~loops]
-    repeated = int(keys.size - np.unique(keys).size)
-    return Repairs(repeated, int(loops.sum()), unknown, pairs.shape[1] + unknown)
+    return np.concatenate(parts, axis=1), unknown, first
 
 
 def _plain_ids(ids: list[str]) -> Array:
     # only as it would be written again: 007 is a name, not the number 7
-    if all(len(name) < 18 and name.isascii() and name.isdigit() for name in ids):
-        numbers = np.array([int(name) for name in ids], dtype=np.int64)
-        if all(str(number) == name for number, name in zip(numbers.tolist(), ids, strict=True)):
-            return numbers
+    if all(len(name) < 18 and name.isdecimal() and str(int(name)) == name for name in ids):
+        return np.array(ids).astype(np.int64)
     return np.array(ids)
 
 
@@ -242,22 +217,17 @@ def _check_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> N
             )
 
 
-def _check_features(path: Path, features: Sequence[str], id: str, label: str | None) -> None:
+def _check_features(path: Path, features: Sequence[str], roles: Mapping[str | None, str]) -> None:
     if not features:
         raise InputError(
             f"{path} has no column of features beside the id and the label; give every node at "
             "least one number"
         )
-    for name, role in ((id, "id"), (label, "label")):
-        if name in features:
+    for name in features:
+        if name in roles:
             raise InputError(
-                f"{_column(path, str(name))} is the {role} and cannot be a feature too; take it "
-                "out of features"
+                f"column {name!r} of {path} is the {roles[name]} and cannot be a feature too; take "
+                "it out of features"
             )
-    twice = [name for name in features if features.count(name) > 1]
-    if twice:
-        raise InputError(f"features names {twice[0]!r} twice; name every column once")
-
-
-def _column(path: Path, name: str) -> str:
-    return f"column {name!r} of {path}"
+        if features.count(name) > 1:
+            raise InputError(f"features names {name!r} twice; name every column once")
