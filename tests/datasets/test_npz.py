@@ -229,7 +229,7 @@ def test_it_equals_the_plain_way(tmp_path_factory, official, pairs, symmetric):
         ({"shape": np.array([5])}, "a square matrix is needed"),
         ({"row": np.array([0, 1, 2, 3, 4, 5])}, "an edge of .* names node 5, but there are 5"),
         ({"col": np.array([0, 1, 2, 3, 4, -1])}, "an edge of .* names node -1"),
-        ({"row": np.array([0, 1])}, "row, col and data of .* have the shapes .*not the same"),
+        ({"row": np.array([0, 1])}, "row, col and data of .* have the shapes"),
         ({"data": np.ones(5)}, "have the shapes"),
         ({"data": np.full(6, np.nan)}, "array 'data' of .* holds NaN or infinity"),
         ({"row": np.ones(6)}, "'row' of .* must be a list of whole numbers"),

@@ -169,10 +169,8 @@ def unpack_zip(path: str | Path, folder: str | Path, members: Sequence[str]) -> 
             name = info.orig_filename.replace("\\", "/")
             outside = name.startswith("/") or ":" in name or "\0" in name
             if outside or ".." in name.split("/") or stat.S_ISLNK(info.external_attr >> 16):
-                raise InputError(
-                    f"{path} holds {info.orig_filename!r}, a link or a path out of its folder, so "
-                    f"nothing was unpacked; {_OFFICIAL}"
-                )
+                what = "a link or a path out of its folder, so nothing was unpacked"
+                raise InputError(f"{path} holds {info.orig_filename!r}, {what}; {_OFFICIAL}")
         for name, info in [(name, only_member(archive, name, path)) for name in members]:
             file = files.enter_context(whole_file(folder / name))
             for chunk in _chunks(archive, info, left, path):
@@ -208,10 +206,8 @@ def _chunks(
         while chunk := file.read(_PIECE):
             done += len(chunk)
             if done > limit:
-                raise InputError(
-                    f"{path} unpacks to more bytes than are allowed ({limit:,} were left for "
-                    f"{info.filename!r}), so nothing was kept; {_OFFICIAL}"
-                )
+                what = f"more bytes than are allowed, in {info.filename!r}"
+                raise InputError(f"{path} unpacks to {what}; {_OFFICIAL}")
             yield chunk
 
 

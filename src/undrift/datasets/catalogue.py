@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from undrift.errors import InputError, unknown_name
 from undrift.plugins import Registry
@@ -110,10 +110,10 @@ class Dataset:
         return _on_disk(self.names)
 
     def read(self, **options: Any) -> tuple[Graph, dict[str, str]]:
-        """The graph, and its provenance: `file` and `sha256` of its files, or the `generator`.
+        """The graph, checked against the published statistics, and its provenance.
 
-        The graph is checked against the published statistics, and the files against the
-        checksums recorded when they were fetched. `options` go to the reader.
+        That is the `file` and `sha256` of its files, which are compared with the recorded ones,
+        or the `generator`. `options` go to the reader.
         """
         from undrift.datasets.folder import check_recorded, find_file
 
@@ -180,8 +180,8 @@ class StandIn:
         options = {"scale": scale} if self.scaled else {}
         options |= {"directed": directed} if self.imitates.directed else {}
         call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
-        made_by = self.maker.replace(":", ".")
-        provenance = {"stand_in": self.parts, "generator": f"{made_by}({call})"}
+        generator = f"{self.maker.replace(':', '.')}({call})"
+        provenance = {"stand_in": self.parts, "generator": generator}
         path = None if self.file is None else find_file(self.file)
         if path is not None:
             provenance[path.name] = check_recorded(path)
@@ -192,19 +192,14 @@ class StandIn:
 
 
 def marked(title: str, stand_in: object = True) -> str:
-    """A title that says once that its data is a stand-in, where it is one.
-
-    >>> marked("Reddit-CL"), marked("Reddit-CL stand-in"), marked("CS-CL", False)
-    ('Reddit-CL (stand-in)', 'Reddit-CL stand-in', 'CS-CL')
-    """
+    """A title that says once that its data is a stand-in, where it is one."""
     return f"{title} ({MARK})" if stand_in and MARK not in title.lower() else title
 
 
 def function_of(where: str) -> Callable[..., Any]:
     """The function at a `module:function`, imported now."""
     module, _, function = where.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    return cast(Callable[..., Any], getattr(import_module(module), function))
 
 
 def check_options(
@@ -213,8 +208,7 @@ def check_options(
     """Reject a scale or a direction that a dataset or its stand-in, called `what`, has not."""
     if not (math.isfinite(scale) and 0 < scale <= 1):
         raise InputError(
-            f"the scale of {what} must be a number above 0 and at most 1, not {scale:g}; for "
-            "example 0.01"
+            f"the scale of {what} must be a number above 0 and at most 1, not {scale:g}"
         )
     if scale != 1 and not (stand_in and stand_in.scaled):
         raise InputError(f"{what} has one size; leave the scale out or take reddit-cl-{MARK}")
@@ -235,9 +229,8 @@ def _check_statistics(
     found = (graph.num_nodes, edges, graph.num_features, classes)
     for what, count in zip(_COUNTS, found, strict=True):
         if count != wanted[what]:
-            raise InputError(
-                f"{holder} has {count:,} {what} instead of the {wanted[what]:,} of {name}; {way}"
-            )
+            told = f"{count:,} {what} instead of the {wanted[what]:,}"
+            raise InputError(f"{holder} has {told} of {name}; {way}")
 
 
 def _read_catalogue() -> Iterator[Dataset]:
@@ -293,24 +286,22 @@ def stream_entry(name: str) -> Dataset | StandIn:
 def checked_entry(name: str, found: Any) -> Dataset | StandIn:
     """What a stream's name stands for, if it is a dataset or a stand-in of that name."""
     if not isinstance(found, Dataset | StandIn):
-        raise InputError(
-            f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset, with its "
-            "statistics, base and increment"
-        )
+        raise InputError(f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset")
     if ":" not in name and found.stream_name != name:
-        raise InputError(
-            f"{BENCHMARKS.origin(name)} brings the stream {name!r}, which calls itself "
-            f"{found.stream_name!r}; give the entry point and the dataset's stream the same name"
-        )
+        what = f"the stream {name!r}, which calls itself {found.stream_name!r}"
+        raise InputError(f"{BENCHMARKS.origin(name)} brings {what}; give both the same name")
     return found
 
 
-def dataset_of(file: str) -> str | None:
-    """The dataset that a file of this name belongs to, or None.
+def stand_in_names() -> dict[str, str]:
+    """The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
+    every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
+    imitated = [entry.imitates.name for entry in every if isinstance(entry, StandIn)]
+    return {f"{dataset}-{MARK}": dataset for dataset in imitated}
 
-    >>> dataset_of("reddit_graph.npz")
-    'reddit'
-    """
+
+def dataset_of(file: str) -> str | None:
+    """The dataset that a file of this name belongs to, or None."""
     return next((name for name, dataset in DATASETS.items() if file in dataset.names), None)
 
 

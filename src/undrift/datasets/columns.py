@@ -58,10 +58,7 @@ def column_names(path: str | Path) -> list[str]:
 
 
 def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
-    """These columns of a `.csv`, `.tsv` or `.parquet` file, in pieces of bounded size.
-
-    CSV cells are text, as the file has them, those of Parquet Python values.
-    """
+    """These columns of a file, in pieces of bounded size: of CSV as text, of Parquet as values."""
     path = Path(path)
     yield from (_parquet_pieces if _is_parquet(path) else _csv_pieces)(path, names)
 
@@ -69,9 +66,7 @@ def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
 def _is_parquet(path: Path) -> bool:
     suffix = path.suffix.lower()
     if suffix not in _DELIMITERS and suffix not in _PARQUET:
-        raise InputError(
-            f"{path} is not a table that can be read; give a .csv, .tsv or .parquet file"
-        )
+        raise InputError(f"{path} is no table to read; give a .csv, .tsv or .parquet file")
     return suffix in _PARQUET
 
 
@@ -86,9 +81,7 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
                     yield cells
                     row += 1
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text (soon after row {row}); save it as UTF-8 and try again"
-        ) from error
+        raise InputError(f"{path} is not UTF-8 text, after row {row}; save it as UTF-8") from error
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file ({error}, after row {row})") from error
 
@@ -100,10 +93,8 @@ def _csv_header(path: Path) -> list[str]:
     delimiter = _DELIMITERS[path.suffix.lower()]
     others = [sign for sign in (";", "\t", "|", ",") if sign in header[0] and sign != delimiter]
     if len(header) == 1 and others:
-        raise InputError(
-            f"the columns of {path} are separated by {others[0]!r}, not by {delimiter!r} as "
-            f"its name says; write it with {delimiter!r}, and numbers with a point"
-        )
+        told = f"separated by {others[0]!r}, not by {delimiter!r} as its name says"
+        raise InputError(f"the columns of {path} are {told}; write it so, and numbers with a point")
     return [name.strip() for name in header]
 
 
@@ -115,10 +106,8 @@ def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
     first = 1
     for row, cells in enumerate(_csv_rows(path)):
         if len(cells) != width:
-            raise InputError(
-                f"row {row} of {path} has {len(cells)} cells, but the header names {width} "
-                "columns; correct the row"
-            )
+            told = f"{len(cells)} cells, but the header names {width} columns"
+            raise InputError(f"row {row} of {path} has {told}; correct the row")
         flat += cells
         if row == 0:
             flat.clear()  # the header
@@ -147,18 +136,17 @@ def _parquet(path: Path, columns: str = "*", read: str = "read_parquet", rest: s
         return _database(os.getpid()).cursor().execute(query, [str(path)])
     except duckdb.Error as error:
         _database.cache_clear()  # an error may have closed it
-        raise InputError(
-            f"{path} is damaged, empty or not a Parquet file; write it again"
-        ) from error
+        what = f"{path} is damaged, empty or not a Parquet file"
+        raise InputError(f"{what}; write it again") from error
 
 
 def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
     import duckdb
 
     rows = int(_parquet(path, "sum(num_rows)", "parquet_file_metadata").fetchone()[0] or 0)
-    # every plain column must have a value per row, which DuckDB does not compare
     asked = "path_in_schema, sum(num_values) AS found"
     counts = _parquet(path, asked, "parquet_metadata", " GROUP BY path_in_schema").fetchall()
+    # every plain column must have a value per row, which DuckDB does not compare
     if any(found != rows for name, found in counts if ", " not in name):
         raise InputError(f"{path} is damaged (a column has no value per row); write it again")
     need(4 * rows * len(names), f"{path}, of {rows:,} rows,", MORE_MEMORY)
@@ -186,13 +174,11 @@ def as_text(value: Any) -> str:
     >>> as_text(" a "), as_text(3.0), as_text(None), as_text(float("nan"))
     ('a', '3', '', '')
     """
-    if isinstance(value, str):
-        return value.strip()
-    if value is None:
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ""
-    if isinstance(value, float | np.floating):
-        return "" if math.isnan(value) else str(int(value) if value.is_integer() else value)
-    return str(value)
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
 
 
 def texts(piece: Piece, name: str) -> list[str]:
@@ -200,10 +186,9 @@ def texts(piece: Piece, name: str) -> list[str]:
     cells = piece.columns[name]
     odd = next((value for value in cells if isinstance(value, list | dict | bytes)), None)
     if odd is not None:
-        raise InputError(
-            f"column {name!r} of {piece.path} must hold texts or numbers, but row "
-            f"{piece.first + cells.index(odd)} has a {type(odd).__name__}; name another column"
-        )
+        told = f"row {piece.first + cells.index(odd)} has a {type(odd).__name__}"
+        what = f"column {name!r} of {piece.path} must hold texts or numbers, but {told}"
+        raise InputError(f"{what}; name another column")
     return [as_text(value) for value in cells]
 
 
@@ -253,11 +238,7 @@ def unusable(path: object, troubles: Sequence[Trouble]) -> str:
 
 
 def ignoring(columns: Sequence[str]) -> str:
-    """What to type to go on without these columns.
-
-    >>> ignoring(["day", "first name"])
-    "--ignore day --ignore 'first name'"
-    """
+    """What to type to go on without these columns."""
     more = f" and {len(columns) - _TYPED:,} more" if len(columns) > _TYPED else ""
     return " ".join(f"--ignore {quote(name)}" for name in columns[:_TYPED]) + more
 
@@ -271,20 +252,15 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
 
     >>> as_class_ids(["db", "ai", "", "db"], "labels")
     (array([ 1,  0, -1,  1]), {0: 'ai', 1: 'db'})
-    >>> as_class_ids(["7", "3.0", "-1"], "labels")
-    (array([ 7,  3, -1]), {3: '3', 7: '7'})
     """
     known = sorted(set(labels) - {""})
     ids = {name: c for c, name in enumerate(known)}
     names = dict(enumerate(known))
     if all(_fits(float, label) for label in known):
-        whole = (float(label).is_integer() and -1 <= float(label) < LARGEST for label in known)
-        wrong = [label for label, good in zip(known, whole, strict=True) if not good]
-        if wrong:
-            raise InputError(
-                f"{what} holds {wrong[0]!r}; write classes as whole numbers from 0 or as names, "
-                "and leave the cell of an unlabelled node empty"
-            )
+        for label in known:
+            if not float(label).is_integer() or not -1 <= float(label) < LARGEST:
+                way = "write classes as whole numbers from 0 or as names, or leave it empty"
+                raise InputError(f"{what} holds {label!r}; {way}")
         ids = {label: int(float(label)) for label in known}
         names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
     ids[""] = -1
@@ -292,21 +268,15 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
 
 
 def as_times(values: Sequence[Any], what: str) -> Array:
-    """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing.
-
-    >>> as_times(["2019", "2021.5"], "column 'year'"), as_times(["1970-01-03"], "column 'day'")
-    (array([2019. , 2021.5]), array([2.]))
-    """
+    """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing."""
     read = days if are_dates(values) else float
     times = np.array([read(value) if _fits(read, value) else np.nan for value in values], float)
     if not np.isfinite(times).all():
         row = int(np.isfinite(times).argmin())
         shown = "nothing" if values[row] in (None, "", b"") else repr(values[row])
         kind = "number" if read is float else "date like 2021-03-31"
-        raise InputError(
-            f"{what} must hold a {kind} in every row, as in the first, but row {row + 1} has "
-            f"{shown}; correct it, or leave out the nodes whose time is not known"
-        )
+        told = f"in every row, as in the first, but row {row + 1} has {shown}"
+        raise InputError(f"{what} must hold a {kind} {told}; correct it, or leave the node out")
     return times
 
 
@@ -316,11 +286,7 @@ def are_dates(values: Sequence[Any]) -> bool:
 
 
 def days(moment: date | str) -> float:
-    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC.
-
-    >>> days("1970-01-02T12:00"), days(date(1970, 1, 3))
-    (1.5, 2.0)
-    """
+    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC."""
     if isinstance(moment, str):
         moment = datetime.fromisoformat(moment.strip())
     if not isinstance(moment, datetime):

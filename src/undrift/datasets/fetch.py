@@ -35,6 +35,7 @@ _TIMEOUT = 30.0
 _CHUNK = 1 << 18
 _AGAIN = {408, 416, 425, 429, 500, 502, 503, 504}  # answers that may be another one soon
 _BY_HAND = "put it into the data folder by hand"
+_MOVED = f"find out where the file is now and {_BY_HAND}"
 
 
 def fetch(
@@ -46,10 +47,9 @@ def fetch(
 ) -> list[Path]:
     """Download a dataset into the data folder and return where its files lie.
 
-    A file that is there and whole is kept, unless `force`. A download goes to `FILE.part`. Its
-    size and published checksum are compared. Where none is published, the checksums within the
-    zip or `.npz` are, and every later download must have the SHA-256 of the first. Only then does
-    the file take its name, in one step. `progress(file, done, total)` is called with bytes.
+    A file that is there and whole is kept, unless `force`. A published checksum is compared. Where
+    there is none, the checksums within the zip or `.npz` are, and every later download must have
+    the SHA-256 of the first. Only then does `FILE.part` take its name, in one step.
     """
     if name not in DATASETS:
         raise unknown_name("dataset", name, DATASETS)
@@ -59,10 +59,8 @@ def fetch(
         targets = [place / target for target in file.names]
         if force or not all(is_whole(target, file) for target in targets):
             if not data.may_write(place):
-                raise InputError(
-                    f"{place} is read-only, so {file.name} cannot be fetched into it; set "
-                    f"{data.VARIABLE} to another folder"
-                )
+                what = f"{place} is read-only, so {file.name} cannot be fetched into it"
+                raise InputError(f"{what}; set {data.VARIABLE} to another folder")
             with exclusive(place / f".{file.name}.lock", f"fetching {file.name}"):
                 part = place / f"{file.name}.part"
                 download(file.url, part, size=file.size, progress=progress)
@@ -72,13 +70,10 @@ def fetch(
 
 
 def is_whole(path: Path, file: RemoteFile) -> bool:
-    """Whether a file is there and has the bytes that are published, or were recorded, for it.
-
-    A file with neither is read to its end: the zip or `.npz` has checksums of its own.
-    """
+    """Whether a file is there and has the bytes published or recorded for it, or is a whole zip."""
     compared = published(path, file) if path.is_file() and path.name == file.name else None
     if compared is not None:
-        return compared.equal
+        return compared.found == compared.wanted
     try:
         if recorded(path) is None:
             check_zip(path)
@@ -106,26 +101,20 @@ def _verify(part: Path, file: RemoteFile, target: Path) -> str:
     """The SHA-256 of a download that is the right file; otherwise an error."""
     compared = published(part, file)
     if compared is not None:
-        if not compared.equal:
-            raise InputError(
-                f"{file.url} sent other bytes than the published {file.name} ({compared}); nothing "
-                f"was kept, so try again later or {_BY_HAND}"
-            )
+        if compared.found != compared.wanted:
+            what = f"{file.url} sent other bytes than the published {file.name} ({compared})"
+            raise InputError(f"{what}; nothing was kept, so try again later or {_BY_HAND}")
     elif target.suffix in (".zip", ".npz"):
         try:
             check_zip(part)
         except InputError as error:
-            raise InputError(
-                f"{file.url} sent a damaged file or another one than {file.name}; nothing was "
-                "kept, so try again later"
-            ) from error
+            what = f"{file.url} sent a damaged file or another one than {file.name}"
+            raise InputError(f"{what}; nothing was kept, so try again later") from error
     digest, first = sha256(part), recorded(target)
     if compared is None and first not in (None, digest):
-        raise InputError(
-            f"{file.url} sent another {file.name} than the first time (SHA-256 {digest[:12]}..., "
-            f"recorded {str(first)[:12]}...); nothing was kept, so if the change is meant, delete "
-            f"{data.record_path(target)} and fetch again"
-        )
+        what = f"{file.url} sent another {file.name} than the first time"
+        way = f"if the change is meant, delete {data.record_path(target)} and fetch again"
+        raise InputError(f"{what} (SHA-256 {digest[:12]}..., then {str(first)[:12]}...); {way}")
     return digest
 
 
@@ -150,7 +139,7 @@ class _Redirects(http.HTTPRedirectHandler):
 
 
 def _beside(part: Path) -> Path:
-    """Where it is kept which file, and which version of it, a part is of."""
+    """The note of which file, and which version of it, a part is of."""
     return part.with_name(part.name + ".json")
 
 
@@ -185,10 +174,8 @@ def download(url: str, part: Path, *, size: int | None = None, progress: Progres
             return _transfer(url, part, size, progress)
         except _BrokeOffError as error:
             reason = str(error)
-    raise InputError(
-        f"cannot download {url}: {reason}, {ATTEMPTS} times; run the same command again to go on "
-        "from there"
-    )
+    what = f"cannot download {url}: {reason}, {ATTEMPTS} times"
+    raise InputError(f"{what}; run the same command again to go on from there")
 
 
 def _transfer(url: str, part: Path, size: int | None, progress: Progress) -> None:
@@ -197,16 +184,11 @@ def _transfer(url: str, part: Path, size: int | None, progress: Progress) -> Non
     with _answer(url, part, have, version) as response:
         start, total = _extent(response, have, part)
         if total is None and size is None and response.headers["Transfer-Encoding"] != "chunked":
-            raise InputError(
-                f"{url} does not say how long the file is, so a part could pass for the whole; "
-                f"{_BY_HAND}"
-            )
+            raise InputError(f"{url} does not say how long the file is; {_BY_HAND}")
         wanted = size if total is None else total
         if size not in (None, wanted):
-            raise InputError(
-                f"{url} is {wanted:,} bytes long, but the published file has {size:,}; find out "
-                f"where the file is now and {_BY_HAND}"
-            )
+            what = f"{url} is {wanted:,} bytes long, but the published file has {size:,}"
+            raise InputError(f"{what}; {_MOVED}")
         if wanted is not None and wanted > LIMIT:
             raise InputError(f"{url} is {wanted:,} bytes long, more than the limit of {LIMIT:,}")
         if start == 0:
@@ -239,14 +221,12 @@ def _answer(url: str, part: Path, have: int, version: str) -> Any:
             _discard(part)
         if error.code in _AGAIN:
             raise _BrokeOffError(f"the server {told}") from error
-        way = f"find out where the file is now and {_BY_HAND}"
-        raise InputError(f"{url} {told}; {way}") from error
+        raise InputError(f"{url} {told}; {_MOVED}") from error
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLError | socket.gaierror | str):
-            raise InputError(
-                f"cannot reach {url} ({reason}); check the connection and try again"
-            ) from error
+            way = "check the connection and try again"
+            raise InputError(f"cannot reach {url} ({reason}); {way}") from error
         raise _BrokeOffError(f"no answer ({reason})") from error
 
 
@@ -270,28 +250,24 @@ def _receive(response: Any, part: Path, start: int, total: int, progress: Progre
     way_out = "free some space or choose another folder"
     with system_errors(f"cannot write {part}", way_out), part.open("ab" if start else "wb") as file:
         progress(name, done, total)
-        while chunk := _chunk(response, done):
+        while True:
+            try:
+                chunk = response.read(_CHUNK)
+            except (OSError, HTTPException) as error:
+                raise _BrokeOffError(f"the connection broke off after {done:,} bytes") from error
+            if not chunk:
+                break
             done += len(chunk)
             if done > LIMIT:
                 file.close()
                 _discard(part)
-                raise InputError(
-                    f"{response.url} has sent more than the limit of {LIMIT:,} bytes; nothing was "
-                    "kept"
-                )
+                what = f"{response.url} has sent more than the limit of {LIMIT:,} bytes"
+                raise InputError(f"{what}; nothing was kept")
             file.write(chunk)
             progress(name, done, total)
         file.flush()
         os.fsync(file.fileno())
     return done
-
-
-def _chunk(response: Any, done: int) -> bytes:
-    try:
-        chunk: bytes = response.read(_CHUNK)
-    except (OSError, HTTPException) as error:
-        raise _BrokeOffError(f"the connection broke off after {done:,} bytes") from error
-    return chunk
 
 
 # what is there ---------------------------------------------------------------------------
@@ -322,14 +298,13 @@ def _checked(path: Path, dataset: Dataset, accept: bool) -> CheckedFile:
     verdict = "nothing to compare them with" if recorded(path) is None else "as recorded"
     for file in dataset.files:
         compared = published(path, file) if file.name == path.name else None
-        if compared is not None and compared.equal:
-            verdict = f"as published ({compared.kind})"
-        elif compared is not None and accept:
+        if compared is None:
+            continue
+        verdict = f"as published ({compared.kind})"
+        if compared.found != compared.wanted:
             verdict = "accepted; other bytes than published"
-        elif compared is not None:
-            raise InputError(
-                f"{path} has other bytes than the published file ({compared}), so its labels may "
-                f"be others too; fetch it with: undrift data fetch {dataset.name}, or add --accept "
-                "if you know why"
-            )
+            if not accept:
+                way = f"fetch it with: undrift data fetch {dataset.name}, or add --accept"
+                what = f"{path} has other bytes than the published file ({compared})"
+                raise InputError(f"{what}; {way}")
     return CheckedFile(path, path.stat().st_size, sha256(path), verdict)

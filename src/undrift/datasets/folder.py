@@ -15,15 +15,7 @@ from hashlib import file_digest, sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from undrift.datasets.catalogue import (
-    BENCHMARKS,
-    DATASETS,
-    MARK,
-    RemoteFile,
-    StandIn,
-    checked_entry,
-    dataset_of,
-)
+from undrift.datasets.catalogue import DATASETS, MARK, RemoteFile, dataset_of, stand_in_names
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import write_atomically
 from undrift.storage.own import system_errors
@@ -32,10 +24,7 @@ VARIABLE = "UNDRIFT_DATA"
 
 
 def data_folder() -> Path:
-    """The folder that UNDRIFT_DATA names, else `undrift` in the platform's cache folder.
-
-    That is $XDG_CACHE_HOME or ~/.cache, ~/Library/Caches on macOS, %LOCALAPPDATA% on Windows.
-    """
+    """The folder that UNDRIFT_DATA names, else `undrift` in the platform's cache folder."""
     value = os.environ.get(VARIABLE, "").strip()
     return Path(value).expanduser() if value else _platform_cache() / "undrift"
 
@@ -72,10 +61,8 @@ def find_file(name: str) -> Path:
         where = f"needed, but {VARIABLE} names {folder}, which is not a folder"
     dataset = dataset_of(name)
     way = f", or run: undrift data fetch {dataset}" if dataset else ""
-    raise InputError(
-        f"data file {name} is {where}; put it there, or set the environment variable {VARIABLE} "
-        f"to the folder that holds it{way}"
-    )
+    set_it = f"set the environment variable {VARIABLE} to the folder that holds it"
+    raise InputError(f"data file {name} is {where}; put it there, or {set_it}{way}")
 
 
 def delete(path: Path) -> None:
@@ -99,10 +86,6 @@ class Compared(NamedTuple):
     kind: str
     found: str
     wanted: str
-
-    @property
-    def equal(self) -> bool:  # noqa: D102
-        return self.found == self.wanted
 
     def __str__(self) -> str:
         return f"{self.kind} {self.found[:12]}..., published {self.wanted[:12]}..."
@@ -143,10 +126,8 @@ def check_recorded(path: Path) -> str:
     if wanted not in (None, found):
         dataset = dataset_of(path.name)
         way = f" with: undrift data fetch {dataset}" if dataset else ""
-        raise InputError(
-            f"{path} has changed since it was fetched (SHA-256 {found[:12]}..., recorded "
-            f"{str(wanted)[:12]}...); fetch it again{way}"
-        )
+        told = f"SHA-256 {found[:12]}..., recorded {str(wanted)[:12]}..."
+        raise InputError(f"{path} has changed since it was fetched ({told}); fetch it again{way}")
     return found
 
 
@@ -167,16 +148,9 @@ def stand_in_folders() -> tuple[Path, ...]:
     return tuple(folder / "stand-ins" for folder in dict.fromkeys(every))
 
 
-def _stand_in_names() -> dict[str, str]:
-    """The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
-    every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
-    imitated = [entry.imitates.name for entry in every if isinstance(entry, StandIn)]
-    return {f"{dataset}-{MARK}": dataset for dataset in imitated}
-
-
 def kept_stand_ins() -> Iterator[KeptGraph]:
     """Every file of a stand-in that is kept."""
-    for name, dataset in _stand_in_names().items():
+    for name, dataset in stand_in_names().items():
         for folder in stand_in_folders():
             for path in sorted(folder.glob(f"{dataset}-[0-9]*.npz")):
                 with suppress(FileNotFoundError):  # removed in this moment
@@ -185,13 +159,11 @@ def kept_stand_ins() -> Iterator[KeptGraph]:
 
 def remove_stand_in(name: str) -> list[KeptGraph]:
     """Delete the files of a stand-in and return them; it is made again when needed."""
-    known = _stand_in_names()
+    known = stand_in_names()
     if name in DATASETS:
         files = ", ".join(str(data_folder() / file) for file in DATASETS[name].names)
-        raise InputError(
-            f"only generated stand-ins are removed ({', '.join(known)}); the files of {name} are "
-            f"yours to delete: {files}"
-        )
+        what = f"only generated stand-ins are removed ({', '.join(known)})"
+        raise InputError(f"{what}; the files of {name} are yours to delete: {files}")
     if name not in known:
         raise unknown_name(MARK, name, known)
     found = [kept for kept in kept_stand_ins() if kept.name == name]

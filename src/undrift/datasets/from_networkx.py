@@ -57,10 +57,8 @@ def graph_from_networkx(
     listed = list(g.edges(data=weight, default=1.0))
     for u, v, value in listed:
         if not _is_vector(value, 1):
-            raise InputError(
-                f"the edge from {u!r} to {v!r} has {weight}={value!r}; an edge weight must be a "
-                "finite number"
-            )
+            what = f"the edge from {u!r} to {v!r} has {weight}={value!r}"
+            raise InputError(f"{what}; an edge weight must be a finite number")
     if not g.is_directed():
         listed += [(v, u, value) for u, v, value in listed]
     weights = np.array([np.float32(value) for *_, value in listed], np.float32)
@@ -73,18 +71,14 @@ def _attribute(nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str) -> Arr
     """One attribute of all nodes as a float32 matrix, each a vector as long as the first."""
     missing = [node for node, attributes in nodes if name not in attributes]
     if missing:
-        raise InputError(
-            f"{len(missing):,} of the {len(nodes):,} nodes have no attribute {name!r}, first "
-            f"{missing[0]!r}; set it, or name other attributes in features"
-        )
+        what = f"{len(missing):,} of the {len(nodes):,} nodes have no attribute {name!r}"
+        raise InputError(f"{what}, first {missing[0]!r}; set it, or name others in features")
     size = np.size(nodes[0][1][name])
     for node, attributes in nodes:
         if not _is_vector(attributes[name], size):
             shown = shorten(repr(attributes[name]), 60, placeholder="...")
-            raise InputError(
-                f"attribute {name!r} of node {node!r} is {shown}; a feature "
-                "must be a finite number, or a vector of them as long as the first node's"
-            )
+            way = "must be a finite number, or a vector of them as long as the first node's"
+            raise InputError(f"attribute {name!r} of node {node!r} is {shown}; a feature {way}")
     return np.array([np.ravel(attributes[name]).astype(np.float32) for _, attributes in nodes])
 
 

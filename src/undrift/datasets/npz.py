@@ -55,10 +55,8 @@ def read_topology(path: str | Path) -> tuple[sp.csr_matrix, Array]:
         adjacency = _matrix(archive, "adj")
         labels = archive.array("labels", "iu", dtype=np.int64)
     if labels.size != adjacency.shape[0]:
-        raise InputError(
-            f"{path} has {adjacency.shape[0]} nodes in adj_shape and {labels.size} in labels; "
-            "they must agree"
-        )
+        told = f"{adjacency.shape[0]} nodes in adj_shape and {labels.size} in labels"
+        raise InputError(f"{path} has {told}; they must agree")
     return _undirected(adjacency), labels
 
 
@@ -66,10 +64,8 @@ def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
     """A CSR matrix; the adjacency must be square and its weights finite."""
 
     def wrong(why: object) -> InputError:
-        return InputError(
-            f"the arrays {prefix}_data, {prefix}_indices, {prefix}_indptr and {prefix}_shape of "
-            f"{archive.path} are not a CSR matrix ({why}); {FETCH_AGAIN}"
-        )
+        names = ", ".join(f"{prefix}_{part}" for part in ("data", "indices", "indptr", "shape"))
+        return InputError(f"{names} of {archive.path} are not a CSR matrix ({why}); {FETCH_AGAIN}")
 
     shape = archive.array(f"{prefix}_shape", "iu").tolist()
     if len(shape) != 2 or min(shape) < 0 or max(shape) > _LARGEST:
@@ -107,10 +103,8 @@ def _links(archive: Npz, nodes: int) -> sp.csr_matrix:
 def _check_ends(ends: Array, nodes: int, path: Path) -> None:
     low, high = (ends.min(), ends.max()) if ends.size else (0, -1)
     if low < 0 or high >= nodes:
-        raise InputError(
-            f"an edge of {path} names node {low if low < 0 else high}, but there are {nodes}, "
-            f"numbered from 0; {FETCH_AGAIN}"
-        )
+        told = f"names node {low if low < 0 else high}, but there are {nodes}, numbered from 0"
+        raise InputError(f"an edge of {path} {told}; {FETCH_AGAIN}")
 
 
 def _undirected(adjacency: sp.csr_matrix) -> sp.csr_matrix:
@@ -145,9 +139,7 @@ def _reddit_edges(path: Path) -> Csr:
         nodes = int(shape[0])
         sizes = [archive.shape(name) for name in ("row", "col", "data")]
         if len(set(sizes)) > 1:
-            raise InputError(
-                f"row, col and data of {path} have the shapes {sizes}, not the same; {FETCH_AGAIN}"
-            )
+            raise InputError(f"row, col and data of {path} have the shapes {sizes}; {FETCH_AGAIN}")
         row, column = (archive.array(name, "iu", dtype=np.int32) for name in ("row", "col"))
         there = archive.array("data", "iufb", dtype=np.bool_)  # a byte each, whatever their type
     _check_ends(row, nodes, path)

@@ -24,14 +24,13 @@ _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
 
 def load(
-    path: str | Path, *, directed: bool = False, cache: str | Path | None = None
+    path: str | Path, *, directed: bool = False, cache: Path | None = None
 ) -> tuple[Graph, int]:
     """The graph in an OGB zip, from its `raw/*.csv.gz` files, and how many edges these have.
 
-    They are read without unpacking. Edges become edges in both directions; `directed=True` keeps
-    them as they are. Duplicate edges count once. Cost: some seconds for the 21.7 million numbers
-    of ogbn-arxiv, the first time. What was read is kept in `cache`, a folder (by default
-    `prepared` beside the data), in a file with the SHA-256 of the zip in its name.
+    Edges become edges in both directions; `directed=True` keeps them as they are. Duplicate edges
+    count once. Cost: some seconds for ogbn-arxiv, the first time. What was read is kept in the
+    folder `cache`, by default `prepared` beside the data, named after the SHA-256 of the zip.
     """
     path = Path(path)
 
@@ -43,8 +42,7 @@ def load(
 
     if not path.is_file():  # which parsing says
         return build(_parse(path))
-    digest = sha256(path)
-    folder = cache_folder("prepared") if cache is None else Path(cache)
+    digest, folder = sha256(path), cache or cache_folder("prepared")
     place = folder / f"{path.name}.{digest[:16]}.npz"
     result = kept(place, digest, lambda: _parse(path), build, _KINDS)
     for other in folder.glob(f"{path.name}.*.npz") if place.is_file() else ():
@@ -58,10 +56,8 @@ def _parse(path: Path) -> dict[str, Array]:
     with open_zip(path) as archive:
         counts = _table(archive, "num-node-list", np.int64, path, width=1)
         if counts.shape != (1, 1):
-            raise InputError(
-                f"num-node-list.csv.gz of {path} lists {len(counts)} graphs; a dataset of one "
-                "graph is needed"
-            )
+            what = f"num-node-list.csv.gz of {path} lists {len(counts)} graphs"
+            raise InputError(f"{what}; a dataset of one graph is needed")
         nodes = int(counts[0, 0])
         edges = _table(archive, "edge", np.int64, path, width=2)
         features = _table(archive, "node-feat", np.float32, path, rows=nodes)
@@ -93,10 +89,8 @@ def _table(
             raise ValueError(f"{table.shape[1]} columns in place of {width}")
     if rows is not None and found != rows:
         more = "more than " if found > rows else ""
-        raise InputError(
-            f"{member.filename} of {path} has {more}{min(found, rows)} lines, but "
-            f"num-node-list.csv.gz says there are {rows} nodes; {FETCH_AGAIN}"
-        )
+        told = f"{more}{min(found, rows)} lines, but num-node-list.csv.gz says there are {rows}"
+        raise InputError(f"{member.filename} of {path} has {told} nodes; {FETCH_AGAIN}")
     return table if found else np.empty((0, width or 0), dtype)
 
 

@@ -60,10 +60,9 @@ def generate(
     sizes = np.floor(nodes * falling / falling.sum()).astype(np.int64)
     sizes[0] += nodes - sizes.sum()
     if sizes.min() < 5:
-        raise InputError(
-            f"{nodes} nodes in {classes} classes with size_ratio {size_ratio} leave a class of "
-            f"{sizes.min()}, and a class needs 5; give more nodes, fewer classes or a smaller ratio"
-        )
+        told = f"{nodes} nodes in {classes} classes with size_ratio {size_ratio}"
+        way = "give more nodes, fewer classes or a smaller ratio"
+        raise InputError(f"{told} leave a class of {sizes.min()}, and a class needs 5; {way}")
     sizes = rng.permutation(sizes)
     by_class = np.repeat(np.arange(classes), sizes)  # drawn sorted by class, shuffled at the end
     topics = word_chances(rng, classes, words, kinship)

@@ -21,9 +21,7 @@ from undrift.graphs import Graph
 
 @dataclass(frozen=True)
 class Repairs:
-    """What was left out of the edges: rows that repeat an earlier one, self-loops, and, where that
-    was asked for, edges to a node that is not in the table of nodes. `edges`: all rows there were.
-    """
+    """What was left out of the edges, of which there were `edges`; unknown ones on request only."""
 
     duplicate_edges: int = 0
     self_loops: int = 0
@@ -31,29 +29,21 @@ class Repairs:
     edges: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        """A phrase for a report; empty where nothing was left out.
-
-        >>> print(Repairs(self_loops=1, unknown_edges=3, edges=60))
-        1 self-loop and 3 of 60 edges (5 %) to unknown nodes left out
-        """
         counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
         parts = [counted(n, what) for what, n in counts.items() if n]
         if self.unknown_edges:
-            of = counted(self.edges or self.unknown_edges, "edge")
-            share = percent(self.unknown_edges / (self.edges or self.unknown_edges), 0)
-            told = f"{self.unknown_edges:,} of {of} ({share})" if self.edges else of
+            told = counted(self.edges or self.unknown_edges, "edge")
+            if self.edges:
+                share = percent(self.unknown_edges / self.edges, 0)
+                told = f"{self.unknown_edges:,} of {told} ({share})"
             parts.append(f"{told} to unknown nodes")
         return f"{' and '.join(parts)} left out" if parts else ""
 
     @property
     def advice(self) -> str:
         """The end of a sentence: how to keep edges to nodes of other months; empty without any."""
-        if not self.unknown_edges:
-            return ""
-        return (
-            "; neighbours help, so give the nodes at the other ends too, as rows with an empty "
-            "label: they are context"
-        )
+        way = "give the nodes at the other ends too, as rows with an empty label: they are context"
+        return f"; neighbours help, so {way}" if self.unknown_edges else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +85,7 @@ def read_tables(
     `time` holds numbers or ISO dates (see `as_times`). A row of `edges` is an edge from the id in
     `source` to the id in `target`; `undirected=True` adds its reverse. Repeated edges and
     self-loops are left out and counted; so are edges to a node that is not in `nodes` with
-    `unknown_edges="drop"`, which are an error otherwise. Cost: about 0.3 microseconds per
-    cell of CSV.
+    `unknown_edges="drop"`. Cost: about 0.3 microseconds per cell of CSV.
     """
     nodes, edges = Path(nodes), Path(edges)
     there = table.column_names(nodes)
@@ -109,22 +98,19 @@ def read_tables(
     pairs, unknown, first = _read_edges(edges, source, target, _index(ids, nodes, id))
     rows = pairs.shape[1] + unknown
     if unknown and unknown_edges == "error":
-        raise InputError(
-            f"{unknown:,} of the {rows:,} edges in {edges} name a node that is not in {nodes}, "
-            f"first {first}; add the nodes, or leave such edges out (unknown-edges drop)"
-        )
+        what = f"{unknown:,} of the {rows:,} edges in {edges} name a node that is not in {nodes}"
+        way = "add the nodes, or leave such edges out (unknown-edges drop)"
+        raise InputError(f"{what}, first {first}; {way}")
     loops = pairs[0] == pairs[1]
     keys = (pairs[0] * len(ids) + pairs[1])[~loops]
-    classes: Array | None = None
-    names: dict[int, str] = {}
-    if label is not None:
-        classes, names = table.as_class_ids(labels, f"column {label!r} of {nodes}")
-    times = table.as_times(moments, f"column {time!r} of {nodes}") if time is not None else None
+    classes, names = table.as_class_ids(labels, f"column {label!r} of {nodes}")
+    times = table.as_times(moments, f"column {time!r} of {nodes}")
+    known = None if label is None else classes
     return TableGraph(
-        graph=Graph.from_arrays(matrix, pairs, classes, undirected=undirected),
+        graph=Graph.from_arrays(matrix, pairs, known, undirected=undirected),
         node_ids=_plain_ids(ids),
         class_names=names,
-        time=None if times is None else torch.from_numpy(times),
+        time=None if time is None else torch.from_numpy(times),
         repairs=Repairs(keys.size - np.unique(keys).size, int(loops.sum()), unknown, rows),
         dates=bool(moments) and table.are_dates(moments),
         columns=tuple(wanted),
@@ -153,10 +139,8 @@ def _read_nodes(
             continue
         blocks.append(np.column_stack([a for a in found if not isinstance(a, table.Trouble)]))
         if blocks[-1].shape[1] != blocks[0].shape[1]:
-            raise InputError(
-                f"the lists in {path} change their length after row {piece.first - 1}; give every "
-                "node a list of the same length"
-            )
+            what = f"the lists in {path} change their length after row {piece.first - 1}"
+            raise InputError(f"{what}; give every node a list of the same length")
     if troubles:
         raise InputError(table.unusable(path, list(troubles.values())))
     if not ids:
@@ -169,14 +153,11 @@ def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
     index: dict[str, int] = {}
     for row, name in enumerate(ids):
         if not name:
-            raise InputError(
-                f"column {column!r} of {path} is empty in row {row + 1}; give every node an id"
-            )
+            what = f"column {column!r} of {path} is empty in row {row + 1}"
+            raise InputError(f"{what}; give every node an id")
         if index.setdefault(name, row) != row:
-            raise InputError(
-                f"the node id {name!r} stands twice in {path}, in rows {index[name] + 1} and "
-                f"{row + 1}; give every node one row"
-            )
+            what = f"{name!r} stands twice in {path}, in rows {index[name] + 1} and {row + 1}"
+            raise InputError(f"the node id {what}; give every node one row")
     return index
 
 
@@ -212,22 +193,17 @@ def _check_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> N
             near = get_close_matches(name, there, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" * (len(there) > 20))
-            raise InputError(
-                f"{path} has no column {name!r}{hint}; name one of its columns: {shown}"
-            )
+            way = f"name one of its columns: {shown}"
+            raise InputError(f"{path} has no column {name!r}{hint}; {way}")
 
 
 def _check_features(path: Path, features: Sequence[str], roles: Mapping[str | None, str]) -> None:
     if not features:
-        raise InputError(
-            f"{path} has no column of features beside the id and the label; give every node at "
-            "least one number"
-        )
+        what = f"{path} has no column of features beside the id and the label"
+        raise InputError(f"{what}; give every node at least one number")
     for name in features:
         if name in roles:
-            raise InputError(
-                f"column {name!r} of {path} is the {roles[name]} and cannot be a feature too; take "
-                "it out of features"
-            )
+            what = f"column {name!r} of {path} is the {roles[name]} and cannot be a feature too"
+            raise InputError(f"{what}; take it out of features")
         if features.count(name) > 1:
             raise InputError(f"features names {name!r} twice; name every column once")

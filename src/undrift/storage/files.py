@@ -49,7 +49,8 @@ def whole_file(
         with system_errors(f"cannot write {target}", way_out):
             with claim(part) as file:
                 yield file
-                _to_disk(file)
+                file.flush()
+                os.fsync(file.fileno())
                 target = target if named is None else named()
                 if sys.platform != "win32":  # still locked: no sweep may take it for left over
                     os.replace(part, target)
@@ -64,10 +65,7 @@ def whole_file(
 def write_pieces(
     path: Path, pieces: Iterable[bytes | memoryview], *, hashed: bool, way_out: str = _WAY_OUT
 ) -> tuple[Path, str]:
-    """Write a file of any size as `whole_file` does; its path and the SHA-256 of its content.
-
-    `hashed`: the first digits of the hash become part of the name (`hashed_name`).
-    """
+    """Write a file of any size whole; its path and SHA-256, which its name has too if `hashed`."""
     digest = sha256()
 
     def named() -> Path:
@@ -107,16 +105,12 @@ def writable_folder(path: str | Path) -> Path:
     try:
         with system_errors(f"cannot write to {folder}", _WAY_OUT), claim(probe) as file:
             file.write(bytes(1 << 16))
-            _to_disk(file)
+            file.flush()
+            os.fsync(file.fileno())
     finally:
         with suppress(OSError):
             probe.unlink()
     return folder
-
-
-def _to_disk(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
@@ -133,10 +127,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def save_state(path: str | Path, state: State) -> None:
-    """Write a learner's state as one safetensors file, what is no tensor as JSON in its metadata.
-
-    Cost: one copy of the state in memory while it is written, and its SHA-256.
-    """
+    """Write a learner's state as one safetensors file, with JSON for what is no tensor."""
     write_atomically(path, state_bytes(state))
 
 
@@ -204,10 +195,8 @@ def _reading(path: str | Path, own: bool) -> Iterator[str]:
     except InputError:
         raise
     except (SafetensorError, OSError, KeyError, ValueError, *_ODD) as error:
-        raise InputError(
-            f"{path} is damaged or is not a state file of undrift; restore it from a copy or "
-            "learn again"
-        ) from error
+        what = f"{path} is damaged or is not a state file of undrift"
+        raise InputError(f"{what}; restore it from a copy or learn again") from error
 
 
 def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
@@ -227,10 +216,8 @@ def _check_format(path: str | Path, metadata: dict[str, str]) -> dict[str, str]:
     if metadata.get("format") != "undrift-state":
         raise InputError(f"{path} is a safetensors file but no state of undrift; give another file")
     if int(metadata["version"]) > VERSION:
-        raise InputError(
-            f"{path} was written by a newer undrift (state version {metadata['version']}, this "
-            f"one reads up to {VERSION}); upgrade undrift"
-        )
+        told = f"state version {metadata['version']}, this one reads up to {VERSION}"
+        raise InputError(f"{path} was written by a newer undrift ({told}); upgrade undrift")
     return metadata
 
 

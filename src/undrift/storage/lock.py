@@ -29,7 +29,7 @@ class BusyError(InputError):
 
 @contextmanager
 def exclusive(path: Path, what: str, *, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock file at `path`; where another process holds it for so many seconds, an error.
+    """Hold the lock file at `path`; an error where another process holds it for `patience` seconds.
 
     A file left behind by a process that was killed locks nothing. A link is not followed.
     """
@@ -69,10 +69,7 @@ def claim(part: Path) -> IO[bytes]:
 
 @contextmanager
 def claimed_folder(part: Path) -> Iterator[None]:
-    """A new folder to fill, locked meanwhile and gone afterwards, unless it took another name.
-
-    Folders for the same name that killed processes left are deleted first.
-    """
+    """A new folder to fill, gone afterwards unless it was renamed; left over ones go first."""
     name = part.name.rpartition(".")[0].rpartition(".")[0]  # without the random digits
     for left in part.parent.glob(f"{glob.escape(name)}.*.part"):
         if _PART.fullmatch(left.name) and left.is_dir() and not left.is_symlink():
@@ -106,8 +103,7 @@ def _folder_lock(folder: Path) -> Iterator[bool]:
 def sweep(folders: Iterable[Path]) -> list[Path]:
     """Delete the parts of files that nobody writes any more from these folders; which they were.
 
-    A part is locked while it is written. Where files cannot be locked, a part is left over once
-    it is a day old. What cannot be deleted stays.
+    A part is locked while it is written. Where files cannot be locked, its age decides: a day.
     """
     gone: list[Path] = []
     for folder in folders:

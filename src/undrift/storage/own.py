@@ -61,20 +61,14 @@ def read_own(path: Path) -> bytes | None:
 
 @contextmanager
 def name_own(path: Path) -> Iterator[str]:
-    """A name of a file of a folder, for a library that opens files itself.
-
-    On Linux it is that of the very file that was looked at.
-    """
+    """A name for a library that opens files itself: on Linux of the very file that was checked."""
     with open_own(path) as file:
         by_number = f"/proc/self/fd/{file.fileno()}"
         yield by_number if os.path.exists(by_number) else str(path)
 
 
 def check_own(path: Path, *, alone: bool = False) -> os.stat_result:
-    """Refuse what is no regular file, and if `alone` one with a second name (a hard link) too.
-
-    What is not there is a `FileNotFoundError`.
-    """
+    """Refuse what is no regular file, and if `alone` one with a second name (a hard link) too."""
     return _checked(path, path.lstat(), alone)
 
 

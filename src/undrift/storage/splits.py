@@ -104,20 +104,14 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
         version = int(parts["version"])
         split = _unpack(parts) if version <= VERSION else None
     except Exception as error:  # whatever a damaged file makes NumPy raise
-        raise InputError(
-            f"{path} is damaged or is not a split of undrift; copy it again from where it was "
-            "written"
-        ) from error
+        what = f"{path} is damaged or is not a split of undrift"
+        raise InputError(f"{what}; copy it again from where it was written") from error
     if split is None:
-        raise InputError(
-            f"{path} was written by a newer undrift (split version {version}, this one reads up "
-            f"to {VERSION}); upgrade undrift"
-        )
+        told = f"split version {version}, this one reads up to {VERSION}"
+        raise InputError(f"{path} was written by a newer undrift ({told}); upgrade undrift")
     if sha256 not in (None, split.sha256):
-        raise InputError(
-            f"{path} is another split ({split.sha256[:12]}...) than the one asked for "
-            f"({str(sha256)[:12]}...); take the split.npz that lies beside that result"
-        )
+        what = f"{path} is another split ({split.sha256[:12]}...) than the one asked for"
+        raise InputError(f"{what}; take the split.npz that lies beside that result")
     return split
 
 

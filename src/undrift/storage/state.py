@@ -35,8 +35,8 @@ _BLOCK = 1024  # rows of a symmetric matrix at a time: the transpose of a large 
 class State:
     """Everything a learner needs to go on.
 
-    `method` and `params` rebuild the learner; `tensors` and `values` hold what it learned,
-    keyed by dotted field paths such as `memory.banks.0.statistics.gram`.
+    `method` and `params` rebuild it; `tensors` and `values` hold what it learned, keyed by dotted
+    field paths such as `memory.banks.0.statistics.gram`.
     """
 
     method: str
@@ -118,7 +118,7 @@ def pack(
             if not getattr(type(thing), "__parameters__", ()):  # else checked with its types
                 _hints(type(thing))
             parts = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}
-            parts |= {name: halved(parts[name]) for name in _halves(type(thing))}
+            parts |= {name: halved(parts[name]) for name in getattr(thing, "stored_as_half", ())}
             values[_join(path, _CLASS)] = type(thing).__name__
         elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
             parts = {str(i): part for i, part in enumerate(thing)}
@@ -171,7 +171,7 @@ def unpack(
         return tuple(part(each, str(i)) for i, each in enumerate(inner))
     if origin is dict:
         keys = _get(values, count)
-        if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
+        if not isinstance(keys, list) or any(not isinstance(key, str) for key in keys):
             raise _damaged(count, "is no list of keys")
         return {key: part(arguments[1], _escaped(key)) for key in keys}
     if is_dataclass(origin or kind):
@@ -181,7 +181,7 @@ def unpack(
             path = _join(prefix, name)
             if name not in later or path in values or _join(path, _CLASS) in values:
                 parts[name] = part(hint, name)
-        for name in _halves(kind):
+        for name in getattr(kind, "stored_as_half", ()):
             parts[name] = whole_of(parts[name])
             if parts[name] is None:
                 raise _damaged(_join(prefix, name), "is no half of a symmetric matrix")
@@ -195,7 +195,7 @@ def unpack(
 
 def _part_kinds(arguments: tuple[Any, ...], count: Any, path: str) -> Any:
     """The type of each part of a tuple, one after the other."""
-    endless = bool(arguments) and arguments[-1] is Ellipsis
+    endless = arguments[-1:] == (Ellipsis,)
     if type(count) is not int or count < 0 or (not endless and count != len(arguments)):
         raise _damaged(path, f"is {count!r}, which is not the number of parts")
     return (arguments[0] for _ in range(count)) if endless else arguments
@@ -227,17 +227,9 @@ def _holds(kind: Any, value: Any) -> bool:
     return value in get_args(kind) if literal else isinstance(value, _PLAIN.get(kind, ()))
 
 
-def _halves(kind: type) -> tuple[str, ...]:
-    named: tuple[str, ...] = getattr(kind, "stored_as_half", ())
-    return named
-
-
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """The type of each field that the constructor takes; a `TypeError` if one cannot be kept.
-
-    `kind` may be a generic dataclass with its types, as in `Known[Plan, Sums, Solution]`.
-    """
+    """The type of each field of a dataclass; a `TypeError` if one cannot be kept."""
     origin = get_origin(kind) or kind
     chosen = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=True))
     hints = get_type_hints(origin)
@@ -299,6 +291,5 @@ def _get(parts: dict[str, Any], key: str) -> Any:
 
 
 def _damaged(path: str, how: str) -> InputError:
-    return InputError(
-        f"the state is damaged: {path!r} {how}; restore it from a copy or learn again"
-    )
+    what = f"the state is damaged: {path!r} {how}"
+    return InputError(f"{what}; restore it from a copy or learn again")
