@@ -37,7 +37,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "analytic.border": ("analytic/test_spread.py",),
     "analytic.calibration": ("analytic/test_spread.py",),
     "graphs.field": ("learners/test_fields.py",),
-    "storage.leftovers": ("harness/test_faults.py",),
+    "storage.lock": ("harness/test_faults.py",),
     "storage.files": ("harness/test_faults.py",),
     "merging": ("merging/test_merger.py",),
     "folder.store": ("folder/test_damage.py", "folder/test_folder.py", "harness/test_found.py"),

@@ -134,7 +134,7 @@ def _study(spec: RunSpec, hops: int) -> LeakageStudy:
 
 
 def _show(console: Console, study: LeakageStudy) -> None:
-    from undrift.datasets.stand_in import marked
+    from undrift.datasets.catalogue import marked
     from undrift.reporting.terminal import plain_table
 
     stream = marked(study.stream, study.stand_in)

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from undrift.datasets.stand_in import marked
+from undrift.datasets.catalogue import marked
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.figures import sheet

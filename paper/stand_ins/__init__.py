@@ -1,4 +1,4 @@
-"""The stand-ins for CoraFull, ogbn-arxiv and Reddit: see `undrift.datasets.stand_in`.
+"""The stand-ins for CoraFull, ogbn-arxiv and Reddit: see `undrift.datasets.catalogue`.
 
 What takes long to draw is cached on disk. Reading the list and the sizes needs neither torch,
 numpy nor a data file.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.stand_in import MARK, StandIn
+from undrift.datasets.catalogue import DATASETS, MARK, StandIn
 from undrift.errors import unknown_name
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from zlib import crc32
 import numpy as np
 import scipy.sparse as sp
 
-from undrift.datasets.archives import Array
-from undrift.datasets.cache import kept
+from undrift.datasets.archives import Array, kept
 from undrift.datasets.folder import stand_in_folders
 from undrift.errors import InputError
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,17 @@ import numpy as np
 import pytest
 
 from undrift.datasets import columns
-from undrift.datasets.columns import Trouble, column_names, floats, read_pieces, texts, unusable
+from undrift.datasets.columns import (
+    Trouble,
+    as_class_ids,
+    as_times,
+    column_names,
+    days,
+    floats,
+    read_pieces,
+    texts,
+    unusable,
+)
 from undrift.errors import InputError
 
 
@@ -33,11 +44,7 @@ def test_quotes_blanks_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     assert column_names(path) == ["id", "x"]
     assert gather(path, "id") == ["a, b", "c", "d\nd"]
     np.testing.assert_array_equal(numbers(path, "x"), np.array([1, 2.5, -1000], np.float32))
-
-
-def test_tabs_separate_in_tsv(tmp_path: Path) -> None:
     path = write(tmp_path / "t.tsv", "id\tx\na,b\t1\n")
-    assert column_names(path) == ["id", "x"]
     assert gather(path, "id") == ["a,b"]
 
 
@@ -104,13 +111,17 @@ def test_text_that_is_not_utf8_is_named(tmp_path: Path) -> None:
         list(read_pieces(path, column_names(path)))
 
 
-def test_a_missing_file_and_a_strange_one_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no file .*none.csv"):
-        column_names(tmp_path / "none.csv")
-    with pytest.raises(InputError, match=r"there is no file .*none.parquet"):
-        column_names(tmp_path / "none.parquet")
-    with pytest.raises(InputError, match=r"give a .csv, .tsv or .parquet file"):
-        column_names(tmp_path / "nodes.xlsx")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("none.csv", "there is no file .*none.csv"),
+        ("none.parquet", "there is no file .*none.parquet"),
+        ("nodes.xlsx", "give a .csv, .tsv or .parquet file"),
+    ],
+)
+def test_a_missing_file_and_a_strange_one_are_named(tmp_path: Path, name: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        column_names(tmp_path / name)
 
 
 # Parquet ---------------------------------------------------------------------------------
@@ -189,3 +200,54 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(whole[:8] + bytes(200) + whole[208:])
     with pytest.raises(InputError, match=r"t.parquet is damaged"):
         numbers(path, "x")
+
+
+# what cells mean -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "names"),
+    [
+        (["b", "10", "", "a", "b"], [2, 0, -1, 1, 2], {0: "10", 1: "a", 2: "b"}),
+        (["30", "4.0", "", "-1", "4"], [30, 4, -1, -1, 4], {4: "4", 30: "30"}),  # gaps stay
+        (["", ""], [-1, -1], {}),
+    ],
+)
+def test_labels_become_class_ids(labels: list[str], ids: list[int], names: dict[int, str]) -> None:
+    found, called = as_class_ids(labels, "labels")
+    assert (found.tolist(), called) == (ids, names)
+
+
+@pytest.mark.parametrize("label", ["1.5", "-2", "nan", "inf", "1e30"])
+def test_numbers_that_are_no_class_are_refused(label: str) -> None:
+    with pytest.raises(InputError, match=f"column 'y' holds '{label}'; write classes as whole"):
+        as_class_ids(["0", label, "1"], "column 'y'")
+
+
+def test_numbers_stay_and_dates_become_days() -> None:
+    np.testing.assert_array_equal(as_times(["2001", " 2002.5 "], "t"), [2001, 2002.5])
+    np.testing.assert_array_equal(as_times(["1970-01-02", "1969-12-31"], "t"), [1, -1])
+    moments = [date(1970, 1, 2), datetime(1970, 1, 1, 6)]
+    np.testing.assert_array_equal(as_times(moments, "t"), [1, 0.25])
+    east = timezone(timedelta(hours=6))
+    assert days("1970-01-02T00:00:00Z") == 1
+    assert days(datetime(1970, 1, 2, tzinfo=east)) == days("1970-01-02T00:00+06:00") == 0.75
+    assert days(datetime(1970, 1, 2, tzinfo=UTC)) == days("1970-01-02")
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        (["2001", "soon"], "t must hold a number in every row, .* row 2 has 'soon'"),
+        (["2001", ""], "row 2 has nothing"),
+        ([2001.0, None], "row 2 has nothing"),
+        (["2001", "nan"], "row 2 has 'nan'"),
+        (["2001", "2001-01-01"], "row 2 has '2001-01-01'"),
+        (["2001-01-01", "2001"], "a date like 2021-03-31 in every row, .* row 2 has '2001'"),
+        (["2001-01-01", 5], "row 2 has 5"),
+        (["", "2001"], "row 1 has nothing"),
+    ],
+)
+def test_an_unknown_time_is_named(values: list[Any], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        as_times(values, "t")

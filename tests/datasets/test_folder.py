@@ -1,13 +1,26 @@
 from __future__ import annotations
 
+import hashlib
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from undrift.datasets import RemoteFile
 from undrift.datasets import folder as module
-from undrift.datasets.folder import cache_folder, data_folder, find_file, may_write
+from undrift.datasets.folder import (
+    cache_folder,
+    check_recorded,
+    data_folder,
+    find_file,
+    may_write,
+    published,
+    record,
+    record_path,
+    recorded,
+    sha256,
+)
 from undrift.errors import InputError
 
 
@@ -17,106 +30,124 @@ def home(monkeypatch, tmp_path):
     for variable in ("UNDRIFT_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setattr(module.sys, "platform", "linux")
     return tmp_path
 
 
-def test_data_folder_expands_the_home_folder(monkeypatch):
+@pytest.mark.parametrize(
+    ("platform", "variables", "place"),
+    [
+        ("linux", {}, ".cache/undrift"),
+        ("linux", {"UNDRIFT_DATA": "  "}, ".cache/undrift"),
+        ("linux", {"XDG_CACHE_HOME": "/else"}, "/else/undrift"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache/undrift"),
+        ("darwin", {}, "Library/Caches/undrift"),
+        ("win32", {}, "AppData/Local/undrift"),
+        ("win32", {"LOCALAPPDATA": "/else"}, "/else/undrift"),
+        ("linux", {"UNDRIFT_DATA": "/graphs", "XDG_CACHE_HOME": "/else"}, "/graphs"),
+    ],
+)
+def test_the_variable_or_the_platforms_cache(monkeypatch, home, platform, variables, place):
+    monkeypatch.setattr(module.sys, "platform", platform)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert data_folder() == home / place
+    monkeypatch.undo()
     monkeypatch.setenv("UNDRIFT_DATA", "~/graphs")
     assert data_folder() == Path.home() / "graphs"
 
 
-@pytest.mark.parametrize("value", [None, "  "])
-@pytest.mark.parametrize(
-    ("platform", "place"),
-    [
-        ("linux", ".cache/undrift"),
-        ("darwin", "Library/Caches/undrift"),
-        ("win32", "AppData/Local/undrift"),
-    ],
-)
-def test_without_the_variable_it_is_the_platforms_cache(monkeypatch, home, platform, place, value):
-    monkeypatch.setattr(module.sys, "platform", platform)
-    if value is not None:
-        monkeypatch.setenv("UNDRIFT_DATA", value)
-    assert data_folder() == home / place
-
-
-@pytest.mark.parametrize(
-    ("platform", "variable"), [("linux", "XDG_CACHE_HOME"), ("win32", "LOCALAPPDATA")]
-)
-def test_the_platforms_own_variable_moves_its_cache(monkeypatch, home, platform, variable):
-    monkeypatch.setattr(module.sys, "platform", platform)
-    monkeypatch.setenv(variable, str(home / "else"))
-    assert data_folder() == home / "else" / "undrift"
-
-
-def test_a_relative_cache_home_is_ignored(monkeypatch, home):
-    monkeypatch.setattr(module.sys, "platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", "somewhere")
-    assert data_folder() == home / ".cache" / "undrift"
-
-
-def test_find_file_returns_the_path(monkeypatch, tmp_path):
-    (tmp_path / "a.npz").write_bytes(b"x")
-    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
-    assert find_file("a.npz") == tmp_path / "a.npz"
-
-
-def test_find_file_looks_into_the_platforms_cache(monkeypatch, home):
-    monkeypatch.setattr(module.sys, "platform", "linux")
+def test_find_file_returns_the_path(home):
     (home / ".cache" / "undrift").mkdir(parents=True)
     (home / ".cache" / "undrift" / "a.npz").write_bytes(b"x")
     assert find_file("a.npz") == home / ".cache" / "undrift" / "a.npz"
 
 
-def test_without_the_variable_the_error_names_file_and_variable(home):
-    wanted = r"a\.npz is not in .*; put it there or set the environment variable UNDRIFT_DATA"
-    with pytest.raises(InputError, match=wanted) as caught:
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (None, r"a\.npz is not in .*undrift; put it there, or set the environment variable UNDRIF"),
+        ("gone", r"a\.npz.*gone, which is not a folder; "),
+        ("", r"a\.npz is not in .*the folder of UNDRIFT_DATA; put it"),
+    ],
+)
+def test_a_file_that_is_not_there_says_how_to_get_it(monkeypatch, home, where, said):
+    if where is not None:
+        monkeypatch.setenv("UNDRIFT_DATA", str(home / where))
+    with pytest.raises(InputError, match=said) as caught:
         find_file("a.npz")
-    assert str(data_folder()) in str(caught.value)
     assert "undrift data fetch" not in str(caught.value)  # it belongs to no dataset
-
-
-def test_a_folder_that_does_not_exist_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path / "gone"))
-    with pytest.raises(InputError, match=r"a\.npz.*gone, which is not a folder; set the env"):
-        find_file("a.npz")
-
-
-def test_a_file_that_is_not_in_the_folder_is_named_with_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"a\.npz is not in .*the folder of UNDRIFT_DATA; put it"):
-        find_file("a.npz")
-
-
-@pytest.mark.parametrize("where", ["unset", "gone", "empty"])
-def test_a_file_of_a_dataset_says_which_command_fetches_it(monkeypatch, home, where):
-    if where != "unset":
-        monkeypatch.setenv("UNDRIFT_DATA", str(home if where == "empty" else home / "gone"))
     with pytest.raises(InputError, match=r"reddit_graph\.npz .*or run: undrift data fetch reddit"):
         find_file("reddit_graph.npz")
 
 
-def test_a_folder_marked_read_only_may_not_be_written_to(tmp_path):
-    assert may_write(tmp_path)
-    assert may_write(tmp_path / "new" / "folder")  # its parent is open
-    tmp_path.chmod(0o555)  # the superuser could write all the same
-    assert not may_write(tmp_path)
-    assert not may_write(tmp_path / "new" / "folder")
-    tmp_path.chmod(0o755)
-
-
-def test_the_cache_is_in_the_data_folder_unless_that_is_read_only(monkeypatch, home):
-    monkeypatch.setattr(module.sys, "platform", "linux")
+def test_a_folder_marked_read_only_is_not_written_to(monkeypatch, home):
     data = home / "data"
     data.mkdir()
     monkeypatch.setenv("UNDRIFT_DATA", str(data))
+    assert may_write(data / "new" / "folder")  # its parent is open
     assert cache_folder("kind") == data / "kind"
-    data.chmod(0o555)
+    data.chmod(0o555)  # the superuser could write all the same
+    assert not may_write(data)
+    assert not may_write(data / "new" / "folder")
     assert cache_folder("kind") == home / ".cache" / "undrift" / "kind"
     data.chmod(0o755)
 
 
-def test_the_module_does_not_import_torch():
-    code = "import sys, undrift.datasets.folder; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+# checksums -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "cora_full.npz"
+    path.write_bytes(b"abc")
+    return path
+
+
+def test_sha256(path):
+    assert sha256(path) == hashlib.sha256(b"abc").hexdigest()
+    with pytest.raises(InputError, match=r"cannot read .*gone"):
+        sha256(path.with_name("gone"))
+
+
+def test_a_record_is_read_back_and_is_as_sha256sum_writes_it(path):
+    assert recorded(path) is None
+    assert check_recorded(path) == sha256(path)  # nothing to compare with
+    record(path, sha256(path))
+    assert recorded(path) == check_recorded(path) == sha256(path)
+    assert record_path(path).read_text() == f"{sha256(path)}  cora_full.npz\n"
+    if shutil.which("sha256sum"):
+        words = ["sha256sum", "-c", record_path(path).name]
+        assert subprocess.run(words, cwd=path.parent, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", [b"", b"nonsense", b"\xff\xfe", b"A" * 64, b"ab" * 31])
+def test_a_damaged_record_is_none(path, text):
+    record_path(path).write_bytes(text)
+    assert recorded(path) is None
+
+
+def test_a_file_that_changed_is_named_with_both_checksums_and_the_way_out(path):
+    before = sha256(path)
+    record(path, before)
+    path.write_bytes(b"abd")
+    with pytest.raises(InputError, match=r"changed since .*with: undrift data fetch cora-") as told:
+        check_recorded(path)
+    assert before[:12] in str(told.value)
+    assert sha256(path)[:12] in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("known", "kind", "found"),
+    [
+        ({"sha256": "a", "git": "b", "md5": "c"}, "SHA-256", "ba7816bf8f01cfea414140de5dae2223"),
+        ({"git": "b", "md5": "c"}, "git id", "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"),
+        ({"md5": "c"}, "MD5", "900150983cd24fb0d6963f7d28e17f72"),
+    ],
+)
+def test_the_best_published_checksum_is_compared(path, known, kind, found):
+    compared = published(path, RemoteFile("x", "u", **known))
+    assert compared is not None
+    assert (compared.kind, compared.wanted) == (kind, min(known.values()))
+    assert compared.found.startswith(found)
+    assert published(path, RemoteFile("x", "u")) is None

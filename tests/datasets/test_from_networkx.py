@@ -44,13 +44,11 @@ def test_attributes_may_hold_a_number_each() -> None:
     assert torch.equal(graph_from_networkx(g, features="age").features, graph.features)  # type: ignore[arg-type]
 
 
-def test_a_directed_edge_goes_from_source_to_target() -> None:
-    assert weights(graph_from_networkx(people(nx.DiGraph))) == [[0, 1, 1], [0, 0, 0], [0, 0, 0]]
-
-
-def test_weights_are_read_where_asked_for() -> None:
-    graph = graph_from_networkx(people(), weight="w")
-    assert weights(graph) == [[0, 1, 2], [1, 0, 0], [2, 0, 0]]
+def test_edges_go_from_source_to_target_with_weights_where_asked_for() -> None:
+    directed = people(nx.DiGraph)
+    assert weights(graph_from_networkx(directed)) == [[0, 1, 1], [0, 0, 0], [0, 0, 0]]
+    assert weights(graph_from_networkx(directed, weight="w")) == [[0, 1, 2], [0, 0, 0], [0, 0, 0]]
+    assert weights(graph_from_networkx(people(), weight="w")) == [[0, 1, 2], [1, 0, 0], [2, 0, 0]]
 
 
 def test_parallel_edges_count_once_or_add_up_and_loops_are_left_out() -> None:

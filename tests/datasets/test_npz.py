@@ -4,25 +4,26 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from undrift.datasets.npz import read_npz, read_topology
+from undrift import machine
+from undrift.datasets.npz import read_npz, read_reddit, read_topology
 from undrift.errors import InputError
+
+LINKS = np.array([[0, 1, 0, 0], [1, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 1]], dtype=np.float32)
+WORDS = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 0], [1, 1, 1]], dtype=np.float32)
+SYMMETRIC = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+LABELS = np.array([0, 1, 1, 0])
 
 
 def arrays(**changes):
     """A file of four nodes: 0 -> 1, 1 -> 0, 1 -> 2 (one way, weight 5), a self-loop at 3."""
-    links = sp.csr_matrix(
-        np.array([[0, 1, 0, 0], [1, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 1]], dtype=np.float32)
-    )
-    words = sp.csr_matrix(np.array([[1, 0, 2], [0, 0, 0], [0, 3, 0], [1, 1, 1]], dtype=np.float32))
-    parts = {"labels": np.array([0, 1, 1, 0])}
-    for prefix, matrix in (("adj", links), ("attr", words)):
-        parts |= {
-            f"{prefix}_data": matrix.data,
-            f"{prefix}_indices": matrix.indices,
-            f"{prefix}_indptr": matrix.indptr,
-            f"{prefix}_shape": np.array(matrix.shape),
-        }
+    parts = {"labels": LABELS}
+    for prefix, dense in (("adj", LINKS), ("attr", WORDS)):
+        matrix = sp.csr_matrix(dense)
+        parts |= {f"{prefix}_{name}": getattr(matrix, name) for name in ("data", "indices")}
+        parts |= {f"{prefix}_indptr": matrix.indptr, f"{prefix}_shape": np.array(matrix.shape)}
     parts |= changes
     return {name: array for name, array in parts.items() if array is not None}
 
@@ -32,236 +33,244 @@ def path(tmp_path):
     return tmp_path / "graph.npz"
 
 
+def refused(path, told, **changes):
+    np.savez(path, **arrays(**changes))
+    with pytest.raises(InputError, match=told):
+        read_npz(path)
+
+
 def test_the_graph_is_binary_symmetric_and_without_self_loops(path):
-    np.savez(path, **arrays())
-    graph = read_npz(path)
-    assert graph.adjacency.to_dense().tolist() == [
-        [0, 1, 0, 0],
-        [1, 0, 1, 0],
-        [0, 1, 0, 0],
-        [0, 0, 0, 0],
-    ]
+    beside = np.array(["a", "b"], dtype=object)  # never touched
+    np.savez_compressed(path, **arrays(labels=LABELS.astype(np.int8), class_names=beside))
+    graph = read_npz(str(path))
+    assert graph.adjacency.to_dense().tolist() == SYMMETRIC
     assert graph.adjacency.symmetric
-    assert graph.features.to_dense().tolist() == [[1, 0, 2], [0, 0, 0], [0, 3, 0], [1, 1, 1]]
+    assert graph.features.to_dense().tolist() == WORDS.tolist()
     assert graph.labels.tolist() == [0, 1, 1, 0]
     assert graph.labels.dtype == torch.int64
-
-
-def test_compressed_files_and_small_label_types_are_read(path):
-    np.savez_compressed(path, **arrays(labels=np.array([0, 1, 1, 0], dtype=np.int8)))
-    assert read_npz(str(path)).labels.tolist() == [0, 1, 1, 0]
-
-
-def test_object_arrays_beside_the_graph_are_never_touched(path):
-    np.savez(path, **arrays(class_names=np.array(["a", "b"], dtype=object)))
-    assert read_npz(path).num_nodes == 4
+    adjacency, labels = read_topology(path)
+    assert (adjacency != graph.adjacency.to_scipy()).nnz == 0
+    assert labels.tolist() == graph.labels.tolist()
 
 
 def test_a_stored_zero_is_not_an_edge(path):
-    data = np.array([1, 1, 0, 1], dtype=np.float32)
-    np.savez(path, **arrays(adj_data=data))
+    np.savez(path, **arrays(adj_data=np.array([1, 1, 0, 1], dtype=np.float32)))
     assert read_npz(path).num_edges == 2
 
 
-@pytest.mark.parametrize("name", sorted(arrays()))
-def test_a_missing_array_is_named(path, name):
-    np.savez(path, **arrays(**{name: None}))
-    with pytest.raises(InputError, match=f"graph.npz has no array '{name}'"):
-        read_npz(path)
-
-
-def test_an_object_array_where_numbers_belong_is_refused_unread(path):
-    np.savez(path, **arrays(labels=np.array([0, 1, 1, 0], dtype=object)))
-    with pytest.raises(InputError, match=r"array 'labels' of .*graph\.npz is damaged or not made"):
-        read_npz(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("labels", np.array([0.5, 1, 1, 0])),
-        ("labels", np.zeros((4, 1), dtype=np.int64)),
-        ("adj_indices", np.array([0.0, 1.0, 2.0, 3.0])),
-        ("attr_data", np.array(["a"] * 6)),
-    ],
-)
-def test_an_array_of_the_wrong_kind_is_named(path, name, value):
-    np.savez(path, **arrays(**{name: value}))
-    with pytest.raises(InputError, match=f"array '{name}' of .*must be a list of"):
-        read_npz(path)
-
-
-@pytest.mark.parametrize(
-    ("prefix", "changes"),
-    [
-        ("adj", {"adj_indices": np.array([1, 0, 2, 9])}),
-        ("adj", {"adj_indices": np.array([1, 0, 2, -1])}),
-        ("adj", {"adj_indptr": np.array([0, 1, 3])}),
-        ("adj", {"adj_shape": np.array([4, 4, 4])}),
-        ("attr", {"attr_data": np.ones(5)}),
-        ("attr", {"attr_indptr": np.array([0, 3, 2, 3, 6])}),
-    ],
-)
-def test_arrays_that_are_no_csr_matrix_are_named(path, prefix, changes):
-    np.savez(path, **arrays(**changes))
-    with pytest.raises(InputError, match=f"{prefix}_shape of .*graph.npz are not a CSR matrix"):
-        read_npz(path)
-
-
-def test_sizes_that_disagree_are_all_given(path):
-    np.savez(path, **arrays(labels=np.array([0, 1, 1])))
-    with pytest.raises(InputError, match="4 nodes in adj_shape, 4 in attr_shape and 3 in labels"):
-        read_npz(path)
-
-
-def test_an_adjacency_that_is_not_square_is_refused(path):
-    np.savez(path, **arrays(adj_shape=np.array([4, 5])))
-    with pytest.raises(InputError, match="is 4 x 5; it must be square"):
-        read_npz(path)
-
-
-def test_what_the_graph_refuses_names_the_file(path):
-    data = arrays()["attr_data"].copy()
-    data[0] = np.nan
-    np.savez(path, **arrays(attr_data=data))
-    with pytest.raises(InputError, match=r"in .*graph\.npz, features contain NaN"):
-        read_npz(path)
-
-
-def test_a_truncated_file_is_damaged(path):
-    np.savez(path, **arrays())
-    path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(InputError, match=r"graph\.npz is damaged or not an \.npz file; fetch"):
-        read_npz(path)
-
-
-def test_a_flipped_byte_inside_an_array_names_the_array(path):
-    np.savez(path, **arrays())
-    content = bytearray(path.read_bytes())
-    start = content.index(b"adj_indices.npy")
-    content[start + 160] ^= 0xFF
-    path.write_bytes(bytes(content))
-    with pytest.raises(InputError, match=r"array 'adj_indices' of .* is damaged"):
-        read_npz(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"hello, this is not a graph", b"PK\x03\x04 and noise"])
-def test_other_content_is_damaged_and_never_suggests_pickle(path, content):
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="damaged or not an") as caught:
-        read_npz(path)
-    assert "pickle" not in str(caught.value)
-
-
-def test_a_single_array_is_refused(tmp_path):
-    np.save(tmp_path / "one.npy", np.zeros(3))
-    with pytest.raises(InputError, match="holds a single array"):
-        read_npz(tmp_path / "one.npy")
-
-
-def test_a_file_that_is_not_there_is_named(path):
-    with pytest.raises(InputError, match=r"there is no file .*graph\.npz"):
-        read_npz(path)
-
-
-def test_labels_with_gaps_keep_them(path):
-    np.savez(path, **arrays(labels=np.array([0, 7, 7, 3])))
-    assert read_npz(path).labels.tolist() == [0, 7, 7, 3]
+def test_a_list_of_edges_gives_the_same_graph(path):
+    parts = {"node_features": WORDS, "node_labels": LABELS, "train_masks": np.zeros((10, 4), bool)}
+    np.savez(path, **parts, edges=np.array([[0, 1], [1, 0], [1, 2], [3, 3]]))
+    graph = read_npz(path)
+    assert graph.adjacency.to_dense().tolist() == SYMMETRIC
+    assert graph.features.to_dense().tolist() == WORDS.tolist()
+    assert graph.labels.tolist() == [0, 1, 1, 0]
+    for edges, told in (([[0, 4]], "names node 4"), ([[-1, 0]], "node -1"), ([[0, 1, 2]], "pairs")):
+        np.savez(path, **parts, edges=np.array(edges))
+        with pytest.raises(InputError, match=rf"edges? of .*graph\.npz .*{told}"):
+            read_npz(path)
 
 
 def test_a_topology_needs_no_features(path):
     without = {name: None for name in arrays() if name.startswith("attr")}
     np.savez(path, **arrays(**without))
     adjacency, labels = read_topology(path)
-    assert adjacency.toarray().tolist() == [
-        [0, 1, 0, 0],
-        [1, 0, 1, 0],
-        [0, 1, 0, 0],
-        [0, 0, 0, 0],
-    ]
-    assert labels.tolist() == [0, 1, 1, 0]
-    assert labels.dtype == np.int64
-    with pytest.raises(InputError, match="has no array 'attr_shape'"):
-        read_npz(path)
-
-
-def test_a_topology_is_that_of_the_graph(path):
-    np.savez(path, **arrays())
-    adjacency, labels = read_topology(path)
-    graph = read_npz(path)
-    assert (adjacency != graph.adjacency.to_scipy()).nnz == 0
-    assert labels.tolist() == graph.labels.tolist()
-
-
-def test_a_topology_whose_sizes_disagree(path):
+    assert adjacency.toarray().tolist() == SYMMETRIC
+    assert (labels.tolist(), labels.dtype) == ([0, 1, 1, 0], np.int64)
     np.savez(path, **arrays(labels=np.array([0, 1])))
     with pytest.raises(InputError, match="4 nodes in adj_shape and 2 in labels; they must agree"):
         read_topology(path)
 
 
-PAIRS = np.array([[0, 1], [1, 0], [1, 2], [3, 3]])
+@pytest.mark.parametrize("name", sorted(arrays()))
+def test_a_missing_array_is_named(path, name):
+    refused(path, f"graph.npz has no array '{name}'", **{name: None})
 
 
-def listed(**changes):
-    """The same graph as pairs of nodes and dense features."""
-    parts = {
-        "node_features": sp.csr_matrix(
-            (arrays()["attr_data"], arrays()["attr_indices"], arrays()["attr_indptr"])
-        ).toarray(),
-        "node_labels": arrays()["labels"],
-        "edges": PAIRS,
-        "train_masks": np.zeros((10, 4), dtype=bool),
-    }
-    return parts | changes
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("labels", LABELS.astype(object), r"array 'labels' of .*graph\.npz is damaged or not made"),
+        ("labels", np.array([0.5, 1, 1, 0]), "array 'labels' of .*must be a list of"),
+        ("labels", np.zeros((4, 1), dtype=np.int64), "array 'labels' of .*must be a list of"),
+        ("labels", np.array([0, 1, 1]), r"in .*graph\.npz, labels must be 4 whole numbers"),
+        ("adj_shape", np.array([4, 5]), "is 4 x 5, not square"),
+        ("adj_indices", np.array([0.0, 1.0, 2.0, 3.0]), "'adj_indices' of .*must be a list of"),
+        ("attr_data", np.array(["a"] * 6), "array 'attr_data' of .*must be a list of"),
+        ("attr_data", np.full(6, np.nan), r"in .*graph\.npz, features contain NaN"),
+    ],
+)
+def test_what_is_wrong_is_named_with_the_file(path, name, value, told):
+    refused(path, told, **{name: value})
 
 
-def test_a_list_of_edges_gives_the_same_graph(path):
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("adj_indices", np.array([1, 0, 2, 9]), ""),
+        ("adj_indices", np.array([1, 0, 2, -1]), ""),
+        ("adj_indptr", np.array([0, 1, 3]), ""),
+        ("adj_indptr", np.zeros(1_000_000, dtype=np.int64), "their lengths do not"),
+        ("adj_shape", np.array([4, 4, 4]), "the shape is"),
+        ("adj_data", np.array([1, np.nan, 1, 1]), "a weight that is NaN or infinite"),
+        ("adj_data", np.array([1, np.inf, 1, 1]), "a weight that is NaN or infinite"),
+        ("attr_data", np.ones(5), "their lengths do not"),
+        ("attr_indptr", np.array([0, 3, 2, 3, 6]), "the row pointers do not rise"),
+    ],
+)
+def test_arrays_that_are_no_csr_matrix_are_named(path, name, value, why):
+    prefix = name.partition("_")[0]
+    told = f"{prefix}_shape of .*graph.npz are not a CSR matrix .*{why}"
+    refused(path, told, **{name: value})
+
+
+def test_what_is_no_npz_file_is_damaged_and_never_suggests_pickle(path):
     np.savez(path, **arrays())
-    graph = read_npz(path)
-    np.savez(path, **listed())
-    again = read_npz(path)
-    assert torch.equal(again.adjacency.to_dense(), graph.adjacency.to_dense())
-    assert torch.equal(again.features.to_dense(), graph.features.to_dense())
-    assert again.labels.tolist() == graph.labels.tolist()
-
-
-@pytest.mark.parametrize("edges", [[[0, 4]], [[-1, 0]], [[0, 1, 2]]])
-def test_an_edge_that_is_no_pair_of_nodes(path, edges):
-    np.savez(path, **listed(edges=np.array(edges)))
-    with pytest.raises(InputError, match=r"edges of .* must be pairs of nodes from 0 to 3"):
-        read_npz(path)
-
-
-def test_nothing_is_unpacked_before_sizes_agree(path, monkeypatch):
-    """A few kB may unpack to GB: headers are compared first."""
-    from undrift.datasets import archives as module
-
-    monkeypatch.setattr(module, "_pieces", None)  # unpacking would fail
-    shapes = {"adj_shape": np.array([4, 4]), "attr_shape": np.array([4, 3])}
-    monkeypatch.setattr(
-        module.Npz, "array", lambda self, name, *_, **__: shapes[name], raising=True
-    )
-    np.savez_compressed(path, **arrays(labels=np.zeros(1_000_000, dtype=np.int64)))
-    with pytest.raises(InputError, match="4 nodes in adj_shape, 4 in attr_shape and 1000000 in"):
-        read_npz(path)
-    np.savez_compressed(path, **arrays(adj_indptr=np.zeros(1_000_000, dtype=np.int64)))
-    with pytest.raises(InputError, match="their lengths do not belong together"):
+    whole = path.read_bytes()
+    at = whole.index(b"adj_indices.npy") + 160
+    flipped = whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
+    np.save(path.with_suffix(".npy"), np.zeros(3))
+    single = path.with_suffix(".npy").read_bytes()
+    for content in (b"", b"hello, this is no graph", whole[:500], flipped, single):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"graph\.npz is damaged or not") as caught:
+            read_npz(path)
+        assert "pickle" not in str(caught.value)
+    path.unlink()
+    with pytest.raises(InputError, match="there is no file"):
         read_npz(path)
 
 
 def test_an_array_that_memory_cannot_hold_is_refused(path, monkeypatch):
-    from undrift import machine
-
-    np.savez_compressed(path, **arrays())
     monkeypatch.setattr(machine, "available_bytes", lambda: 8)
-    with pytest.raises(InputError, match=r"needs 16 B of memory, but 8 B are free; check where"):
-        read_npz(path)
+    refused(path, r"needs 16 B of memory, but 8 B are free; check where")
 
 
-@pytest.mark.parametrize("weight", [np.nan, np.inf])
-def test_an_edge_whose_weight_is_no_number_is_no_edge(path, weight):
-    data = arrays()["adj_data"].astype(float)
-    data[0] = weight
-    np.savez(path, **arrays(adj_data=data))
-    with pytest.raises(InputError, match="an edge has a weight that is NaN or infinite"):
-        read_npz(path)
+# Reddit ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return tmp_path / "reddit_data.npz", tmp_path / "reddit_graph.npz"
+
+
+@pytest.fixture
+def write(pair, official):
+    """Writes both files, with changes for one of them."""
+
+    def write(data=None, graph=None):
+        pair[0].write_bytes(official.reddit_data(**(data or {})))
+        pair[1].write_bytes(official.reddit_graph(**(graph or {})))
+        return pair
+
+    return write
+
+
+def test_the_graph_is_read_from_both_files(write):
+    graph = read_reddit(*write())
+    assert graph.adjacency.to_dense().tolist() == [
+        [0, 1, 0, 0, 0],
+        [1, 0, 1, 1, 0],
+        [0, 1, 0, 0, 0],
+        [0, 1, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+    ]
+    assert graph.adjacency.symmetric
+    assert graph.adjacency.indices.dtype == torch.int32
+    assert isinstance(graph.features, torch.Tensor)
+    assert graph.features.dtype == torch.float32
+    assert graph.features.tolist() == (np.arange(10).reshape(5, 2) / 4).tolist()
+    assert graph.labels is not None
+    assert graph.labels.tolist() == [0, 1, 1, 0, 2]
+
+
+def test_it_reads_what_scipy_writes(write, pair):
+    dense = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=np.int64)
+    for compressed in (True, False):
+        write(data={"feature": np.ones((3, 2)), "label": np.array([0, 1, 1])})
+        sp.save_npz(pair[1], sp.coo_matrix(dense), compressed=compressed)
+        assert read_reddit(*pair).adjacency.to_dense().tolist() == dense.tolist()
+
+
+def test_256_duplicates_are_one_edge(write):
+    """A byte per weight must not run over."""
+    row, col = np.repeat([0, 1, 2], 256), np.repeat([1, 0, 2], 256)
+    ends = {"row": row, "col": col, "data": np.ones(row.size, dtype=np.int8)}
+    graph = read_reddit(*write(graph=ends))
+    assert graph.adjacency.to_dense().nonzero().tolist() == [[0, 1], [1, 0]]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=40), st.booleans())
+def test_it_equals_the_plain_way(tmp_path_factory, official, pairs, symmetric):
+    """Slow twin: a dense matrix of the entries that are not 0, made symmetric, without diagonal."""
+    if symmetric:
+        pairs = pairs + [(b, a) for a, b in pairs]
+    folder = tmp_path_factory.mktemp("reddit")
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    weights = np.arange(len(ends)) % 4
+    parts = {"row": ends[:, 0], "col": ends[:, 1], "data": weights, "shape": [7, 7]}
+    (folder / "g.npz").write_bytes(official.reddit_graph(**parts))
+    data = {"feature": np.ones((7, 1)), "label": np.zeros(7, dtype=np.int64)}
+    (folder / "d.npz").write_bytes(official.reddit_data(**data))
+    wanted, ends = np.zeros((7, 7)), ends[weights > 0]
+    wanted[ends[:, 0], ends[:, 1]] = wanted[ends[:, 1], ends[:, 0]] = 1
+    np.fill_diagonal(wanted, 0)
+    graph = read_reddit(folder / "d.npz", folder / "g.npz")
+    assert graph.adjacency.to_dense().tolist() == wanted.tolist()
+    assert set(graph.adjacency.values.tolist()) <= {1.0}
+
+
+@pytest.mark.parametrize(
+    ("graph", "sentence"),
+    [
+        ({"row": None}, "has no array 'row'; reddit_graph.npz holds row, col, data"),
+        ({"shape": np.array([5, 6])}, r"shape of .* is \[5, 6\]; a square matrix"),
+        ({"shape": np.array([5])}, "a square matrix is needed"),
+        ({"row": np.array([0, 1, 2, 3, 4, 5])}, "an edge of .* names node 5, but there are 5"),
+        ({"col": np.array([0, 1, 2, 3, 4, -1])}, "an edge of .* names node -1"),
+        ({"row": np.array([0, 1])}, "row, col and data of .* have the shapes"),
+        ({"data": np.ones(5)}, "have the shapes"),
+        ({"data": np.full(6, np.nan)}, "array 'data' of .* holds NaN or infinity"),
+        ({"row": np.ones(6)}, "'row' of .* must be a list of whole numbers"),
+        ({"row": np.array([0, 1, 2, 3, 4, 2**40])}, "'row' of .* holds 1099511627776, which is"),
+    ],
+)
+def test_a_wrong_graph_file_is_named(write, graph, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        read_reddit(*write(graph=graph))
+    assert "reddit_graph.npz" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ({"feature": None}, "has no array 'feature'; reddit_data.npz holds feature, label"),
+        ({"label": np.zeros(4, dtype=np.int64)}, "labels must be 5 whole numbers"),
+        ({"feature": np.ones((6, 2))}, "matrix is 5 x 5 but there are 6 nodes in features"),
+        ({"feature": np.ones(5)}, "must be a matrix of numbers"),
+        ({"label": np.ones(5)}, "must be a list of whole numbers"),
+        ({"feature": np.full((5, 2), np.nan)}, "features contain NaN"),
+        ({"feature": np.full((5, 2), 1e300)}, "features contain NaN or infinity"),
+        ({"label": np.full(5, -2)}, "label -2 is negative"),
+    ],
+)
+def test_a_wrong_data_file_is_named(write, data, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        read_reddit(*write(data=data))
+    assert "reddit_data.npz" in str(caught.value)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("length", [0, 100, -30])
+def test_a_truncated_file_is_damaged(write, which, length):
+    pair = write()
+    pair[which].write_bytes(pair[which].read_bytes()[:length])
+    with pytest.raises(InputError, match=rf"{pair[which].name} is damaged or not an \.npz"):
+        read_reddit(*pair)
+
+
+def test_the_files_the_wrong_way_round(write):
+    data, graph = write()
+    with pytest.raises(InputError, match="has no array 'shape'"):
+        read_reddit(graph, data)

@@ -47,19 +47,13 @@ def test_nodes_do_not_lie_in_class_order(graph):
     assert 0.7 < float((graph.labels[1:] != graph.labels[:-1]).double().mean()) < 0.95
 
 
-def test_the_share_of_edges_inside_a_class_is_the_homophily(graph):
-    edges = graph.adjacency.to_scipy().tocoo()
-    labels = graph.labels.numpy()
+@pytest.mark.parametrize(("homophily", "off"), [(0.65, 0.03), (0.0, 0.0), (1.0, 0.0)])
+def test_the_share_of_edges_inside_a_class_is_the_homophily(homophily, off):
+    graph = generate(classes=5, words=20, homophily=homophily)
+    edges, labels = graph.adjacency.to_scipy().tocoo(), graph.labels.numpy()
     # repeated draws, which hubs of small classes see more of, cost a little
-    assert np.mean(labels[edges.row] == labels[edges.col]) == pytest.approx(0.65, abs=0.03)
-
-
-@pytest.mark.parametrize("homophily", [0.0, 1.0])
-def test_homophily_at_its_limits_is_exact(homophily):
-    graph = generate(nodes=300, words=20, classes=3, homophily=homophily, average_degree=4)
-    edges = graph.adjacency.to_scipy().tocoo()
-    labels = graph.labels.numpy()
-    assert np.mean(labels[edges.row] == labels[edges.col]) == homophily
+    share = np.mean(labels[edges.row] == labels[edges.col])
+    assert share == pytest.approx(homophily, abs=off)
 
 
 def test_hubs_make_degrees_unequal():
@@ -126,17 +120,9 @@ def test_generating_leaves_the_global_generators_alone():
     seed=st.integers(0, 2**40),
 )
 def test_any_settings_give_a_sound_graph(nodes, words, classes, ratio, homophily, hubs, seed):
-    graph = generate(
-        nodes=nodes,
-        words=words,
-        classes=classes,
-        size_ratio=ratio,
-        average_degree=3.0,
-        homophily=homophily,
-        hubs=hubs,
-        words_per_node=5.0,
-        seed=seed,
-    )
+    options = {"size_ratio": ratio, "homophily": homophily, "hubs": hubs, "seed": seed}
+    sizes = {"nodes": nodes, "words": words, "classes": classes}
+    graph = generate(**sizes, **options, average_degree=3.0, words_per_node=5.0)
     assert graph.num_nodes == nodes
     assert graph.num_edges == 2 * round(nodes * 1.5)
     assert graph.labels.unique().tolist() == list(range(classes))
@@ -153,22 +139,16 @@ def pairs(wanted=400, *, sizes=(30, 50), seed=0, homophily=0.7, **options):
     return draw_pairs(rng, sizes, weights, wanted, homophily, **options)
 
 
-def test_pairs_are_sorted_different_and_as_many_as_wanted():
+@pytest.mark.parametrize("chunk", [7, synthetic._CHUNK])
+def test_pairs_are_sorted_different_and_as_many_as_wanted(monkeypatch, chunk):
+    monkeypatch.setattr(synthetic, "_CHUNK", chunk)
     keys, backwards = pairs()
     low, high = keys // 80, keys % 80
     assert keys.size == backwards.size == 400
     assert (np.diff(keys) > 0).all()
     assert (low < high).all()
     assert 100 < backwards.sum() < 300
-
-
-def test_pairs_drawn_in_small_chunks_follow_the_same_law(monkeypatch):
-    monkeypatch.setattr(synthetic, "_CHUNK", 7)
-    keys, _ = pairs()
-    inside = (keys // 80 < 30) == (keys % 80 < 30)
-    assert keys.size == 400
-    assert (np.diff(keys) > 0).all()
-    assert inside.mean() == pytest.approx(0.7, abs=0.08)
+    assert np.mean((low < 30) == (high < 30)) == pytest.approx(0.7, abs=0.08)
 
 
 def test_pairs_run_out_where_there_are_no_more():

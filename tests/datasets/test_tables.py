@@ -35,17 +35,13 @@ def test_two_tables_are_a_graph(tmp_path: Path) -> None:
     found = tables(tmp_path, time="year")
     assert found.node_ids.tolist() == ["ann", "bob", "cid"]
     assert found.class_names == {0: "ai", 1: "db"}
-    assert found.graph.labels is not None
-    assert found.graph.labels.tolist() == [1, 0, -1]
+    assert found.graph.labelled().tolist() == [1, 0, -1]
     assert dense(found).tolist() == [[1, 0.5], [2, 0.25], [3, 0]]
     assert edges_of(found) == {(0, 1), (1, 0), (1, 2), (2, 1)}
     assert found.time is not None
     assert found.time.tolist() == [2001, 2003, 2002]
     assert found.repairs == Repairs(0, 0)
     assert str(found.repairs) == ""
-
-
-def test_directed_edges_point_from_source_to_target(tmp_path: Path) -> None:
     assert edges_of(tables(tmp_path, undirected=False)) == {(0, 1), (1, 2)}
 
 
@@ -60,12 +56,8 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
     assert found.time is None
 
 
-def test_every_other_column_is_a_feature(tmp_path: Path) -> None:
+def test_every_other_column_is_a_feature_and_labels_may_be_left_out(tmp_path: Path) -> None:
     assert dense(tables(tmp_path)).shape == (3, 3)  # with the year, which was not named as time
-    assert dense(tables(tmp_path, time="year")).shape == (3, 2)
-
-
-def test_labels_may_be_left_out(tmp_path: Path) -> None:
     found = tables(tmp_path, label=None, features=["x1"])
     assert found.graph.labels is None
     assert found.class_names == {}
@@ -77,15 +69,13 @@ def test_ids_that_are_numbers_come_back_as_numbers(tmp_path: Path) -> None:
     assert found.node_ids.dtype == np.int64
     assert found.node_ids.tolist() == [10, 7]
     assert edges_of(found) == {(0, 1), (1, 0)}
-    assert tables(tmp_path, nodes.replace("\n7", "\n07"), edges.replace("\n7", "\n07")).node_ids[
-        1
-    ] == ("07")
+    named = tables(tmp_path, nodes.replace("\n7", "\n07"), edges.replace("\n7", "\n07"))
+    assert named.node_ids[1] == "07"
 
 
 def test_labels_with_gaps_and_isolated_nodes_are_fine(tmp_path: Path) -> None:
     found = tables(tmp_path, "id,label,x\na,9,1\nb,2,1\nc,9,1\n", "source,target\n")
-    assert found.graph.labels is not None
-    assert found.graph.labels.tolist() == [9, 2, 9]
+    assert found.graph.labelled().tolist() == [9, 2, 9]
     assert found.class_names == {2: "2", 9: "9"}
     assert found.graph.num_edges == 0
 
@@ -138,16 +128,12 @@ def test_bad_tables_are_one_sentence(nodes: str, edges: str, what: str, tmp_path
         ({"features": ["x1", "x1"]}, "features names 'x1' twice"),
         ({"features": []}, "no column of features"),
         ({"time": "age"}, "has no column 'age'"),
+        ({"time": "label", "label": None}, "column 'label' of .*nodes.csv must hold a date.*row 1"),
     ],
 )
 def test_bad_columns_are_one_sentence(named: dict[str, Any], what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=what):
         tables(tmp_path, **named)
-
-
-def test_an_unknown_time_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"column 'year' of .*nodes.csv must hold a number.*row 3"):
-        tables(tmp_path, NODES.replace("2002", ""), time="year")
 
 
 def test_many_columns_are_not_all_listed(tmp_path: Path) -> None:
@@ -158,28 +144,19 @@ def test_many_columns_are_not_all_listed(tmp_path: Path) -> None:
 
 def test_parquet_and_csv_may_be_mixed(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    moments = arrow.array([1_000_000_001, 86_400_000_000_000, 0], arrow.timestamp("ns"))
     columns = {"id": [5, 6, 7], "label": [1, None, 0], "x": [[1.0, 2.0]] * 3, "w": [0, 1, 2]}
-    parquet.write_table(arrow.table(columns), tmp_path / "nodes.parquet")
+    table = arrow.table({**columns, "when": moments})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "nodes.parquet")
     (tmp_path / "edges.csv").write_text("source,target\n5,7\n")
-    found = read_tables(tmp_path / "nodes.parquet", tmp_path / "edges.csv")
+    found = read_tables(tmp_path / "nodes.parquet", tmp_path / "edges.csv", time="when")
     assert found.node_ids.tolist() == [5, 6, 7]
-    assert found.graph.labels is not None
-    assert found.graph.labels.tolist() == [1, -1, 0]
+    assert found.graph.labelled().tolist() == [1, -1, 0]
     assert dense(found).tolist() == [[1, 2, 0], [1, 2, 1], [1, 2, 2]]
     assert edges_of(found) == {(0, 2), (2, 0)}
-
-
-def test_dates_in_parquet_are_times(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    moments = arrow.array([1_000_000_001, 86_400_000_000_000], arrow.timestamp("ns"))
-    columns = {"id": ["a", "b"], "label": ["p", "q"], "x": [1, 2], "when": moments}
-    parquet.write_table(arrow.table(columns), tmp_path / "nodes.parquet")
-    (tmp_path / "edges.csv").write_text("source,target\n")
-    found = read_tables(tmp_path / "nodes.parquet", tmp_path / "edges.csv", time="when")
     assert found.time is not None
-    assert found.time.tolist() == pytest.approx([1 / 86_400, 1.0])
+    assert found.time.tolist() == pytest.approx([1 / 86_400, 1.0, 0.0])
+    assert found.dates
 
 
 def test_edges_to_unknown_nodes_are_dropped_and_counted_where_asked(tmp_path: Path) -> None:
@@ -210,9 +187,6 @@ def test_every_column_that_cannot_be_used_is_named_at_once(
         "--ignore price --ignore day --ignore 'kind of' --ignore late",
     ):  # fmt: skip
         assert part in told
-    assert dense(
-        tables(tmp_path, nodes, "source,target\na,b\n", label=None, features=["x"])
-    ).tolist()
 
 
 def test_many_columns_are_counted(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from undrift.graphs import Graph
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
 from undrift.storage.files import load_state, save_state, writable_folder
-from undrift.storage.leftovers import sweep
+from undrift.storage.lock import sweep
 from undrift.testing.graphs import tiny_stream
 
 Step = Callable[[Path], object]

@@ -16,7 +16,7 @@ from undrift.folder import history
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.store import states
 from undrift.storage.files import write_atomically
-from undrift.storage.leftovers import sweep
+from undrift.storage.lock import sweep
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults need fork")
 

@@ -12,18 +12,22 @@ from safetensors.torch import save, save_file
 
 from undrift.errors import InputError
 from undrift.learners.registry import make_learner
-from undrift.storage import files
 from undrift.storage.files import (
+    checksum,
     load_state,
     make_folder,
     read_metadata,
     save_state,
     state_bytes,
+    sync_folder,
+    writable_folder,
     write_atomically,
     write_pieces,
 )
 from undrift.storage.state import State
 from undrift.testing.graphs import tiny_stream
+
+DAMAGED = "is damaged or is not a state file"
 
 
 def fail(*arguments: Any) -> None:
@@ -52,12 +56,19 @@ def same(left: State, right: State) -> bool:
     )
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s"
+
+
 def test_bytes_are_written_and_the_folder_is_made(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file.bin"
     write_atomically(path, b"one")
     write_atomically(path, b"two")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
+    (path.parent / "plain").write_bytes(b"x")
+    assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -66,152 +77,172 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 ) -> None:
     path = tmp_path / "file.bin"
     write_atomically(path, b"old")
-    monkeypatch.setattr(files.os, step, fail)
-    with pytest.raises(InputError, match="No space left on device"):
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(InputError, match=r"No space left on device.; free some space"):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_an_interrupted_write_leaves_nothing_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(files.os, "replace", interrupt)
+    monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write_atomically(tmp_path / "file.bin", b"new")
-    assert list(tmp_path.iterdir()) == []
+        write_atomically(path, b"new")
+    assert list(path.parent.iterdir()) == []
 
 
-def test_a_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "file.bin", b"x")
-    (tmp_path / "plain").write_bytes(b"x")
-    assert (tmp_path / "file.bin").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_a_folder_in_the_place_of_the_file_is_an_input_error(tmp_path: Path) -> None:
+def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(InputError, match=r"cannot write .*taken"):
         write_atomically(tmp_path / "taken", b"x")
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
-
-
-def test_a_folder_under_a_file_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="cannot make the folder"):
         make_folder(tmp_path / "file" / "folder")
 
 
-def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "learner.safetensors"
-    save_state(path, state())
-    assert same(load_state(path), state())
+@pytest.mark.parametrize("hashed", [True, False])
+def test_pieces_make_one_file_whose_hash_is_told(tmp_path: Path, hashed: bool) -> None:
+    wanted = sha256(b"one two").hexdigest()
+    path, sha = write_pieces(tmp_path / "a.bin", [b"one ", b"two"], hashed=hashed)
+    assert (path.read_bytes(), sha, checksum(path)) == (b"one two", wanted, wanted)
+    assert path.name == (f"a-{wanted[:16]}.bin" if hashed else "a.bin")
+    assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_state_of_a_learner_that_observed_nothing_comes_back(tmp_path: Path) -> None:
-    path = tmp_path / "learner.safetensors"
-    save_state(path, State("bare", {}, {}, {}))
-    assert same(load_state(path), State("bare", {}, {}, {}))
+def test_files_and_names_are_brought_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(handle), real(handle)))
+    sync_folder(tmp_path / "gone")
+    write_atomically(tmp_path / "x", b"1")
+    assert len(synced) == 2  # the file, then its folder
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(synced[1])  # closed again
 
 
-def test_tensors_that_share_memory_are_saved_apart(tmp_path: Path) -> None:
-    whole = torch.arange(6.0).reshape(2, 3)
-    shared = State("adr", {}, {"a": whole, "b": whole[0], "c": whole.T}, {})
-    save_state(tmp_path / "s", shared)
-    assert same(load_state(tmp_path / "s"), shared)
+def test_a_folder_is_tried_before_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".probe.0123abcd.part").touch()  # of a killed process
+    assert writable_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+    writable_folder(tmp_path)
+    assert [*(tmp_path / "a" / "b").iterdir(), *tmp_path.iterdir()] == [tmp_path / "a"]
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match=r"cannot write to .* \(No space left on device\)"):
+        writable_folder(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_tuple_in_params_comes_back_as_a_list(tmp_path: Path) -> None:
-    save_state(tmp_path / "s", State("adr", {"hidden": (8, 8)}, {}, {}))
-    assert load_state(tmp_path / "s").params == {"hidden": [8, 8]}
+# a learner's state -----------------------------------------------------------------------
+
+WHOLE = torch.arange(6.0).reshape(2, 3)
 
 
-def test_a_learner_goes_on_from_its_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kept",
+    [
+        state(),
+        State("bare", {}, {}, {}),
+        State("adr", {}, {"a": WHOLE, "b": WHOLE[0], "c": WHOLE.T, "d": WHOLE}, {}),  # shared
+    ],
+    ids=["whole", "bare", "shared"],
+)
+def test_a_state_comes_back_as_it_was(path: Path, kept: State) -> None:
+    save_state(path, kept)
+    assert same(load_state(path), kept)
+
+
+def test_a_tuple_in_params_comes_back_as_a_list(path: Path) -> None:
+    save_state(path, State("adr", {"hidden": (8, 8)}, {}, {}))
+    assert load_state(path).params == {"hidden": [8, 8]}
+
+
+def test_a_learner_goes_on_from_its_file(path: Path) -> None:
     stream = tiny_stream()
     settings: dict[str, Any] = {"epochs": 2, "hidden": (4, 4)}
     learner = make_learner("bare", **settings).observe(stream.task(0))
-    save_state(tmp_path / "s", learner.state())
-    again = make_learner("bare", **settings).load(load_state(tmp_path / "s"))
+    save_state(path, learner.state())
+    again = make_learner("bare", **settings).load(load_state(path))
     assert torch.equal(again.scores(stream.graph), learner.scores(stream.graph))
     learner.observe(stream.task(1))
     again.observe(stream.task(1))
     assert torch.equal(again.scores(stream.graph), learner.scores(stream.graph))
 
 
-def test_a_failed_save_keeps_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "s"
+def test_a_failed_save_keeps_the_old_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_state(path, state())
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, "replace", fail)
+        patch.setattr(os, "replace", fail)
         with pytest.raises(InputError):
             save_state(path, State("bare", {}, {}, {}))
     assert same(load_state(path), state())
-    assert os.listdir(tmp_path) == ["s"]
+    assert os.listdir(path.parent) == ["s"]
 
 
-def test_a_missing_state_is_an_input_error(tmp_path: Path) -> None:
+def test_metadata_is_read_without_the_tensors(path: Path) -> None:
+    path.write_bytes(state_bytes(state(), {"more": "words"}))
+    told = read_metadata(path)
+    assert (told["version"], told["more"], told["method"]) == ("2", "words", "adr")
+    assert json.loads(told["values"]) == state().values
+    assert same(load_state(path), state())
+
+
+def test_a_missing_state_is_an_input_error(path: Path) -> None:
     with pytest.raises(InputError, match="there is no state file"):
-        load_state(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("kept", [0, 1, 7, 9, 60, 300, -1])
-def test_a_cut_file_is_damaged(tmp_path: Path, kept: int) -> None:
-    path = tmp_path / "s"
-    save_state(path, state())
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(InputError, match="is damaged or is not a state file"):
         load_state(path)
 
 
-def test_text_is_not_a_state(tmp_path: Path) -> None:
-    (tmp_path / "s").write_text("hello, this is a letter and not a state at all")
-    with pytest.raises(InputError, match="is damaged or is not a state file"):
-        load_state(tmp_path / "s")
+@pytest.mark.parametrize("kept", [0, 1, 7, 9, 60, 300, -1])
+def test_a_cut_file_is_damaged(path: Path, kept: int) -> None:
+    save_state(path, state())
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(InputError, match=DAMAGED):
+        load_state(path)
 
 
 @pytest.mark.parametrize("metadata", [None, {"format": "pt"}])
 def test_a_foreign_safetensors_file_is_told_apart(
-    tmp_path: Path, metadata: dict[str, str] | None
+    path: Path, metadata: dict[str, str] | None
 ) -> None:
-    save_file({"w": torch.zeros(2)}, tmp_path / "s", metadata)
+    save_file({"w": torch.zeros(2)}, path, metadata)
     with pytest.raises(InputError, match="no state of undrift"):
-        load_state(tmp_path / "s")
+        load_state(path)
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("params", "{"), ("params", "3"), ("values", "nonsense"), ("version", "x"), ("method", None)],
+    ("changes", "told"),
+    [
+        ({}, None),  # version 1 has no checksum
+        ({"params": "{"}, DAMAGED),
+        ({"params": "3"}, DAMAGED),
+        ({"values": "nonsense"}, DAMAGED),
+        ({"version": "x"}, DAMAGED),
+        ({"method": None}, DAMAGED),
+        ({"version": "2"}, DAMAGED),  # without its checksum
+        ({"version": "4"}, "upgrade undrift"),
+    ],
 )
-def test_broken_metadata_is_damage(tmp_path: Path, key: str, value: str | None) -> None:
+def test_what_the_metadata_says_is_checked(
+    path: Path, changes: dict[str, Any], told: str | None
+) -> None:
     metadata = {"format": "undrift-state", "version": "1", "method": "adr"}
-    metadata |= {"params": "{}", "values": json.dumps({})}
-    if value is None:
-        del metadata[key]
+    metadata |= {"params": "{}", "values": "{}"} | changes
+    path.write_bytes(save({}, {name: text for name, text in metadata.items() if text is not None}))
+    if told is None:
+        assert load_state(path).method == "adr"
     else:
-        metadata[key] = value
-    (tmp_path / "s").write_bytes(save({}, metadata))
-    with pytest.raises(InputError, match="is damaged or is not a state file"):
-        load_state(tmp_path / "s")
+        with pytest.raises(InputError, match=told):
+            load_state(path)
 
 
-def test_a_newer_file_asks_for_an_upgrade(tmp_path: Path) -> None:
-    metadata = {"format": "undrift-state", "version": "4", "method": "a"}
-    (tmp_path / "s").write_bytes(save({}, metadata | {"params": "{}", "values": "{}"}))
-    with pytest.raises(InputError, match="upgrade undrift"):
-        load_state(tmp_path / "s")
-
-
-def test_a_file_of_version_1_has_no_checksum_and_is_read(tmp_path: Path) -> None:
-    metadata = {"format": "undrift-state", "version": "1", "method": "a"}
-    (tmp_path / "s").write_bytes(save({}, metadata | {"params": "{}", "values": "{}"}))
-    assert load_state(tmp_path / "s").method == "a"
-
-
-def test_one_flipped_byte_is_one_sentence(tmp_path: Path) -> None:
+def test_one_flipped_byte_is_one_sentence(path: Path) -> None:
     """Every byte of a small file: whatever it stood for, the state is the old one or refused."""
-    path = tmp_path / "s"
     save_state(path, state())
     whole = path.read_bytes()
     refused = 0
@@ -226,23 +257,12 @@ def test_one_flipped_byte_is_one_sentence(tmp_path: Path) -> None:
     assert refused > 0.9 * len(range(0, len(whole), 3))
 
 
-def test_metadata_is_read_without_the_tensors(tmp_path: Path) -> None:
-    (tmp_path / "s").write_bytes(state_bytes(state(), {"more": "words"}))
-    assert read_metadata(tmp_path / "s")["more"] == "words"
-    assert same(load_state(tmp_path / "s"), state())
-
-
-def test_three_tensors_that_share_memory_are_saved_apart(tmp_path: Path) -> None:
-    whole = torch.arange(6.0)
-    shared = State("adr", {}, {"a": whole, "b": whole, "c": whole}, {})
-    save_state(tmp_path / "s", shared)
-    assert same(load_state(tmp_path / "s"), shared)
-
-
-@pytest.mark.parametrize("hashed", [True, False])
-def test_pieces_make_one_file_whose_hash_is_told(tmp_path: Path, hashed: bool) -> None:
-    wanted = sha256(b"one two").hexdigest()
-    path, sha = write_pieces(tmp_path / "a.bin", [b"one ", b"two"], hashed=hashed)
-    assert (path.read_bytes(), sha) == (b"one two", wanted)
-    assert path.name == (f"a-{wanted[:16]}.bin" if hashed else "a.bin")
-    assert list(tmp_path.iterdir()) == [path]
+@pytest.mark.parametrize("name", ["params", "values", "method", "more"])
+def test_a_changed_word_is_damage(path: Path, name: str) -> None:
+    kept = State("abc", {"p": 123}, {"t": torch.ones(2)}, {"v": 123})
+    data = state_bytes(kept, {"more": "abc"})
+    old = b"123" if name in ("params", "values") else b"abc"
+    at = data.index(old, data.index(f'"{name}"'.encode()))
+    path.write_bytes(data[:at] + b"321" + data[at + 3 :])
+    with pytest.raises(InputError, match=DAMAGED):
+        load_state(path)

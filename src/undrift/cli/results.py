@@ -140,7 +140,7 @@ def _show(
     stand_ins: set[str],
 ) -> None:
     from undrift.cli.console import output
-    from undrift.datasets.stand_in import marked
+    from undrift.datasets.catalogue import marked
     from undrift.reporting.terminal import fitting, query_table, shown
 
     console = output()

@@ -150,7 +150,7 @@ def set_threads(threads: int | None) -> None:
 
 def _show(console: Console, result: Result, path: Path | None = None) -> None:
     """All that a run came to, and where it lies; without a path the file itself as a line."""
-    from undrift.datasets.stand_in import marked
+    from undrift.datasets.catalogue import marked
     from undrift.reporting.terminal import cost_table, matrix_table, metrics_table
 
     spec = result.spec

@@ -1,6 +1,6 @@
 """Where graphs come from: one module per source format, and a generator."""
 
-from undrift.datasets.dataset import Dataset, RemoteFile
+from undrift.datasets.catalogue import Dataset, RemoteFile
 from undrift.typing import public_names
 
 __all__ = ["Dataset", "RemoteFile"]

@@ -1,148 +1,253 @@
-"""The public datasets, each with its stream. Reading the list needs no torch and no data file."""
+"""The public datasets, each with its stream, and stand-ins. Reading the list needs no torch.
+
+The table is `catalogue.csv`. Its addresses in git name a commit: the bytes there cannot change,
+and their git ids are known.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import csv
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from undrift.datasets.dataset import Dataset, RemoteFile
-from undrift.datasets.stand_in import StandIn
 from undrift.errors import InputError, unknown_name
 from undrift.plugins import Registry
 
 if TYPE_CHECKING:
     from undrift.graphs import Graph
 
-# pinned commits: the bytes at these addresses cannot change, and their git ids are known
-_GNN = "github.com/shchur/gnn-benchmark"
-_GRAPH2GAUSS = "github.com/abojchevski/graph2gauss"
-_HETEROPHILOUS = "github.com/yandex-research/heterophilous-graphs"
-_FOLDERS = {
-    _GNN: "raw/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz",
-    _GRAPH2GAUSS: "raw/240248289d38c22ba28ea8e56b7d6873e291499b/data",
-    _HETEROPHILOUS: "raw/a431395582e929d88271309716bea4fe24ce6318/data",
+MARK = "stand-in"
+_COUNTS = ("nodes", "edges", "features", "classes")
+_MORE: dict[str, dict[str, Any]] = {
+    "synthetic": {"reader": "undrift.datasets.synthetic:generate"},
+    # citations, each in one direction
+    "ogbn-arxiv": {"reader": "undrift.datasets.ogb:load", "directed": True},
+    # as in the paper: after 20 + 10 x 2 the last class has no partner
+    "reddit": {"reader": "undrift.datasets.npz:read_reddit", "left_out": (40,)},
 }
-_COLUMNS = ["name", "title", "stream", "base", "increment", "nodes", "edges", "features", "classes"]
 
 
-def _dataset(*row: Any, **rest: Any) -> Dataset:
-    """A dataset from a row of the table whose head is `_COLUMNS`."""
-    return Dataset(**dict(zip(_COLUMNS, row, strict=True)), **rest)
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file at a public address, and what it is called on disk.
 
-
-def _in_git(
-    row: tuple[Any, ...],
-    place: tuple[str, str, str],
-    *,
-    here: str | None = None,
-    size: int | None = None,
-) -> Dataset:
-    """A dataset of one `.npz` under the MIT licence; `place` is its repository, name and git id.
-
-    `here` is its name on disk.
+    Sizes and checksums are given only where they are published; `git` is the file's id in its
+    repository. A zip with `members` is unpacked: those files stay, the zip does not.
     """
-    repository, file, git = place
-    url = f"https://{repository}/{_FOLDERS[repository]}/{file}"
-    remote = RemoteFile(here or file, url, size=size, git=git)
-    return _dataset(*row, files=(remote,), licence="MIT", source=repository)
+
+    name: str
+    url: str
+    size: int | None = None
+    sha256: str | None = None
+    md5: str | None = None
+    git: str | None = None
+    members: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What lies in the data folder once it is fetched."""
+        return self.members or (self.name,)
 
 
-OWN: dict[str, Dataset] = {
-    dataset.stream_name: dataset
-    for dataset in (
-        _dataset(
-            *("synthetic", "Synthetic", "", 4, 2, 3_000, 24_000, 1_000, 10),
-            files=(),
-            licence="MIT",
-            source="nothing to download",
-            reader="undrift.datasets.synthetic:generate",
-        ),
-        _in_git(
-            ("coauthor-cs", "Coauthor-CS", "CS-CL", 5, 2, 18_333, 163_788, 6_805, 15),
-            (_GNN, "ms_academic_cs.npz", "9bdd7da943d86b74297e8d32e99eb64245b52835"),
-            size=12_835_626,
-        ),
-        _in_git(
-            ("cora-full", "CoraFull", "CoraFull-CL", 30, 2, 19_793, 126_842, 8_710, 70),
-            (_GNN, "cora_full.npz", "2478a176d63fe71090f4c21fe588bf5d381cad80"),
-        ),
-        _dataset(  # citations, each in one direction
-            *("ogbn-arxiv", "ogbn-arxiv", "Arxiv-CL", 20, 2, 169_343, 1_166_243, 128, 40),
-            files=(
-                RemoteFile(
-                    "arxiv.zip", "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
-                ),
-            ),
-            licence="ODC-BY",
-            source="ogb.stanford.edu",
-            reader="undrift.datasets.ogb:load",
-            directed=True,
-        ),
-        _dataset(
-            *("reddit", "Reddit", "Reddit-CL", 20, 2, 232_965, 114_615_892, 602, 41),
-            files=(
-                RemoteFile(
-                    "reddit.zip",
-                    "https://data.dgl.ai/dataset/reddit.zip",
-                    members=("reddit_data.npz", "reddit_graph.npz"),
-                ),
-            ),
-            licence="not stated",
-            source="GraphSAGE, from data.dgl.ai",
-            reader="undrift.datasets.npz:read_reddit",
-            left_out=(40,),  # as in the paper: after 20 + 10 x 2 the last one has no partner
-        ),
-        _in_git(
-            ("coauthor-physics", "Coauthor-Physics", "Physics-CL", 2, 1, 34_493, 495_924, 8_415, 5),
-            (_GNN, "ms_academic_phy.npz", "8d8bc12e29aa67f6753a712080eae81079bd7d01"),
-            here="coauthor_physics.npz",
-        ),
-        _in_git(
-            (
-                "amazon-computers",
-                "Amazon Computers",
-                "Computers-CL",
-                4,
-                2,
-                13_752,
-                491_722,
-                767,
-                10,
-            ),
-            (_GNN, "amazon_electronics_computers.npz", "8120e4148a330b3fafe37c4476823302d9d834b9"),
-            here="amazon_computers.npz",
-        ),
-        _in_git(
-            ("amazon-photo", "Amazon Photo", "Photo-CL", 4, 2, 7_650, 238_162, 745, 8),
-            (_GNN, "amazon_electronics_photo.npz", "97323743cb56aca9dd611f5b4b46862c1c9c6bd9"),
-            here="amazon_photo.npz",
-        ),
-        _in_git(
-            ("cora-ml", "Cora-ML", "CoraML-CL", 3, 2, 2_995, 16_316, 2_879, 7),
-            (_GRAPH2GAUSS, "cora_ml.npz", "2df67d57d5c34554a689f8addde7fc3bdf37a415"),
-        ),
-        _in_git(
-            ("citeseer-full", "CiteSeer, full", "CiteSeer-CL", 2, 2, 4_230, 10_674, 602, 6),
-            (_GRAPH2GAUSS, "citeseer.npz", "b611f48626e7f40fcc81a36b4f022979ea998b38"),
-            here="citeseer_full.npz",
-        ),
-        _in_git(
-            ("dblp", "DBLP", "DBLP-CL", 2, 1, 17_716, 105_734, 1_639, 4),
-            (_GRAPH2GAUSS, "dblp.npz", "3e179a9ebf2968d9ad67544c8978bf4759e489d8"),
-        ),
-        # neighbours disagree: 21 and 22 % of the edges join equal classes
-        _in_git(
-            ("squirrel", "Squirrel, filtered", "Squirrel-CL", 3, 2, 2_223, 93_996, 2_089, 5),
-            (_HETEROPHILOUS, "squirrel_filtered.npz", "a59f6d2e0dc1f11b8e503c426e86f53124c21eb1"),
-            size=208_215,
-        ),
-        _in_git(
-            ("actor", "Actor", "Actor-CL", 3, 2, 7_600, 53_318, 932, 5),
-            (_HETEROPHILOUS, "actor.npz", "84327f6738c09166380b31319f9f5063ab1104e0"),
-            size=252_956,
-        ),
-    )
-}
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset with its published statistics, which a loaded graph must match, and its stream.
+
+    `edges` is counted as it is published: an undirected edge twice, a citation of ogbn-arxiv
+    once. `reader` is a function or its `module:function`: it takes the paths of the files and
+    returns the graph, or the graph and the number of edges to compare. `stream` is the title of
+    its stream, in small letters its name. Classes arrive in label order, the first `base` of them,
+    then `increment` at a time; `left_out` belong to no task. `directed` says that the reader takes
+    `directed=True`, which keeps the direction of the edges. Another package brings a dataset as an
+    entry point of the group `undrift.streams`, under the name of the stream:
+
+    >>> ring = Dataset(
+    ...     name="ring", title="Ring", files=(), nodes=40, edges=80, features=4, classes=4,
+    ...     licence="MIT", source="generated", reader="my_package.ring:make_graph",
+    ...     stream="Ring-CL", base=2, increment=1,
+    ... )
+    >>> ring.stream_name, ring.on_disk()
+    ('ring-cl', True)
+    """
+
+    name: str
+    title: str
+    files: tuple[RemoteFile, ...]
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    licence: str
+    source: str
+    reader: str | Callable[..., Graph | tuple[Graph, int]] = "undrift.datasets.npz:read_npz"
+    stream: str = ""
+    base: int = 1
+    increment: int = 1
+    left_out: tuple[int, ...] = ()
+    directed: bool = False
+
+    @property
+    def stream_name(self) -> str:
+        """What its stream is called on the command line."""
+        return (self.stream or self.title).lower()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files that must be in the data folder to load it."""
+        return tuple(name for file in self.files for name in file.names)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Its published statistics."""
+        return {what: getattr(self, what) for what in _COUNTS}
+
+    def on_disk(self) -> bool:
+        """Whether all its files are there."""
+        return _on_disk(self.names)
+
+    def read(self, **options: Any) -> tuple[Graph, dict[str, str]]:
+        """The graph, checked against the published statistics, and its provenance.
+
+        That is the `file` and `sha256` of its files, which are compared with the recorded ones,
+        or the `generator`. `options` go to the reader.
+        """
+        from undrift.datasets.folder import check_recorded, find_file
+
+        paths = [find_file(file) for file in self.names]
+        digests = [check_recorded(path) for path in paths]
+        make = self.reader if callable(self.reader) else function_of(self.reader)
+        found = make(*paths, **options)
+        if paths:
+            holder = " and ".join(self.names)
+            way = f"get the published one with: undrift data fetch --force {self.name}"
+            origin = {"file": ", ".join(self.names), "sha256": ", ".join(digests)}
+        else:
+            holder = f"{make.__module__}.{make.__qualname__}()"
+            way = "correct it or the statistics of the dataset"
+            origin = {"generator": holder}
+        graph, edges = found if isinstance(found, tuple) else (found, found.num_edges)
+        _check_statistics(graph, edges, self.counts, holder=holder, name=self.name, way=way)
+        return graph, origin
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A generated graph of the size and shape of a dataset that is not at hand.
+
+    Other packages bring it as an entry point of `undrift.streams`: ours are in the folder `paper`
+    of the repository. `file` is the data file with its real part, None where nothing is real;
+    `parts` says how much is real. `maker` is the `module:function` that takes (path, scale,
+    directed, seed) and returns the graph and the number of edges to compare. One that has other
+    sizes too has `scaled`, the `module:function` from a scale to its nodes and edges. A plan that
+    takes it in place of the dataset takes it at `plan_scale`.
+    """
+
+    imitates: Dataset
+    file: str | None
+    parts: str
+    maker: str
+    scaled: str = ""
+    plan_scale: float = 1.0
+
+    @property
+    def stream_name(self) -> str:
+        """What its stream is called on the command line."""
+        return f"{self.imitates.stream_name}-{MARK}"
+
+    def on_disk(self) -> bool:
+        """Whether it can be generated now: its real part is there, or it has none."""
+        return _on_disk(() if self.file is None else (self.file,))
+
+    def counts(self, scale: float = 1.0) -> dict[str, int]:
+        """The statistics of the dataset, or what is left of them at a smaller scale."""
+        counts = self.imitates.counts
+        return counts if scale == 1 else {**counts, **function_of(self.scaled)(scale)}
+
+    def read(
+        self, *, scale: float = 1.0, directed: bool = False, seed: int = 0
+    ) -> tuple[Graph, dict[str, str]]:
+        """The graph, checked against `counts`, and how much is real, the call, the real file."""
+        from undrift.datasets.folder import check_recorded, find_file
+
+        name = self.imitates.name
+        check_options(f"the {MARK} for {name}", self.imitates, self, scale, directed)
+        if seed < 0:
+            raise InputError(f"the seed of the {MARK} for {name} must be 0 or more, not {seed}")
+        options = {"scale": scale} if self.scaled else {}
+        options |= {"directed": directed} if self.imitates.directed else {}
+        call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
+        generator = f"{self.maker.replace(':', '.')}({call})"
+        provenance = {"stand_in": self.parts, "generator": generator}
+        path = None if self.file is None else find_file(self.file)
+        if path is not None:
+            provenance[path.name] = check_recorded(path)
+        graph, edges = function_of(self.maker)(path, scale, directed, seed)
+        way, holder = f"check {self.file or 'the generator'}", f"the {MARK} for it"
+        _check_statistics(graph, edges, self.counts(scale), holder=holder, name=name, way=way)
+        return graph, provenance
+
+
+def marked(title: str, stand_in: object = True) -> str:
+    """A title that says once that its data is a stand-in, where it is one."""
+    return f"{title} ({MARK})" if stand_in and MARK not in title.lower() else title
+
+
+def function_of(where: str) -> Callable[..., Any]:
+    """The function at a `module:function`, imported now."""
+    module, _, function = where.partition(":")
+    return cast(Callable[..., Any], getattr(import_module(module), function))
+
+
+def check_options(
+    what: str, dataset: Dataset, stand_in: StandIn | None, scale: float, directed: bool
+) -> None:
+    """Reject a scale or a direction that a dataset or its stand-in, called `what`, has not."""
+    if not (math.isfinite(scale) and 0 < scale <= 1):
+        raise InputError(
+            f"the scale of {what} must be a number above 0 and at most 1, not {scale:g}"
+        )
+    if scale != 1 and not (stand_in and stand_in.scaled):
+        raise InputError(f"{what} has one size; leave the scale out or take reddit-cl-{MARK}")
+    if directed and not dataset.directed:
+        raise InputError(f"{what} has no directed form, its edges go both ways; leave directed out")
+
+
+def _on_disk(names: tuple[str, ...]) -> bool:
+    from undrift.datasets.folder import data_folder
+
+    return all((data_folder() / name).is_file() for name in names)
+
+
+def _check_statistics(
+    graph: Graph, edges: int, wanted: Mapping[str, int], *, holder: str, name: str, way: str
+) -> None:
+    classes = int((graph.labelled().unique() >= 0).sum())
+    found = (graph.num_nodes, edges, graph.num_features, classes)
+    for what, count in zip(_COUNTS, found, strict=True):
+        if count != wanted[what]:
+            told = f"{count:,} {what} instead of the {wanted[what]:,}"
+            raise InputError(f"{holder} has {told} of {name}; {way}")
+
+
+def _read_catalogue() -> Iterator[Dataset]:
+    with Path(__file__).with_name("catalogue.csv").open(encoding="utf-8", newline="") as table:
+        for row in csv.DictReader(table):
+            name, size, git, members, url = (
+                row.pop(column) for column in ("file", "size", "git", "members", "url")
+            )
+            file = RemoteFile(
+                name, url, int(size) if size else None, git=git or None, members=(*members.split(),)
+            )
+            numbers = {column: int(row[column]) for column in ("base", "increment", *_COUNTS)}
+            fields: dict[str, Any] = {**row, **numbers, **_MORE.get(row["name"], {})}
+            yield Dataset(files=(file,) if url else (), **fields)
+
+
+OWN: dict[str, Dataset] = {dataset.stream_name: dataset for dataset in _read_catalogue()}
 """Our own, by the names of their streams."""
 
 BENCHMARKS = Registry("stream", "undrift.streams", OWN)
@@ -151,21 +256,23 @@ BENCHMARKS = Registry("stream", "undrift.streams", OWN)
 class _Datasets(Mapping[str, Dataset]):
     """Every dataset that is read from files, by its name: ours, then those of other packages."""
 
+    def _all(self) -> Iterator[tuple[str, Dataset]]:
+        # one by one: a stand-in asks for what it imitates while it is loaded
+        for _, entry in BENCHMARKS.usable(checked_entry):
+            if isinstance(entry, Dataset) and entry.files:
+                yield entry.name, entry
+
     def __iter__(self) -> Iterator[str]:
-        return (dataset.name for dataset in self._all())
+        return (name for name, _ in self._all())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return sum(1 for _ in self._all())
 
     def __getitem__(self, name: str) -> Dataset:
-        for dataset in self._all():
-            if dataset.name == name:
+        for known, dataset in self._all():
+            if known == name:
                 return dataset
         raise KeyError(name)
-
-    def _all(self) -> Iterator[Dataset]:
-        every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
-        return (entry for entry in every if isinstance(entry, Dataset) and entry.files)
 
 
 DATASETS: Mapping[str, Dataset] = _Datasets()
@@ -179,24 +286,22 @@ def stream_entry(name: str) -> Dataset | StandIn:
 def checked_entry(name: str, found: Any) -> Dataset | StandIn:
     """What a stream's name stands for, if it is a dataset or a stand-in of that name."""
     if not isinstance(found, Dataset | StandIn):
-        raise InputError(
-            f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset, with its "
-            "statistics, base and increment"
-        )
+        raise InputError(f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset")
     if ":" not in name and found.stream_name != name:
-        raise InputError(
-            f"{BENCHMARKS.origin(name)} brings the stream {name!r}, which calls itself "
-            f"{found.stream_name!r}; give the entry point and the dataset's stream the same name"
-        )
+        what = f"the stream {name!r}, which calls itself {found.stream_name!r}"
+        raise InputError(f"{BENCHMARKS.origin(name)} brings {what}; give both the same name")
     return found
 
 
-def dataset_of(file: str) -> str | None:
-    """The dataset that a file of this name belongs to, or None.
+def stand_in_names() -> dict[str, str]:
+    """The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
+    every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
+    imitated = [entry.imitates.name for entry in every if isinstance(entry, StandIn)]
+    return {f"{dataset}-{MARK}": dataset for dataset in imitated}
 
-    >>> dataset_of("reddit_graph.npz")
-    'reddit'
-    """
+
+def dataset_of(file: str) -> str | None:
+    """The dataset that a file of this name belongs to, or None."""
     return next((name for name, dataset in DATASETS.items() if file in dataset.names), None)
 
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from undrift.checks import check_exists
+from undrift.datasets.archives import MORE_MEMORY, Array
 from undrift.errors import InputError
 from undrift.machine import need
 
-Array = np.ndarray[Any, np.dtype[Any]]
 CELLS = 1_000_000
 """Cells held as Python objects at a time: it bounds memory, whatever the file's size."""
 
@@ -58,11 +58,7 @@ def column_names(path: str | Path) -> list[str]:
 
 
 def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
-    """These columns of a `.csv`, `.tsv` or `.parquet` file, in pieces of bounded size.
-
-    CSV cells are text, as the file has them, those of Parquet Python values. Cost: that of
-    Python's csv module, or a Python object per number, and memory for `CELLS` cells.
-    """
+    """These columns of a file, in pieces of bounded size: of CSV as text, of Parquet as values."""
     path = Path(path)
     yield from (_parquet_pieces if _is_parquet(path) else _csv_pieces)(path, names)
 
@@ -70,9 +66,7 @@ def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
 def _is_parquet(path: Path) -> bool:
     suffix = path.suffix.lower()
     if suffix not in _DELIMITERS and suffix not in _PARQUET:
-        raise InputError(
-            f"{path} is not a table that can be read; give a .csv, .tsv or .parquet file"
-        )
+        raise InputError(f"{path} is no table to read; give a .csv, .tsv or .parquet file")
     return suffix in _PARQUET
 
 
@@ -87,24 +81,21 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
                     yield cells
                     row += 1
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text (soon after row {row}); save it as UTF-8 and try again"
-        ) from error
+        raise InputError(f"{path} is not UTF-8 text, after row {row}; save it as UTF-8") from error
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file ({error}, after row {row})") from error
 
 
 def _csv_header(path: Path) -> list[str]:
-    for header in _csv_rows(path):
-        delimiter = _DELIMITERS[path.suffix.lower()]
-        others = [sign for sign in (";", "\t", "|", ",") if sign in header[0] and sign != delimiter]
-        if len(header) == 1 and others:
-            raise InputError(
-                f"the columns of {path} are separated by {others[0]!r}, not by {delimiter!r} as "
-                f"its name says; write it with {delimiter!r}, and numbers with a point"
-            )
-        return [name.strip() for name in header]
-    raise InputError(f"{path} is empty; its first line must name the columns")
+    header = next(_csv_rows(path), None)
+    if header is None:
+        raise InputError(f"{path} is empty; its first line must name the columns")
+    delimiter = _DELIMITERS[path.suffix.lower()]
+    others = [sign for sign in (";", "\t", "|", ",") if sign in header[0] and sign != delimiter]
+    if len(header) == 1 and others:
+        told = f"separated by {others[0]!r}, not by {delimiter!r} as its name says"
+        raise InputError(f"the columns of {path} are {told}; write it so, and numbers with a point")
+    return [name.strip() for name in header]
 
 
 def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
@@ -115,10 +106,8 @@ def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
     first = 1
     for row, cells in enumerate(_csv_rows(path)):
         if len(cells) != width:
-            raise InputError(
-                f"row {row} of {path} has {len(cells)} cells, but the header names {width} "
-                "columns; correct the row"
-            )
+            told = f"{len(cells)} cells, but the header names {width} columns"
+            raise InputError(f"row {row} of {path} has {told}; correct the row")
         flat += cells
         if row == 0:
             flat.clear()  # the header
@@ -131,10 +120,7 @@ def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
 
 @lru_cache(maxsize=1)
 def _database(process: int) -> Any:
-    """A database in memory: making one costs 30 ms, more than most queries.
-
-    A forked process must not use that of its parent, whose threads it does not have.
-    """
+    """A database in memory, one per process: a fork does not have its parent's threads."""
     import duckdb
 
     return duckdb.connect()
@@ -150,29 +136,25 @@ def _parquet(path: Path, columns: str = "*", read: str = "read_parquet", rest: s
         return _database(os.getpid()).cursor().execute(query, [str(path)])
     except duckdb.Error as error:
         _database.cache_clear()  # an error may have closed it
-        raise InputError(
-            f"{path} is damaged, empty or not a Parquet file; write it again"
-        ) from error
+        what = f"{path} is damaged, empty or not a Parquet file"
+        raise InputError(f"{what}; write it again") from error
 
 
 def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
     import duckdb
 
     rows = int(_parquet(path, "sum(num_rows)", "parquet_file_metadata").fetchone()[0] or 0)
-    # every plain column must have a value per row, which DuckDB does not compare
     asked = "path_in_schema, sum(num_values) AS found"
     counts = _parquet(path, asked, "parquet_metadata", " GROUP BY path_in_schema").fetchall()
+    # every plain column must have a value per row, which DuckDB does not compare
     if any(found != rows for name, found in counts if ", " not in name):
         raise InputError(f"{path} is damaged (a column has no value per row); write it again")
-    way = "check where the file is from, or use a machine with more"
-    need(4 * rows * len(names), f"{path}, of {rows:,} rows,", way)
+    need(4 * rows * len(names), f"{path}, of {rows:,} rows,", MORE_MEMORY)
     kinds = {name: str(kind) for name, kind, *_ in _parquet(path).description}
-    queries = []
-    for name in names:
-        quoted = '"' + name.replace('"', '""') + '"'
-        # Python could not have a time with its zone without pytz
-        zoned = kinds[name] == "TIMESTAMP WITH TIME ZONE"
-        queries.append(f"make_timestamp(epoch_us({quoted}))" if zoned else quoted)
+    queries = ['"' + name.replace('"', '""') + '"' for name in names]
+    for place, name in enumerate(names):
+        if kinds[name] == "TIMESTAMP WITH TIME ZONE":  # for which Python would need pytz
+            queries[place] = f"make_timestamp(epoch_us({queries[place]}))"
     found, first = _parquet(path, ", ".join(queries)), 1
     size = max(1, min(CELLS // len(names), 16_384))  # a cell may be a list: fewer rows than of CSV
     try:
@@ -192,24 +174,21 @@ def as_text(value: Any) -> str:
     >>> as_text(" a "), as_text(3.0), as_text(None), as_text(float("nan"))
     ('a', '3', '', '')
     """
-    if isinstance(value, str):
-        return value.strip()
-    if value is None:
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ""
-    if isinstance(value, float | np.floating):
-        return "" if math.isnan(value) else str(int(value) if value.is_integer() else value)
-    return str(value)
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
 
 
 def texts(piece: Piece, name: str) -> list[str]:
     """A column as text without blanks around it; a missing value is the empty text."""
     cells = piece.columns[name]
-    for row, value in enumerate(cells, start=piece.first):
-        if isinstance(value, list | dict | bytes):
-            raise InputError(
-                f"column {name!r} of {piece.path} must hold texts or numbers, but row {row} has a "
-                f"{type(value).__name__}; name another column"
-            )
+    odd = next((value for value in cells if isinstance(value, list | dict | bytes)), None)
+    if odd is not None:
+        told = f"row {piece.first + cells.index(odd)} has a {type(odd).__name__}"
+        what = f"column {name!r} of {piece.path} must hold texts or numbers, but {told}"
+        raise InputError(f"{what}; name another column")
     return [as_text(value) for value in cells]
 
 
@@ -223,15 +202,12 @@ class Trouble(NamedTuple):
     def __str__(self) -> str:
         if isinstance(self.value, list):
             return f"row {self.row} has a list of {len(self.value)}"
-        text, kind = as_text(self.value), "the date " if _is_date(self.value) else ""
+        text, kind = as_text(self.value), "the date " if _fits(days, self.value) else ""
         return f"row {self.row} has {f'{kind}{text[:40]!r}' if text else 'nothing'}"
 
 
 def floats(piece: Piece, name: str) -> Array | Trouble:
-    """A column of finite numbers as float32; a list in each row makes a matrix `[rows, width]`.
-
-    Of a column that holds something else, its first such cell.
-    """
+    """A column of numbers, or of lists, as float32; else its first cell that is no such thing."""
     cells = piece.columns[name]
     try:
         with np.errstate(over="ignore"):  # too large for float32: not finite
@@ -249,13 +225,7 @@ def floats(piece: Piece, name: str) -> Array | Trouble:
 
 
 def unusable(path: object, troubles: Sequence[Trouble]) -> str:
-    """One sentence about all columns that cannot be features, with what to type.
-
-    >>> found = [Trouble("price", 3, ""), Trouble("day", 1, "2021-03-31")]
-    >>> print(unusable("nodes.csv", found).split("; ")[0])
-    column 'price' of nodes.csv must hold numbers, but row 3 has nothing (also column 'day': row 1 \
-    has the date '2021-03-31')
-    """
+    """One sentence about all columns that cannot be features, with what to type."""
     first, *more = troubles
     others = [f"column {each.column!r}: {each}" for each in more[:_SHOWN]]
     others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
@@ -268,11 +238,7 @@ def unusable(path: object, troubles: Sequence[Trouble]) -> str:
 
 
 def ignoring(columns: Sequence[str]) -> str:
-    """What to type to go on without these columns.
-
-    >>> ignoring(["day", "first name"])
-    "--ignore day --ignore 'first name'"
-    """
+    """What to type to go on without these columns."""
     more = f" and {len(columns) - _TYPED:,} more" if len(columns) > _TYPED else ""
     return " ".join(f"--ignore {quote(name)}" for name in columns[:_TYPED]) + more
 
@@ -286,19 +252,15 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
 
     >>> as_class_ids(["db", "ai", "", "db"], "labels")
     (array([ 1,  0, -1,  1]), {0: 'ai', 1: 'db'})
-    >>> as_class_ids(["7", "3.0", "-1"], "labels")
-    (array([ 7,  3, -1]), {3: '3', 7: '7'})
     """
     known = sorted(set(labels) - {""})
     ids = {name: c for c, name in enumerate(known)}
     names = dict(enumerate(known))
-    if all(map(_is_number, known)):
+    if all(_fits(float, label) for label in known):
         for label in known:
             if not float(label).is_integer() or not -1 <= float(label) < LARGEST:
-                raise InputError(
-                    f"{what} holds {label!r}; write classes as whole numbers from 0 or as names, "
-                    "and leave the cell of an unlabelled node empty"
-                )
+                way = "write classes as whole numbers from 0 or as names, or leave it empty"
+                raise InputError(f"{what} holds {label!r}; {way}")
         ids = {label: int(float(label)) for label in known}
         names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
     ids[""] = -1
@@ -306,41 +268,25 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
 
 
 def as_times(values: Sequence[Any], what: str) -> Array:
-    """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing.
-
-    `what` names the values in the error, which gives the first bad row (counted from 1).
-
-    >>> as_times(["2019", "2021.5"], "column 'year'"), as_times(["1970-01-03"], "column 'day'")
-    (array([2019. , 2021.5]), array([2.]))
-    """
+    """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing."""
     read = days if are_dates(values) else float
-    times = np.empty(len(values))
-    for row, value in enumerate(values):
-        try:
-            times[row] = read(value)
-        except (TypeError, ValueError, AttributeError):
-            times[row] = np.nan
-        if not np.isfinite(times[row]):
-            shown = "nothing" if value is None or value in ("", b"") else repr(value)
-            kind = "number" if read is float else "date like 2021-03-31"
-            raise InputError(
-                f"{what} must hold a {kind} in every row, as in the first, but row {row + 1} has "
-                f"{shown}; correct it, or leave out the nodes whose time is not known"
-            )
+    times = np.array([read(value) if _fits(read, value) else np.nan for value in values], float)
+    if not np.isfinite(times).all():
+        row = int(np.isfinite(times).argmin())
+        shown = "nothing" if values[row] in (None, "", b"") else repr(values[row])
+        kind = "number" if read is float else "date like 2021-03-31"
+        told = f"in every row, as in the first, but row {row + 1} has {shown}"
+        raise InputError(f"{what} must hold a {kind} {told}; correct it, or leave the node out")
     return times
 
 
 def are_dates(values: Sequence[Any]) -> bool:
     """Whether `as_times` reads these as dates: the first is no number."""
-    return not (values and _is_number(values[0]))
+    return not (values and _fits(float, values[0]))
 
 
 def days(moment: date | str) -> float:
-    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC.
-
-    >>> days("1970-01-02T12:00"), days(date(1970, 1, 3))
-    (1.5, 2.0)
-    """
+    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC."""
     if isinstance(moment, str):
         moment = datetime.fromisoformat(moment.strip())
     if not isinstance(moment, datetime):
@@ -350,21 +296,14 @@ def days(moment: date | str) -> float:
     return (moment - _EPOCH).total_seconds() / 86_400
 
 
-def _is_date(value: Any) -> bool:
+def _fits(read: Any, value: Any) -> bool:
     try:
-        return isinstance(value, date) or (isinstance(value, str) and days(value) is not None)
-    except ValueError:
-        return False
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
+        read(value)
+    except (TypeError, ValueError, AttributeError):
         return False
     return True
 
 
 def _is_finite(value: Any) -> bool:
     with np.errstate(over="ignore"):
-        return _is_number(value) and bool(np.isfinite(np.float32(float(value))))
+        return _fits(float, value) and bool(np.isfinite(np.float32(float(value))))

@@ -1,143 +1,276 @@
-"""A dataset's files: from their official addresses into the data folder, and checked there."""
+"""A dataset's files: from their official addresses into the data folder, and checked there.
+
+One file over HTTP comes whole or not at all, going on where an earlier try broke off.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import socket
+import ssl
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
+from urllib import request as http
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import OpenerDirector, Request
 
-from undrift.datasets.archives import check_zip, unpack_zip
-from undrift.datasets.catalogue import DATASETS, load_dataset
-from undrift.datasets.dataset import Dataset, RemoteFile
-from undrift.datasets.download import DOWNLOAD_LIMIT, Opener, discard, download, open_url
-from undrift.datasets.folder import (
-    VARIABLE,
-    data_folder,
-    find_file,
-    may_write,
-    published,
-    record,
-    record_path,
-    recorded,
-    sha256,
-)
+from undrift.datasets import folder as data
+from undrift.datasets.archives import LIMIT, check_zip, unpack_zip
+from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, load_dataset
+from undrift.datasets.folder import published, record, recorded, sha256
 from undrift.errors import InputError, unknown_name
-from undrift.storage.files import make_folder
+from undrift.storage.files import make_folder, write_atomically
 from undrift.storage.lock import exclusive
+from undrift.storage.own import system_errors
 from undrift.typing import Progress, silent
+
+ATTEMPTS = 4
+_TIMEOUT = 30.0
+_CHUNK = 1 << 18
+_AGAIN = {408, 416, 425, 429, 500, 502, 503, 504}  # answers that may be another one soon
+_BY_HAND = "put it into the data folder by hand"
+_MOVED = f"find out where the file is now and {_BY_HAND}"
 
 
 def fetch(
     name: str,
     folder: str | Path | None = None,
     progress: Progress = silent,
-    opener: Opener = open_url,
     *,
     force: bool = False,
-    limit_bytes: int = DOWNLOAD_LIMIT,
-    wait: Callable[[float], None] = time.sleep,
 ) -> list[Path]:
     """Download a dataset into the data folder and return where its files lie.
 
-    A file that is there and whole is kept, unless `force`; where its published bytes are known,
-    those are. A download goes to `FILE.part` and is
-    gone on with after a break. Its size and published checksum are compared; where none is
-    published, the checksums within the zip or `.npz` are, and every later download must have the
-    SHA-256 of the first. Only then does the file take its name, in one step. `progress(file,
-    done, total)` is called with bytes, `wait(seconds)` before another try.
+    A file that is there and whole is kept, unless `force`. A published checksum is compared. Where
+    there is none, the checksums within the zip or `.npz` are, and every later download must have
+    the SHA-256 of the first. Only then does `FILE.part` take its name, in one step.
     """
     if name not in DATASETS:
         raise unknown_name("dataset", name, DATASETS)
-    place = make_folder(data_folder() if folder is None else folder)
+    place = make_folder(data.data_folder() if folder is None else folder)
     paths: list[Path] = []
     for file in DATASETS[name].files:
         targets = [place / target for target in file.names]
         if force or not all(is_whole(target, file) for target in targets):
-            if not may_write(place):
-                raise InputError(
-                    f"{place} is read-only, so {file.name} cannot be fetched into it; set "
-                    f"{VARIABLE} to another folder"
-                )
+            if not data.may_write(place):
+                what = f"{place} is read-only, so {file.name} cannot be fetched into it"
+                raise InputError(f"{what}; set {data.VARIABLE} to another folder")
             with exclusive(place / f".{file.name}.lock", f"fetching {file.name}"):
                 part = place / f"{file.name}.part"
-                download(
-                    file.url,
-                    part,
-                    size=file.size,
-                    limit_bytes=limit_bytes,
-                    progress=progress,
-                    opener=opener,
-                    wait=wait,
-                )
-                _keep(part, file, place / file.name, limit_bytes)
+                download(file.url, part, size=file.size, progress=progress)
+                _keep(part, file, place / file.name)
         paths += targets
     return paths
 
 
 def is_whole(path: Path, file: RemoteFile) -> bool:
-    """Whether a file is there and has the bytes that are published, or were recorded, for it.
-
-    A file with neither, which somebody put there, is read to its end: the zip or `.npz` has
-    checksums of its own.
-    """
-    if not path.is_file():
-        return False
-    compared = published(path, file) if path.name == file.name else None
+    """Whether a file is there and has the bytes published or recorded for it, or is a whole zip."""
+    compared = published(path, file) if path.is_file() and path.name == file.name else None
     if compared is not None:
         return compared.found == compared.wanted
-    wanted = recorded(path)
-    if wanted is not None:
-        return sha256(path) == wanted
     try:
-        check_zip(path)
+        if recorded(path) is None:
+            check_zip(path)
+        return data.check_recorded(path) != ""
     except InputError:
         return False
-    return True
 
 
-def _keep(part: Path, file: RemoteFile, target: Path, limit_bytes: int) -> None:
+def _keep(part: Path, file: RemoteFile, target: Path) -> None:
     """Check a download and give it its name, or unpack it."""
     try:
-        digest = _verify(part, file, target, limit_bytes)
+        digest = _verify(part, file, target)
         if file.members:
-            for path in unpack_zip(part, target.parent, file.members, limit_bytes):
+            for path in unpack_zip(part, target.parent, file.members):
                 record(path, sha256(path))
             record(target, digest)  # last: what is refused on the way was never the first one
         else:
             record(target, digest)
             os.replace(part, target)
     finally:
-        discard(part)  # also when it is the wrong file: to go on with it would not mend it
+        _discard(part)  # also when it is the wrong file: to go on with it would not mend it
 
 
-def _verify(part: Path, file: RemoteFile, target: Path, limit_bytes: int) -> str:
+def _verify(part: Path, file: RemoteFile, target: Path) -> str:
     """The SHA-256 of a download that is the right file; otherwise an error."""
     compared = published(part, file)
     if compared is not None:
         if compared.found != compared.wanted:
-            raise InputError(
-                f"{file.url} sent other bytes than the published {file.name} ({compared.kind} "
-                f"{compared.found[:12]}..., published {compared.wanted[:12]}...); nothing was "
-                "kept, so try again later or put the file into the data folder by hand"
-            )
+            what = f"{file.url} sent other bytes than the published {file.name} ({compared})"
+            raise InputError(f"{what}; nothing was kept, so try again later or {_BY_HAND}")
     elif target.suffix in (".zip", ".npz"):
         try:
-            check_zip(part, limit_bytes)
+            check_zip(part)
         except InputError as error:
-            raise InputError(
-                f"{file.url} sent a damaged file or another one than {file.name}; nothing was "
-                "kept, so try again later"
-            ) from error
+            what = f"{file.url} sent a damaged file or another one than {file.name}"
+            raise InputError(f"{what}; nothing was kept, so try again later") from error
     digest, first = sha256(part), recorded(target)
     if compared is None and first not in (None, digest):
-        raise InputError(
-            f"{file.url} sent another {file.name} than the first time (SHA-256 {digest[:12]}..., "
-            f"recorded {str(first)[:12]}...); nothing was kept, so if the change is meant, delete "
-            f"{record_path(target)} and fetch again"
-        )
+        what = f"{file.url} sent another {file.name} than the first time"
+        way = f"if the change is meant, delete {data.record_path(target)} and fetch again"
+        raise InputError(f"{what} (SHA-256 {digest[:12]}..., then {str(first)[:12]}...); {way}")
     return digest
+
+
+# one file over HTTP ----------------------------------------------------------------------
+
+
+class _BrokeOffError(Exception):
+    """A try that failed in a way the next one may not."""
+
+
+class _Redirects(http.HTTPRedirectHandler):
+    """Few redirects, and none from https to http."""
+
+    max_redirections = 5
+
+    def redirect_request(  # noqa: PLR0917
+        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        if req.type == "https" and urlsplit(newurl).scheme != "https":
+            raise URLError(f"it is redirected to {newurl}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _beside(part: Path) -> Path:
+    """The note of which file, and which version of it, a part is of."""
+    return part.with_name(part.name + ".json")
+
+
+def _discard(part: Path) -> None:
+    data.delete(part)
+    data.delete(_beside(part))
+
+
+def _resumable(part: Path, url: str) -> tuple[int, str]:
+    """The bytes of this file that are there, and its version: its ETag or date."""
+    try:
+        known, version = json.loads(_beside(part).read_text("utf-8"))
+        good = known == url and isinstance(version, str) and version.isprintable()
+        return (part.stat().st_size, version) if good else (0, "")
+    except (OSError, ValueError, TypeError, RecursionError):  # nothing is kept, or nonsense
+        return 0, ""
+
+
+def download(url: str, part: Path, *, size: int | None = None, progress: Progress = silent) -> None:
+    """Download `url` to the file `part`, to its last byte.
+
+    A part that is there already is gone on with if the server still has the same file. A try that
+    breaks off is repeated, `ATTEMPTS` times in all, with growing waits. `size` is the published
+    size. Whether it is the right file is for the caller to check.
+    """
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise InputError(f"cannot download {url}; give an address that begins with https://")
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(2.0 ** (attempt - 1))
+        try:
+            return _transfer(url, part, size, progress)
+        except _BrokeOffError as error:
+            reason = str(error)
+    what = f"cannot download {url}: {reason}, {ATTEMPTS} times"
+    raise InputError(f"{what}; run the same command again to go on from there")
+
+
+def _transfer(url: str, part: Path, size: int | None, progress: Progress) -> None:
+    """One try."""
+    have, version = _resumable(part, url)
+    with _answer(url, part, have, version) as response:
+        start, total = _extent(response, have, part)
+        if total is None and size is None and response.headers["Transfer-Encoding"] != "chunked":
+            raise InputError(f"{url} does not say how long the file is; {_BY_HAND}")
+        wanted = size if total is None else total
+        if size not in (None, wanted):
+            what = f"{url} is {wanted:,} bytes long, but the published file has {size:,}"
+            raise InputError(f"{what}; {_MOVED}")
+        if wanted is not None and wanted > LIMIT:
+            raise InputError(f"{url} is {wanted:,} bytes long, more than the limit of {LIMIT:,}")
+        if start == 0:
+            _discard(part)
+            etag, modified = (response.headers[name] or "" for name in ("ETag", "Last-Modified"))
+            version = modified if etag.startswith("W/") else etag or modified
+            write_atomically(_beside(part), json.dumps([url, version]).encode("utf-8"))
+        done = _receive(response, part, start, wanted or 0, progress)
+    if wanted is not None and done != wanted:
+        raise _BrokeOffError(f"the connection ended after {done:,} of {wanted:,} bytes")
+
+
+def _answer(url: str, part: Path, have: int, version: str) -> Any:
+    """The server's answer, over http or https and nothing else: no file:, no ftp:, no data:."""
+    # "identity": compressed on the way, neither lengths nor ranges would be those of the file
+    headers = {"User-Agent": "undrift", "Accept-Encoding": "identity"}
+    if have and version:
+        headers |= {"Range": f"bytes={have}-", "If-Range": version}
+    director = OpenerDirector()
+    reach = (http.ProxyHandler, http.UnknownHandler, http.HTTPHandler, http.HTTPSHandler)
+    answers = (http.HTTPDefaultErrorHandler, _Redirects, http.HTTPErrorProcessor)
+    for handler in (*reach, *answers):
+        director.add_handler(handler())
+    try:
+        return director.open(Request(url, headers=headers), timeout=_TIMEOUT)  # noqa: S310
+    except HTTPError as error:
+        error.close()
+        told = f"answers {error.code} {error.reason}"
+        if error.code == 416:  # the file has no more bytes now than the part that is here
+            _discard(part)
+        if error.code in _AGAIN:
+            raise _BrokeOffError(f"the server {told}") from error
+        raise InputError(f"{url} {told}; {_MOVED}") from error
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLError | socket.gaierror | str):
+            way = "check the connection and try again"
+            raise InputError(f"cannot reach {url} ({reason}); {way}") from error
+        raise _BrokeOffError(f"no answer ({reason})") from error
+
+
+def _extent(response: Any, have: int, part: Path) -> tuple[int, int | None]:
+    """From which byte on the server sends, and how long the whole file is."""
+    if response.status == 206:
+        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers["Content-Range"] or "")
+        if found and have and int(found[1]) == have:
+            return have, int(found[2])
+        _discard(part)
+        raise _BrokeOffError("the server sent another part of the file than it was asked for")
+    if response.status != 200:
+        raise _BrokeOffError(f"the server answers {response.status}")
+    length = response.headers["Content-Length"] or ""
+    return 0, int(length) if length.isdecimal() else None
+
+
+def _receive(response: Any, part: Path, start: int, total: int, progress: Progress) -> int:
+    """Write what comes to the part, and return how long it is then."""
+    done, name = start, part.name.removesuffix(".part")
+    way_out = "free some space or choose another folder"
+    with system_errors(f"cannot write {part}", way_out), part.open("ab" if start else "wb") as file:
+        progress(name, done, total)
+        while True:
+            try:
+                chunk = response.read(_CHUNK)
+            except (OSError, HTTPException) as error:
+                raise _BrokeOffError(f"the connection broke off after {done:,} bytes") from error
+            if not chunk:
+                break
+            done += len(chunk)
+            if done > LIMIT:
+                file.close()
+                _discard(part)
+                what = f"{response.url} has sent more than the limit of {LIMIT:,} bytes"
+                raise InputError(f"{what}; nothing was kept")
+            file.write(chunk)
+            progress(name, done, total)
+        file.flush()
+        os.fsync(file.fileno())
+    return done
+
+
+# what is there ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -153,29 +286,25 @@ class CheckedFile:
 def check_dataset(name: str, *, accept: bool = False) -> tuple[CheckedFile, ...]:
     """Load a dataset, compare its statistics and checksums, and say how each file fared.
 
-    Other statistics than the published ones, other bytes than the recorded ones, and where
-    published bytes are known other ones than those are errors; `accept` lets the last pass, since
-    a file that was saved again holds the same graph. Nothing is written.
+    Other statistics or bytes than published or recorded are an error. `accept` lets other bytes
+    than published pass: a file that was saved again holds the same graph. Nothing is written.
     """
     load_dataset(name)
-    paths = [find_file(file) for file in DATASETS[name].names]
+    paths = [data.find_file(file) for file in DATASETS[name].names]
     return tuple(_checked(path, DATASETS[name], accept) for path in paths)
 
 
 def _checked(path: Path, dataset: Dataset, accept: bool) -> CheckedFile:
-    digest, known = sha256(path), recorded(path)
-    file = next((file for file in dataset.files if file.name == path.name), None)
-    compared = published(path, file) if file is not None else None
-    verdict = "nothing to compare them with" if known is None else "as recorded"
-    if compared is not None:
+    verdict = "nothing to compare them with" if recorded(path) is None else "as recorded"
+    for file in dataset.files:
+        compared = published(path, file) if file.name == path.name else None
+        if compared is None:
+            continue
         verdict = f"as published ({compared.kind})"
         if compared.found != compared.wanted:
             verdict = "accepted; other bytes than published"
             if not accept:
-                raise InputError(
-                    f"{path} has other bytes than the published file ({compared.kind} "
-                    f"{compared.found[:12]}..., published {compared.wanted[:12]}...), so its "
-                    f"labels may be others too; fetch it with: undrift data fetch {dataset.name}, "
-                    "or add --accept if you know why"
-                )
-    return CheckedFile(path, path.stat().st_size, digest, verdict)
+                way = f"fetch it with: undrift data fetch {dataset.name}, or add --accept"
+                what = f"{path} has other bytes than the published file ({compared})"
+                raise InputError(f"{what}; {way}")
+    return CheckedFile(path, path.stat().st_size, sha256(path), verdict)

@@ -1,7 +1,7 @@
 """The data folder: where its files are, whether they have changed, and what is kept in caches.
 
-It is the folder that UNDRIFT_DATA names, else the platform's cache folder. Beside a fetched file
-`x.npz` is `x.npz.sha256`, a line as `sha256sum` writes it. Later reads check the file against it.
+Beside a fetched file `x.npz` is `x.npz.sha256`, a line as `sha256sum` writes it. Later reads check
+the file against it.
 """
 
 from __future__ import annotations
@@ -11,48 +11,34 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import file_digest, sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from undrift.datasets.catalogue import BENCHMARKS, DATASETS, checked_entry, dataset_of
-from undrift.datasets.dataset import RemoteFile
-from undrift.datasets.stand_in import MARK, StandIn
+from undrift.datasets.catalogue import DATASETS, MARK, RemoteFile, dataset_of, stand_in_names
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import write_atomically
+from undrift.storage.own import system_errors
 
 VARIABLE = "UNDRIFT_DATA"
 
 
 def data_folder() -> Path:
-    """The folder for data files, whether or not it exists.
-
-    It is the one that the environment variable UNDRIFT_DATA names, else `undrift` in the
-    platform's cache folder: $XDG_CACHE_HOME or ~/.cache, ~/Library/Caches on macOS,
-    %LOCALAPPDATA% on Windows.
-    """
+    """The folder that UNDRIFT_DATA names, else `undrift` in the platform's cache folder."""
     value = os.environ.get(VARIABLE, "").strip()
     return Path(value).expanduser() if value else _platform_cache() / "undrift"
 
 
 def _platform_cache() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    if sys.platform == "win32":
-        variable, usual = "LOCALAPPDATA", Path.home() / "AppData" / "Local"
-    else:
-        variable, usual = "XDG_CACHE_HOME", Path.home() / ".cache"
+    known = {"darwin": ("", "Library/Caches"), "win32": ("LOCALAPPDATA", "AppData/Local")}
+    variable, usual = known.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
     value = os.environ.get(variable, "").strip()
     # the XDG rules: a relative path is invalid and to be ignored
-    return Path(value) if value and Path(value).is_absolute() else usual
+    return Path(value) if value and Path(value).is_absolute() else Path.home() / usual
 
 
 def may_write(folder: Path) -> bool:
-    """Whether a folder that is there, or is still to be made, may be written to.
-
-    The superuser can write anywhere, but a folder marked read-only is not ours to fill.
-    """
+    """Whether a folder, there or still to be made, is not marked read-only, even for root."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return bool(folder.stat().st_mode & 0o222) and os.access(folder, os.W_OK)
@@ -69,17 +55,20 @@ def find_file(name: str) -> Path:
     folder = data_folder()
     if (folder / name).is_file():
         return folder / name
-    advice = f"set the environment variable {VARIABLE} to the folder that holds it"
-    dataset = dataset_of(name)
-    if dataset is not None:
-        advice += f", or run: undrift data fetch {dataset}"
     named = bool(os.environ.get(VARIABLE, "").strip())
+    where = f"not in {folder}" + (f", the folder of {VARIABLE}" if named else "")
     if named and not folder.is_dir():
         where = f"needed, but {VARIABLE} names {folder}, which is not a folder"
-    else:
-        where = f"not in {folder}" + (f", the folder of {VARIABLE}" if named else "")
-        advice = f"put it there or {advice}"
-    raise InputError(f"data file {name} is {where}; {advice}")
+    dataset = dataset_of(name)
+    way = f", or run: undrift data fetch {dataset}" if dataset else ""
+    set_it = f"set the environment variable {VARIABLE} to the folder that holds it"
+    raise InputError(f"data file {name} is {where}; put it there, or {set_it}{way}")
+
+
+def delete(path: Path) -> None:
+    """Delete a file, if it is there."""
+    with system_errors(f"cannot delete {path}", "delete it by hand"):
+        path.unlink(missing_ok=True)
 
 
 # checksums -------------------------------------------------------------------------------
@@ -87,13 +76,8 @@ def find_file(name: str) -> Path:
 
 def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
     """The SHA-256 of a file, or a checksum of another kind, in one pass."""
-    try:
-        with path.open("rb") as file:
-            return file_digest(file, kind).hexdigest()
-    except OSError as error:
-        raise InputError(
-            f"cannot read {path} ({error.strerror or error}); check its permissions"
-        ) from error
+    with system_errors(f"cannot read {path}", "check its permissions"), path.open("rb") as file:
+        return file_digest(file, kind).hexdigest()
 
 
 class Compared(NamedTuple):
@@ -103,20 +87,12 @@ class Compared(NamedTuple):
     found: str
     wanted: str
 
-    @property
-    def equal(self) -> bool:
-        """Whether the file is the published one."""
-        return self.found == self.wanted
-
     def __str__(self) -> str:
         return f"{self.kind} {self.found[:12]}..., published {self.wanted[:12]}..."
 
 
 def published(path: Path, file: RemoteFile) -> Compared | None:
-    """The best checksum that is published for a file, computed; None where there is none.
-
-    SHA-1 (in git's ids) and MD5 hold against accidents only, which is what they are for here.
-    """
+    """The best checksum that is published for a file, computed; None where there is none."""
     if file.sha256 is not None:
         return Compared("SHA-256", sha256(path), file.sha256)
     if file.git is not None:
@@ -150,18 +126,15 @@ def check_recorded(path: Path) -> str:
     if wanted not in (None, found):
         dataset = dataset_of(path.name)
         way = f" with: undrift data fetch {dataset}" if dataset else ""
-        raise InputError(
-            f"{path} has changed since it was fetched (SHA-256 {found[:12]}..., recorded "
-            f"{str(wanted)[:12]}...); fetch it again{way}"
-        )
+        told = f"SHA-256 {found[:12]}..., recorded {str(wanted)[:12]}..."
+        raise InputError(f"{path} has changed since it was fetched ({told}); fetch it again{way}")
     return found
 
 
 # kept stand-ins --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class KeptGraph:
+class KeptGraph(NamedTuple):
     """A file that can be made again, and the stand-in it is a part of."""
 
     name: str
@@ -171,20 +144,13 @@ class KeptGraph:
 
 def stand_in_folders() -> tuple[Path, ...]:
     """Where stand-ins are kept: in the platform's cache, and where earlier versions kept them."""
-    folders = (_platform_cache() / "undrift" / "stand-ins", data_folder() / "stand-ins")
-    return tuple(dict.fromkeys(folders))
-
-
-def _stand_in_names() -> dict[str, str]:
-    """The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
-    every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
-    imitated = [entry.imitates.name for entry in every if isinstance(entry, StandIn)]
-    return {f"{dataset}-{MARK}": dataset for dataset in imitated}
+    every = (_platform_cache() / "undrift", data_folder())
+    return tuple(folder / "stand-ins" for folder in dict.fromkeys(every))
 
 
 def kept_stand_ins() -> Iterator[KeptGraph]:
     """Every file of a stand-in that is kept."""
-    for name, dataset in _stand_in_names().items():
+    for name, dataset in stand_in_names().items():
         for folder in stand_in_folders():
             for path in sorted(folder.glob(f"{dataset}-[0-9]*.npz")):
                 with suppress(FileNotFoundError):  # removed in this moment
@@ -193,21 +159,14 @@ def kept_stand_ins() -> Iterator[KeptGraph]:
 
 def remove_stand_in(name: str) -> list[KeptGraph]:
     """Delete the files of a stand-in and return them; it is made again when needed."""
-    known = _stand_in_names()
+    known = stand_in_names()
     if name in DATASETS:
         files = ", ".join(str(data_folder() / file) for file in DATASETS[name].names)
-        raise InputError(
-            f"only generated stand-ins are removed ({', '.join(known)}); the files of {name} are "
-            f"yours to delete: {files}"
-        )
+        what = f"only generated stand-ins are removed ({', '.join(known)})"
+        raise InputError(f"{what}; the files of {name} are yours to delete: {files}")
     if name not in known:
         raise unknown_name(MARK, name, known)
     found = [kept for kept in kept_stand_ins() if kept.name == name]
     for kept in found:
-        try:
-            kept.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"cannot delete {kept.path} ({error.strerror or error}); delete it by hand"
-            ) from error
+        delete(kept.path)
     return found

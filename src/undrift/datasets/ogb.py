@@ -6,13 +6,13 @@ import gzip
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from undrift.datasets.archives import FETCH_AGAIN, Array, damage, open_zip
-from undrift.datasets.cache import through_cache
-from undrift.datasets.folder import cache_folder
+from undrift.datasets.archives import FETCH_AGAIN, Array, damage, kept, only_member, open_zip
+from undrift.datasets.folder import cache_folder, sha256
 from undrift.datasets.npz import naming
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -20,19 +20,17 @@ from undrift.machine import available_bytes
 
 _LONGEST = 1 << 22
 _MOST = 1 << 40
-_FILES = ("num-node-list", "edge", "node-feat", "node-label")
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
 
 def load(
-    path: str | Path, *, directed: bool = False, cache: str | Path | None = None
+    path: str | Path, *, directed: bool = False, cache: Path | None = None
 ) -> tuple[Graph, int]:
     """The graph in an OGB zip, from its `raw/*.csv.gz` files, and how many edges these have.
 
-    They are read without unpacking. Edges become edges in both directions; `directed=True` keeps
-    them as they are. Duplicate edges count once. Cost: some seconds for the 21.7 million numbers
-    of ogbn-arxiv, the first time: what was read is kept in `cache`, a folder (by default
-    `prepared` beside the data). A damaged or wrong file is an `InputError`.
+    Edges become edges in both directions; `directed=True` keeps them as they are. Duplicate edges
+    count once. Cost: some seconds for ogbn-arxiv, the first time. What was read is kept in the
+    folder `cache`, by default `prepared` beside the data, named after the SHA-256 of the zip.
     """
     path = Path(path)
 
@@ -44,41 +42,32 @@ def load(
 
     if not path.is_file():  # which parsing says
         return build(_parse(path))
-    folder = cache_folder("prepared") if cache is None else Path(cache)
-    return through_cache(path, folder, lambda: _parse(path), build, _KINDS)
+    digest, folder = sha256(path), cache or cache_folder("prepared")
+    place = folder / f"{path.name}.{digest[:16]}.npz"
+    result = kept(place, digest, lambda: _parse(path), build, _KINDS)
+    for other in folder.glob(f"{path.name}.*.npz") if place.is_file() else ():
+        if other != place:  # of an earlier version of the zip
+            with suppress(OSError):
+                other.unlink()
+    return result
 
 
 def _parse(path: Path) -> dict[str, Array]:
     with open_zip(path) as archive:
-        members = {file: _member(archive, file, path) for file in _FILES}
-        counts = _table(archive, members["num-node-list"], np.int64, path, width=1)
+        counts = _table(archive, "num-node-list", np.int64, path, width=1)
         if counts.shape != (1, 1):
-            raise InputError(
-                f"{members['num-node-list']} of {path} lists {len(counts)} graphs; a dataset of "
-                "one graph is needed"
-            )
+            what = f"num-node-list.csv.gz of {path} lists {len(counts)} graphs"
+            raise InputError(f"{what}; a dataset of one graph is needed")
         nodes = int(counts[0, 0])
-        edges = _table(archive, members["edge"], np.int64, path, width=2)
-        features = _table(archive, members["node-feat"], np.float32, path, rows=nodes)
-        labels = _table(archive, members["node-label"], np.int64, path, width=1, rows=nodes)
+        edges = _table(archive, "edge", np.int64, path, width=2)
+        features = _table(archive, "node-feat", np.float32, path, rows=nodes)
+        labels = _table(archive, "node-label", np.int64, path, width=1, rows=nodes)
     return {"features": features, "edges": edges.T, "labels": labels[:, 0]}
-
-
-def _member(archive: zipfile.ZipFile, file: str, path: Path) -> str:
-    """The one member called raw/FILE.csv.gz, in whatever folder of the zip."""
-    ending = f"raw/{file}.csv.gz"
-    found = [n for n in archive.namelist() if n == ending or n.endswith("/" + ending)]
-    if len(found) != 1:
-        raise InputError(
-            f"{path} has {len(found) or 'no'} {'files' if found else 'file'} {ending}; a node "
-            "property dataset of OGB has one, so take the zip from its official address"
-        )
-    return found[0]
 
 
 def _table(
     archive: zipfile.ZipFile,
-    member: str,
+    name: str,
     dtype: type[np.generic],
     path: Path,
     *,
@@ -86,8 +75,9 @@ def _table(
     rows: int | None = None,
 ) -> Array:
     """A matrix of numbers from a gzipped CSV file without a header."""
+    member = only_member(archive, f"raw/{name}.csv.gz", path)
     most = None if rows is None else rows + 1  # what is too long is not read to its end
-    with damage(f"{member} of {path}", "a table of numbers"):
+    with damage(f"{member.filename} of {path}", "a table of numbers"):
         with archive.open(member) as raw, gzip.open(raw) as text, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # "input contained no data"
             with np.errstate(over="ignore"):  # too large for float32: reported as infinity
@@ -99,10 +89,8 @@ def _table(
             raise ValueError(f"{table.shape[1]} columns in place of {width}")
     if rows is not None and found != rows:
         more = "more than " if found > rows else ""
-        raise InputError(
-            f"{member} of {path} has {more}{min(found, rows)} lines, but num-node-list.csv.gz says "
-            f"there are {rows} nodes; {FETCH_AGAIN}"
-        )
+        told = f"{more}{min(found, rows)} lines, but num-node-list.csv.gz says there are {rows}"
+        raise InputError(f"{member.filename} of {path} has {told} nodes; {FETCH_AGAIN}")
     return table if found else np.empty((0, width or 0), dtype)
 
 
@@ -110,9 +98,9 @@ def _lines(text: gzip.GzipFile) -> Iterator[str]:
     """One line after the other: memory stays bounded whatever the file unpacks to."""
     left = available_bytes() or _MOST  # two characters of a table become four bytes or more
     while line := text.readline(_LONGEST):
+        left -= len(line)
         if len(line) == _LONGEST:
             raise ValueError("a line of several MB")
-        left -= len(line)
         if left < 0:
             raise ValueError("more text than there is memory for")
         if not line.strip():

@@ -26,41 +26,32 @@ def read_pyg(path: str | Path) -> Graph:
     """The graph that `torch.save(data, path)` or `torch.save(data.to_dict(), path)` wrote.
 
     Read as tensors and plain values only (`weights_only=True`), so nothing in the file can be
-    executed; a `Data` needs the extra `undrift[pyg]`, a dict of tensors does not. What is read of
-    it: see `Graph.from_pyg`.
+    executed; a `Data` needs the extra `undrift[pyg]`, a dict of tensors does not.
     """
     path = Path(path)
     check_exists(path)
-    if _is_zip(path):  # torch does not compare the checksums that it writes
+    try:
+        zipped = is_zipfile(path)
+    except BadZipFile:  # one that says it goes on on another disk
+        zipped = True
+    if zipped:  # torch does not compare the checksums that it writes
         check_zip(path)
     try:
         found = _tensors(path)
     except Exception as error:  # whatever the file makes torch's reader raise
-        raise InputError(
-            f"{path} cannot be read as tensors alone, and nothing else is unpickled; where you "
-            "trust it, write it again with torch.save(data.to_dict(), path)"
-        ) from error
+        what = f"{path} cannot be read as tensors alone, and nothing else is unpickled"
+        way = "where you trust it, write it again with torch.save(data.to_dict(), path)"
+        raise InputError(f"{what}; {way}") from error
     if isinstance(found, dict):
         found = SimpleNamespace(**{name: found.get(name) for name in _NAMES})
     if any(getattr(getattr(found, name, None), "is_meta", False) for name in _NAMES):
-        raise InputError(
-            f"{path} holds shapes without numbers; save a graph whose tensors have data"
-        )
+        way = "save a graph whose tensors have data"
+        raise InputError(f"{path} holds shapes without numbers; {way}")
     if not (hasattr(found, "x") and hasattr(found, "edge_index")):
-        raise InputError(
-            f"{path} holds a {type(found).__name__}, not one graph with x and edge_index; save the "
-            "Data of one graph"
-        )
+        what = f"{path} holds a {type(found).__name__}, not one graph with x and edge_index"
+        raise InputError(f"{what}; save the Data of one graph")
     with naming(path):
         return Graph.from_pyg(found)
-
-
-def _is_zip(path: Path) -> bool:
-    """Also where Python's own answer is an error: a zip that says it goes on on another disk."""
-    try:
-        return is_zipfile(path)
-    except BadZipFile:
-        return True
 
 
 def _tensors(path: Path) -> Any:

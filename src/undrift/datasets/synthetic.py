@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
+from undrift.datasets.archives import Array
 from undrift.errors import InputError
 from undrift.graphs import Graph
 
-Array = np.ndarray[Any, np.dtype[Any]]
+_CHUNK = 2**22
 
 
 def generate(
@@ -38,27 +36,34 @@ def generate(
     block model of log-normal propensities (sigma `hubs`), within the class with probability
     `homophily`; `nodes * average_degree / 2` of them, fewer where a small class runs out of pairs.
 
-    The same arguments give the same graph. Cost: a few sorted arrays of the edges and the
-    words drawn; no loop over nodes.
-
     >>> generate(nodes=200, words=50, classes=4, average_degree=4)
     Graph(200 nodes, 800 edges, 50 features sparse, 4 classes)
     """
-    _check(
-        nodes=(nodes, 10, np.inf),
-        words=(words, 2, np.inf),
-        classes=(classes, 2, np.inf),
-        seed=(seed, 0, np.inf),
-        homophily=(homophily, 0.0, 1.0),
-        topic_share=(topic_share, 0.0, 1.0),
-        kinship=(kinship, 0.0, 1.0),
-        hubs=(hubs, 0.0, 3.0),
-        size_ratio=(size_ratio, 1.0, 1e6),
-        average_degree=(average_degree, 0.0, nodes / 2),
-        words_per_node=(words_per_node, 1.0, 1e6),
-    )
+    for name, value, low, high in (
+        ("nodes", nodes, 10, np.inf),
+        ("words", words, 2, np.inf),
+        ("classes", classes, 2, np.inf),
+        ("seed", seed, 0, np.inf),
+        ("homophily", homophily, 0, 1),
+        ("topic_share", topic_share, 0, 1),
+        ("kinship", kinship, 0, 1),
+        ("hubs", hubs, 0, 3),
+        ("size_ratio", size_ratio, 1, 1e6),
+        ("average_degree", average_degree, 0, nodes / 2),
+        ("words_per_node", words_per_node, 1, 1e6),
+    ):
+        if not low <= value <= high:
+            allowed = f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
+            raise InputError(f"{name} of a generated graph must be {allowed}, not {value:g}")
     rng = np.random.default_rng(seed)
-    sizes = _class_sizes(rng, nodes, classes, size_ratio)
+    falling = size_ratio ** -np.linspace(0.0, 1.0, classes)
+    sizes = np.floor(nodes * falling / falling.sum()).astype(np.int64)
+    sizes[0] += nodes - sizes.sum()
+    if sizes.min() < 5:
+        told = f"{nodes} nodes in {classes} classes with size_ratio {size_ratio}"
+        way = "give more nodes, fewer classes or a smaller ratio"
+        raise InputError(f"{told} leave a class of {sizes.min()}, and a class needs 5; {way}")
+    sizes = rng.permutation(sizes)
     by_class = np.repeat(np.arange(classes), sizes)  # drawn sorted by class, shuffled at the end
     topics = word_chances(rng, classes, words, kinship)
     features = draw_words(rng, by_class, topics, words_per_node, topic_share)
@@ -69,18 +74,6 @@ def generate(
     place = rng.permutation(nodes)
     order = np.argsort(place)
     return Graph.from_arrays(features[order], place[pairs], by_class[order], undirected=True)
-
-
-def _class_sizes(rng: np.random.Generator, nodes: int, classes: int, ratio: float) -> Array:
-    shares = ratio ** -np.linspace(0.0, 1.0, classes)
-    sizes = np.floor(nodes * shares / shares.sum()).astype(np.int64)
-    sizes[0] += nodes - sizes.sum()
-    if sizes.min() < 5:
-        raise InputError(
-            f"{nodes} nodes in {classes} classes with size_ratio {ratio} leave a class of "
-            f"{sizes.min()}, and a class needs 5; give more nodes, fewer classes or a smaller ratio"
-        )
-    return rng.permutation(sizes)
 
 
 def word_chances(rng: np.random.Generator, classes: int, words: int, kinship: float) -> Array:
@@ -127,13 +120,29 @@ def draw_pairs(
     Nodes are numbered class by class, `sizes` of them each; `names` are their ids in the result.
     A pair's source is drawn in proportion to `propensity`, its target in proportion to
     `attraction` (the propensity without one), within the source's class with probability
-    `homophily` (one number, or one per class).
-
-    Returns the pairs as sorted int64 keys `low * nodes + high`, and which of them were drawn
-    from high to low; fewer than `wanted` where pairs run out after `rounds` rounds. Cost: a
-    search per end and a sort of the keys; memory: two int64 per pair.
+    `homophily` (one number, or one per class). Returns sorted int64 keys `low * nodes + high`, and
+    which of them were drawn from high to low; fewer than `wanted` where pairs run out after
+    `rounds` rounds. Cost: a search per end and a sort of the keys; two int64 per pair.
     """
-    draw = _sampler(sizes, propensity, attraction, homophily)
+    source_ends = np.cumsum(propensity)
+    target_ends = source_ends if attraction is None else np.cumsum(attraction)
+    class_of = np.repeat(np.arange(len(sizes)), sizes)
+    class_end = target_ends[np.cumsum(sizes) - 1]
+    class_start = np.concatenate([[0.0], class_end[:-1]])
+    chance = np.broadcast_to(homophily, len(sizes))
+
+    def draw(count: int) -> tuple[Array, Array]:
+        """So many sources and targets; a node may be drawn with itself."""
+        source = _locate(source_ends, rng.random(count) * source_ends[-1])
+        c = class_of[source]
+        start = class_start[c]
+        width = class_end[c] - start
+        inside = start + rng.random(count) * width
+        outside = rng.random(count) * (target_ends[-1] - width)
+        outside += np.where(outside >= start, width, 0.0)  # step over the own class
+        same = rng.random(count) < chance[c]
+        return source, _locate(target_ends, np.where(same, inside, outside))
+
     n = propensity.size
     found = np.empty(0, dtype=np.int64)
     for _ in range(rounds):  # almost always the second round is the last
@@ -142,7 +151,7 @@ def draw_pairs(
             break
         drawn = []
         for start in range(0, missing, _CHUNK):  # what is drawn along the way is much larger
-            source, target = draw(rng, min(_CHUNK, missing - start))
+            source, target = draw(min(_CHUNK, missing - start))
             if names is not None:
                 source, target = names[source], names[target]
             low, high = np.minimum(source, target), np.maximum(source, target)
@@ -154,55 +163,17 @@ def draw_pairs(
     return found, backwards
 
 
-_CHUNK = 2**22
-
-
-def _sampler(
-    sizes: Array, propensity: Array, attraction: Array | None, homophily: float | Array
-) -> Callable[[np.random.Generator, int], tuple[Array, Array]]:
-    """Draws so many sources and targets; a node may be drawn with itself."""
-    source_ends = np.cumsum(propensity)
-    target_ends = source_ends if attraction is None else np.cumsum(attraction)
-    class_of = np.repeat(np.arange(len(sizes)), sizes)
-    class_end = target_ends[np.cumsum(sizes) - 1]
-    class_start = np.concatenate([[0.0], class_end[:-1]])
-    chance = np.broadcast_to(homophily, len(sizes))
-
-    def draw(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
-        source = _locate(source_ends, rng.random(count) * source_ends[-1])
-        c = class_of[source]
-        start = class_start[c]
-        width = class_end[c] - start
-        inside = start + rng.random(count) * width
-        outside = rng.random(count) * (target_ends[-1] - width)
-        outside += np.where(outside >= start, width, 0.0)  # step over the own class
-        same = rng.random(count) < chance[c]
-        return source, _locate(target_ends, np.where(same, inside, outside))
-
-    return draw
-
-
 def _merged(found: Array, drawn: Array) -> Array:
     """Sorted keys of which no two are the same pair; the last bit, the direction, is no matter."""
     drawn.sort()
-    first = np.ones(drawn.size, dtype=bool)
-    np.not_equal(drawn[1:] >> 1, drawn[:-1] >> 1, out=first[1:])
-    drawn = drawn[first]
+    drawn = drawn[np.diff(drawn >> 1, prepend=-1) != 0]
     if not found.size:
         return drawn
     place = np.minimum(np.searchsorted(found, drawn & ~1), found.size - 1)
-    fresh = drawn[found[place] >> 1 != drawn >> 1]
-    both = np.concatenate([found, fresh])
+    both = np.concatenate([found, drawn[found[place] >> 1 != drawn >> 1]])
     both.sort(kind="stable")  # two sorted runs: this one merges them in one pass
     return both
 
 
 def _locate(ends: Array, points: Array) -> Array:
     return np.minimum(np.searchsorted(ends, points, side="right"), ends.size - 1)
-
-
-def _check(**ranges: tuple[float, float, float]) -> None:
-    for name, (value, low, high) in ranges.items():
-        if not low <= value <= high:
-            allowed = f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
-            raise InputError(f"{name} of a generated graph must be {allowed}, not {value:g}")

@@ -12,29 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.columns import (
-    Trouble,
-    are_dates,
-    as_class_ids,
-    as_times,
-    column_names,
-    floats,
-    read_pieces,
-    texts,
-    unusable,
-)
+from undrift.datasets import columns as table
+from undrift.datasets.archives import Array
 from undrift.errors import InputError
 from undrift.formatting import counted, percent
 from undrift.graphs import Graph
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 @dataclass(frozen=True)
 class Repairs:
-    """What was left out of the edges: rows that repeat an earlier one, self-loops, and, where that
-    was asked for, edges to a node that is not in the table of nodes. `edges`: all rows there were.
-    """
+    """What was left out of the edges, of which there were `edges`; unknown ones on request only."""
 
     duplicate_edges: int = 0
     self_loops: int = 0
@@ -42,29 +29,21 @@ class Repairs:
     edges: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        """A phrase for a report; empty where nothing was left out.
-
-        >>> print(Repairs(self_loops=1, unknown_edges=3, edges=60))
-        1 self-loop and 3 of 60 edges (5 %) to unknown nodes left out
-        """
         counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
         parts = [counted(n, what) for what, n in counts.items() if n]
         if self.unknown_edges:
-            of = counted(self.edges or self.unknown_edges, "edge")
-            share = percent(self.unknown_edges / (self.edges or self.unknown_edges), 0)
-            told = f"{self.unknown_edges:,} of {of} ({share})" if self.edges else of
+            told = counted(self.edges or self.unknown_edges, "edge")
+            if self.edges:
+                share = percent(self.unknown_edges / self.edges, 0)
+                told = f"{self.unknown_edges:,} of {told} ({share})"
             parts.append(f"{told} to unknown nodes")
         return f"{' and '.join(parts)} left out" if parts else ""
 
     @property
     def advice(self) -> str:
         """The end of a sentence: how to keep edges to nodes of other months; empty without any."""
-        if not self.unknown_edges:
-            return ""
-        return (
-            "; neighbours help, so give the nodes at the other ends too, as rows with an empty "
-            "label: they are context"
-        )
+        way = "give the nodes at the other ends too, as rows with an empty label: they are context"
+        return f"; neighbours help, so {way}" if self.unknown_edges else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,33 +85,34 @@ def read_tables(
     `time` holds numbers or ISO dates (see `as_times`). A row of `edges` is an edge from the id in
     `source` to the id in `target`; `undirected=True` adds its reverse. Repeated edges and
     self-loops are left out and counted; so are edges to a node that is not in `nodes` with
-    `unknown_edges="drop"`, which are an error otherwise. Cost: about 0.3 microseconds per
-    cell of CSV.
+    `unknown_edges="drop"`. Cost: about 0.3 microseconds per cell of CSV.
     """
     nodes, edges = Path(nodes), Path(edges)
-    there = column_names(nodes)
+    there = table.column_names(nodes)
     special = [name for name in (id, label, time) if name is not None]
     wanted = [n for n in there if n not in special] if features is None else list(features)
     _check_columns(nodes, there, [*special, *wanted])
-    _check_columns(edges, column_names(edges), [source, target])
-    _check_features(nodes, wanted, id, label)
+    _check_columns(edges, table.column_names(edges), [source, target])
+    _check_features(nodes, wanted, {id: "id", label: "label"})
     ids, labels, moments, matrix = _read_nodes(nodes, id, label, time, wanted)
-    index = _index(ids, nodes, id)
-    pairs, unknown = _read_edges(edges, source, target, index)
-    if unknown.count and unknown_edges == "error":
-        raise InputError(
-            f"{unknown.count:,} of the {pairs.shape[1] + unknown.count:,} edges in {edges} name a "
-            f"node that is not in {nodes}, first {unknown.first}; add the nodes, or leave such "
-            "edges out (unknown-edges drop)"
-        )
-    classes, names = (None, {}) if label is None else as_class_ids(labels, _column(nodes, label))
+    pairs, unknown, first = _read_edges(edges, source, target, _index(ids, nodes, id))
+    rows = pairs.shape[1] + unknown
+    if unknown and unknown_edges == "error":
+        what = f"{unknown:,} of the {rows:,} edges in {edges} name a node that is not in {nodes}"
+        way = "add the nodes, or leave such edges out (unknown-edges drop)"
+        raise InputError(f"{what}, first {first}; {way}")
+    loops = pairs[0] == pairs[1]
+    keys = (pairs[0] * len(ids) + pairs[1])[~loops]
+    classes, names = table.as_class_ids(labels, f"column {label!r} of {nodes}")
+    times = table.as_times(moments, f"column {time!r} of {nodes}")
+    known = None if label is None else classes
     return TableGraph(
-        graph=Graph.from_arrays(matrix, pairs, classes, undirected=undirected),
+        graph=Graph.from_arrays(matrix, pairs, known, undirected=undirected),
         node_ids=_plain_ids(ids),
         class_names=names,
-        time=None if time is None else torch.from_numpy(as_times(moments, _column(nodes, time))),
-        repairs=_repairs(pairs, len(ids), unknown.count),
-        dates=bool(moments) and are_dates(moments),
+        time=None if time is None else torch.from_numpy(times),
+        repairs=Repairs(keys.size - np.unique(keys).size, int(loops.sum()), unknown, rows),
+        dates=bool(moments) and table.are_dates(moments),
         columns=tuple(wanted),
     )
 
@@ -145,65 +125,50 @@ def _read_nodes(
     labels: list[str] = []
     moments: list[Any] = []
     blocks: list[Array] = []
-    troubles: dict[str, Trouble] = {}
+    troubles: dict[str, table.Trouble] = {}
     special = [name for name in (id, label, time) if name is not None]
-    for piece in read_pieces(path, list(dict.fromkeys([*special, *features]))):
-        ids += texts(piece, id)
-        labels += texts(piece, label) if label is not None else []
+    for piece in table.read_pieces(path, list(dict.fromkeys([*special, *features]))):
+        ids += table.texts(piece, id)
+        labels += table.texts(piece, label) if label is not None else []
         moments += piece.columns[time] if time is not None else []
-        found = [floats(piece, name) for name in features]
+        found = [table.floats(piece, name) for name in features]
         for each in found:
-            if isinstance(each, Trouble):
+            if isinstance(each, table.Trouble):
                 troubles.setdefault(each.column, each)
         if troubles:  # the other pieces may have more of them
             continue
-        blocks.append(np.column_stack([a for a in found if not isinstance(a, Trouble)]))
+        blocks.append(np.column_stack([a for a in found if not isinstance(a, table.Trouble)]))
         if blocks[-1].shape[1] != blocks[0].shape[1]:
-            raise InputError(
-                f"the lists in {path} change their length after row {piece.first - 1}; give every "
-                "node a list of the same length"
-            )
+            what = f"the lists in {path} change their length after row {piece.first - 1}"
+            raise InputError(f"{what}; give every node a list of the same length")
     if troubles:
-        raise InputError(unusable(path, list(troubles.values())))
+        raise InputError(table.unusable(path, list(troubles.values())))
     if not ids:
         raise InputError(f"{path} names its columns but has no rows; a graph needs nodes")
     return ids, labels, moments, np.concatenate(blocks)
 
 
 def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
-    index = dict(zip(ids, range(len(ids)), strict=True))
-    if "" in index:
-        raise InputError(
-            f"{_column(path, column)} is empty in row {ids.index('') + 1}; give every node an id"
-        )
-    if len(index) < len(ids):
-        first: dict[str, int] = {}
-        for row, name in enumerate(ids, start=1):
-            if name in first:
-                raise InputError(
-                    f"the node id {name!r} stands twice in {path}, in rows {first[name]} and "
-                    f"{row}; give every node one row"
-                )
-            first[name] = row
+    """The number of each id; an empty one, or one that stands twice, is an error."""
+    index: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if not name:
+            what = f"column {column!r} of {path} is empty in row {row + 1}"
+            raise InputError(f"{what}; give every node an id")
+        if index.setdefault(name, row) != row:
+            what = f"{name!r} stands twice in {path}, in rows {index[name] + 1} and {row + 1}"
+            raise InputError(f"the node id {what}; give every node one row")
     return index
-
-
-@dataclass(frozen=True)
-class _Unknown:
-    """How many edges name a node that is not there, and the first of them in words."""
-
-    count: int
-    first: str
 
 
 def _read_edges(
     path: Path, source: str, target: str, index: Mapping[str, int]
-) -> tuple[Array, _Unknown]:
-    """`[2, edges]` node numbers, and what was left out: edges that name an id no node has."""
+) -> tuple[Array, int, str]:
+    """`[2, edges]` node numbers, how many name an id that no node has, and the first of those."""
     parts = [np.empty((2, 0), dtype=np.int64)]
     unknown, first = 0, ""
-    for piece in read_pieces(path, list(dict.fromkeys([source, target]))):
-        ends = [texts(piece, name) for name in (source, target)]
+    for piece in table.read_pieces(path, list(dict.fromkeys([source, target]))):
+        ends = [table.texts(piece, name) for name in (source, target)]
         pairs = np.array([[index.get(name, -1) for name in end] for end in ends], dtype=np.int64)
         strange = (pairs < 0).any(axis=0)
         if strange.any() and not unknown:
@@ -212,22 +177,13 @@ def _read_edges(
             first = f"{ends[end][row]!r} in row {piece.first + row}"
         unknown += int(strange.sum())
         parts.append(pairs[:, ~strange])
-    return np.concatenate(parts, axis=1), _Unknown(unknown, first)
-
-
-def _repairs(pairs: Array, nodes: int, unknown: int) -> Repairs:
-    loops = pairs[0] == pairs[1]
-    keys = (pairs[0] * nodes + pairs[1])[~loops]
-    repeated = int(keys.size - np.unique(keys).size)
-    return Repairs(repeated, int(loops.sum()), unknown, pairs.shape[1] + unknown)
+    return np.concatenate(parts, axis=1), unknown, first
 
 
 def _plain_ids(ids: list[str]) -> Array:
     # only as it would be written again: 007 is a name, not the number 7
-    if all(len(name) < 18 and name.isascii() and name.isdigit() for name in ids):
-        numbers = np.array([int(name) for name in ids], dtype=np.int64)
-        if all(str(number) == name for number, name in zip(numbers.tolist(), ids, strict=True)):
-            return numbers
+    if all(len(name) < 18 and name.isdecimal() and str(int(name)) == name for name in ids):
+        return np.array(ids).astype(np.int64)
     return np.array(ids)
 
 
@@ -237,27 +193,17 @@ def _check_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> N
             near = get_close_matches(name, there, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" * (len(there) > 20))
-            raise InputError(
-                f"{path} has no column {name!r}{hint}; name one of its columns: {shown}"
-            )
+            way = f"name one of its columns: {shown}"
+            raise InputError(f"{path} has no column {name!r}{hint}; {way}")
 
 
-def _check_features(path: Path, features: Sequence[str], id: str, label: str | None) -> None:
+def _check_features(path: Path, features: Sequence[str], roles: Mapping[str | None, str]) -> None:
     if not features:
-        raise InputError(
-            f"{path} has no column of features beside the id and the label; give every node at "
-            "least one number"
-        )
-    for name, role in ((id, "id"), (label, "label")):
-        if name in features:
-            raise InputError(
-                f"{_column(path, str(name))} is the {role} and cannot be a feature too; take it "
-                "out of features"
-            )
-    twice = [name for name in features if features.count(name) > 1]
-    if twice:
-        raise InputError(f"features names {twice[0]!r} twice; name every column once")
-
-
-def _column(path: Path, name: str) -> str:
-    return f"column {name!r} of {path}"
+        what = f"{path} has no column of features beside the id and the label"
+        raise InputError(f"{what}; give every node at least one number")
+    for name in features:
+        if name in roles:
+            what = f"column {name!r} of {path} is the {roles[name]} and cannot be a feature too"
+            raise InputError(f"{what}; take it out of features")
+        if features.count(name) > 1:
+            raise InputError(f"features names {name!r} twice; name every column once")

@@ -8,8 +8,7 @@ from pathlib import Path
 from undrift.errors import InputError
 from undrift.experiments.store import read_run
 from undrift.storage.files import make_folder
-from undrift.storage.leftovers import sweep
-from undrift.storage.lock import exclusive
+from undrift.storage.lock import exclusive, sweep
 
 
 def checkpoint_path(folder: str | Path) -> Path:

@@ -47,7 +47,7 @@ from undrift.storage.files import (
     sync_folder,
     write_atomically,
 )
-from undrift.storage.leftovers import claimed_folder
+from undrift.storage.lock import claimed_folder
 from undrift.storage.own import check_own, read_own
 
 if TYPE_CHECKING:

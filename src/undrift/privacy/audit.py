@@ -16,8 +16,7 @@ from undrift.learners.small_classes import LEAST_ROWS, bounded
 from undrift.noise.gaussian import best_attack
 from undrift.privacy.attacks import Finding, attack_state, predicted
 from undrift.privacy.attacks.finding import LEAST
-from undrift.storage.halves import size_of_half
-from undrift.storage.state import pack
+from undrift.storage.state import pack, size_of_half
 from undrift.streams.task import Task
 
 ALIKE_FROM = 20

@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from undrift.datasets.stand_in import marked
+from undrift.datasets.catalogue import marked
 from undrift.evaluation.metrics import METRICS
 from undrift.formatting import percent, size
 from undrift.reporting.names import metric_value, number_ranges, number_text

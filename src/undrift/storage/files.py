@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from undrift.errors import InputError
-from undrift.storage.leftovers import claim, sweep
-from undrift.storage.own import name_own, open_own
+from undrift.storage.lock import claim, sweep
+from undrift.storage.own import name_own, open_own, system_errors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from undrift.storage.state import State
 
-FORMAT = "undrift-state"
 VERSION = 3  # since 2 a file has a checksum of all that it says; in 3 columns are scaled
-_UNSCALED = 2
 _ODD = (TypeError, AttributeError, RecursionError)  # of JSON that says something else
 _WAY_OUT = "free some space or choose another folder"
 
@@ -40,27 +38,25 @@ def whole_file(
 ) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its name when the block ends well.
 
-    Whatever fails, an old file stays as it was; a full disk is one sentence, which ends with
-    `way_out`. The folder is made if it is not there. `named`: asked at the end for the name beside
-    `path`, where that depends on the content. A program that wants a path may write to
-    `file.name` instead.
+    Whatever fails, an old file stays as it was. The folder is made if it is not there. `named` is
+    asked at the end for the name, where that depends on the content. A program that wants a path
+    may write to `file.name` instead.
     """
     target = Path(path)
     make_folder(target.parent)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with claim(part) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            target = target if named is None else named()
-            if sys.platform != "win32":  # still locked: no sweep may take it for left over
+        with system_errors(f"cannot write {target}", way_out):
+            with claim(part) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                target = target if named is None else named()
+                if sys.platform != "win32":  # still locked: no sweep may take it for left over
+                    os.replace(part, target)
+            if sys.platform == "win32":  # where an open file cannot be renamed
                 os.replace(part, target)
-        if sys.platform == "win32":  # where an open file cannot be renamed
-            os.replace(part, target)
-        sync_folder(target.parent)
-    except OSError as error:
-        raise InputError(f"cannot write {target} ({error.strerror or error}); {way_out}") from error
+            sync_folder(target.parent)
     finally:
         with suppress(OSError):  # gone already once it has taken the name
             part.unlink()
@@ -69,10 +65,7 @@ def whole_file(
 def write_pieces(
     path: Path, pieces: Iterable[bytes | memoryview], *, hashed: bool, way_out: str = _WAY_OUT
 ) -> tuple[Path, str]:
-    """Write a file of any size as `whole_file` does; its path and the SHA-256 of its content.
-
-    `hashed`: the first digits of the hash become part of the name (`hashed_name`).
-    """
+    """Write a file of any size whole; its path and SHA-256, which its name has too if `hashed`."""
     digest = sha256()
 
     def named() -> Path:
@@ -86,29 +79,21 @@ def write_pieces(
 
 
 def hashed_name(path: Path, sha: str) -> Path:
-    """The name of a file that says what is in it.
-
-    >>> hashed_name(Path("block.npy"), 4 * "0123456789abcdef").name
-    'block-0123456789abcdef.npy'
-    """
+    """The name of a file that says what is in it, as `block-0123456789abcdef.npy`."""
     return path.with_name(f"{path.stem}-{sha[:16]}{path.suffix}")
 
 
 def checksum(path: Path) -> str:
     """The SHA-256 of a file of a folder; a link, or what is no file, is an error (`open_own`)."""
     with open_own(path) as file:
-        return file_digest(file, "sha256").hexdigest()
+        return file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def make_folder(path: str | Path) -> Path:
     """The folder, made with its parents if it is not there."""
     folder = Path(path)
-    try:
+    with system_errors(f"cannot make the folder {folder}", "choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
-        ) from error
     return folder
 
 
@@ -118,14 +103,10 @@ def writable_folder(path: str | Path) -> Path:
     sweep([folder])  # a probe of a killed process, for example
     probe = folder / f".probe.{secrets.token_hex(4)}.part"
     try:
-        with claim(probe) as file:
+        with system_errors(f"cannot write to {folder}", _WAY_OUT), claim(probe) as file:
             file.write(bytes(1 << 16))
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        raise InputError(
-            f"cannot write to {folder} ({error.strerror or error}); {_WAY_OUT}"
-        ) from error
     finally:
         with suppress(OSError):
             probe.unlink()
@@ -134,8 +115,7 @@ def writable_folder(path: str | Path) -> Path:
 
 def sync_folder(folder: Path) -> None:
     """Bring names to the disk: without it a power cut may lose a new one."""
-    # some systems cannot open a folder
-    with suppress(OSError):
+    with suppress(OSError):  # some systems cannot open a folder
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -143,11 +123,11 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def save_state(path: str | Path, state: State) -> None:
-    """Write a learner's state as one safetensors file, what is no tensor as JSON in its metadata.
+# a learner's state -----------------------------------------------------------------------
 
-    Cost: one copy of the state in memory while it is written, and its SHA-256.
-    """
+
+def save_state(path: str | Path, state: State) -> None:
+    """Write a learner's state as one safetensors file, with JSON for what is no tensor."""
     write_atomically(path, state_bytes(state))
 
 
@@ -160,8 +140,8 @@ def state_bytes(state: State, more: Mapping[str, str] | None = None) -> bytes:
     tensors = _own_memory(state.tensors)
     metadata = {
         **(more or {}),
-        "format": FORMAT,
-        "version": str(VERSION if SCALING in state.values else _UNSCALED),
+        "format": "undrift-state",
+        "version": "3" if SCALING in state.values else "2",
         "method": state.method,
         "params": json.dumps(state.params),
         "values": json.dumps(state.values),
@@ -172,18 +152,14 @@ def state_bytes(state: State, more: Mapping[str, str] | None = None) -> bytes:
 def load_state(path: str | Path) -> State:
     """Read what `save_state` wrote; a damaged or foreign file is an `InputError`.
 
-    The checksum in it is compared, of all tensors (name, type, shape, bytes) and all metadata;
-    files of version 1 have none. JSON knows no tuples: a tuple that was in `params` comes back as
-    a list, which is what `Learner.params` gives for one as well.
+    Its checksum, of all tensors and metadata, is compared; files of version 1 have none. A tuple
+    in `params` comes back as a list, as `Learner.params` gives it too.
     """
     return load_with_metadata(path)[0]
 
 
 def load_with_metadata(path: str | Path, *, own: bool = False) -> tuple[State, dict[str, str]]:
-    """A state and all metadata of its file, checked as `load_state` does.
-
-    `own`: it is a file of a folder, and no link is followed (`open_own`).
-    """
+    """A state and all metadata of its file; `own`: in a folder, no link is followed."""
     from safetensors import safe_open
 
     from undrift.storage.state import State
@@ -194,13 +170,8 @@ def load_with_metadata(path: str | Path, *, own: bool = False) -> tuple[State, d
         told = {name: text for name, text in metadata.items() if name != "sha256"}
         if int(metadata["version"]) > 1 and metadata["sha256"] != _checksum(told, tensors):
             raise ValueError("other bytes than were written")
-        state = State(
-            method=metadata["method"],
-            params=dict(json.loads(metadata["params"])),
-            tensors=tensors,
-            values=dict(json.loads(metadata["values"])),
-        )
-    return state, metadata
+        params, values = (dict(json.loads(metadata[part])) for part in ("params", "values"))
+        return State(metadata["method"], params, tensors, values), metadata
 
 
 def read_metadata(path: str | Path, *, own: bool = False) -> dict[str, str]:
@@ -224,10 +195,8 @@ def _reading(path: str | Path, own: bool) -> Iterator[str]:
     except InputError:
         raise
     except (SafetensorError, OSError, KeyError, ValueError, *_ODD) as error:
-        raise InputError(
-            f"{path} is damaged or is not a state file of undrift; restore it from a copy or "
-            "learn again"
-        ) from error
+        what = f"{path} is damaged or is not a state file of undrift"
+        raise InputError(f"{what}; restore it from a copy or learn again") from error
 
 
 def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
@@ -244,23 +213,17 @@ def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str
 
 
 def _check_format(path: str | Path, metadata: dict[str, str]) -> dict[str, str]:
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") != "undrift-state":
         raise InputError(f"{path} is a safetensors file but no state of undrift; give another file")
     if int(metadata["version"]) > VERSION:
-        raise InputError(
-            f"{path} was written by a newer undrift (state version {metadata['version']}, this "
-            f"one reads up to {VERSION}); upgrade undrift"
-        )
+        told = f"state version {metadata['version']}, this one reads up to {VERSION}"
+        raise InputError(f"{path} was written by a newer undrift ({told}); upgrade undrift")
     return metadata
 
 
 def _own_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Each tensor with memory of its own, on the CPU: safetensors rejects shared memory."""
-    seen: set[int] = set()
-    own: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        flat = tensor.detach().cpu().contiguous()
-        place = flat.untyped_storage().data_ptr()
-        own[name] = flat.clone() if place in seen else flat
-        seen.add(place)
-    return own
+    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    last = {tensor.untyped_storage().data_ptr(): name for name, tensor in flat.items()}
+    owners = set(last.values())
+    return {name: t if name in owners else t.clone() for name, t in flat.items()}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tokenize
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,23 +17,15 @@ from undrift.storage.files import write_atomically
 Array = np.ndarray[Any, np.dtype[Any]]
 VERSION = 2
 """1 is a split whose tasks are those of its classes, and is still written so; 2 has `arrives`."""
-_DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
-    # what NumPy makes of a damaged header
-    *(ValueError, OverflowError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError),
-)
-_ARRAYS = ("version", "nodes", "sizes", "classes", "masks", "labels_sha256", "sha256")
-_RETURNING = ("arrives", "context")
 
 
 @dataclass(frozen=True, eq=False)
 class SavedSplit:
     """The classes of each task, three boolean masks over the nodes, and whose labels they split.
 
-    `labels_sha256` is `labels_digest` of the labels that were split: it tells the same nodes in
-    the same order from a graph that only has as many. `sha256` is the hash of what the split
-    says, the same on every machine and in every file. `arrives` is the task of every node where
-    its class does not decide it, and `context` what else a task then shows (see `TaskStream`).
+    `labels_sha256` is `labels_digest` of the labels that were split. `sha256` is the hash of what
+    the split says, the same on every machine. `arrives` is the task of every node where its class
+    does not decide it, and `context` what else a task then shows (see `TaskStream`).
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -57,9 +46,10 @@ class SavedSplit:
         if self.arrives is not None and self.arrives.shape != (self.nodes,):
             raise InputError("a split needs the task of every node, or of none")
         digest = hashlib.sha256(f"undrift split {self.version} {self.labels_sha256}\n".encode())
-        for array in (self._sizes(), self._flat(), np.array([self.nodes])):
-            digest.update(array.astype("<i8").tobytes() + b"\n")
-        digest.update(self._packed().tobytes())
+        parts = self._parts()
+        for name in ("sizes", "classes", "nodes"):
+            digest.update(parts[name].astype("<i8").tobytes() + b"\n")
+        digest.update(parts["masks"].tobytes())
         if self.arrives is not None:
             digest.update(self.arrives.astype("<i8").tobytes() + self.context.encode())
         object.__setattr__(self, "sha256", digest.hexdigest())
@@ -74,77 +64,54 @@ class SavedSplit:
         """The oldest version that can say this."""
         return 1 if self.arrives is None else 2
 
-    def _sizes(self) -> Array:
-        return np.array([len(classes) for classes in self.classes], dtype=np.int64)
-
-    def _flat(self) -> Array:
-        return np.array([c for classes in self.classes for c in classes], dtype=np.int64)
-
-    def _packed(self) -> Array:
-        return np.packbits(np.stack([self.train, self.val, self.test]), axis=1)
+    def _parts(self) -> dict[str, Any]:
+        """What of it is in a file and in its hash, as arrays."""
+        return {
+            "nodes": np.int64(self.nodes),
+            "sizes": np.array([len(classes) for classes in self.classes], dtype=np.int64),
+            "classes": np.array([c for classes in self.classes for c in classes], dtype=np.int64),
+            "masks": np.packbits(np.stack([self.train, self.val, self.test]), axis=1),
+        }
 
 
 def labels_digest(labels: Array) -> str:
-    """The hash of a graph's labels, node by node.
-
-    >>> labels_digest(np.array([0, 1])) == labels_digest(np.array([1, 0]))
-    False
-    """
+    """The hash of a graph's labels, node by node."""
     return hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()
 
 
 def save_split(path: str | Path, split: SavedSplit) -> None:
     """Write a split as a compact `.npz`, whole or not at all: three bits per node, compressed."""
-    file = io.BytesIO()
-    more: dict[str, Any] = {}
+    parts = {"version": np.int64(split.version), **split._parts()}
+    parts |= {name: np.array(getattr(split, name)) for name in ("labels_sha256", "sha256")}
     if split.arrives is not None:
-        more = {"arrives": split.arrives.astype(np.int32), "context": np.array(split.context)}
-    np.savez_compressed(
-        file,
-        version=np.int64(split.version),
-        nodes=np.int64(split.nodes),
-        sizes=split._sizes(),
-        classes=split._flat(),
-        masks=split._packed(),
-        labels_sha256=np.array(split.labels_sha256),
-        sha256=np.array(split.sha256),
-        **more,
-    )
+        parts |= {"arrives": split.arrives.astype(np.int32), "context": np.array(split.context)}
+    file = io.BytesIO()
+    np.savez_compressed(file, **parts)
     write_atomically(path, file.getvalue())
 
 
 def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
-    """Read what `save_split` wrote and verify its hash, and that it is `sha256` if one is given.
+    """Read what `save_split` wrote and verify its hash; a damaged file is an `InputError`.
 
-    Give the `split_sha256` of a `result.json` to be sure that it is that run's split. A damaged
-    or foreign file is an `InputError`.
+    Give the `split_sha256` of a `result.json` to be sure that it is that run's split.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"there is no split file {path}; check the path")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            names = [*_ARRAYS, *(name for name in _RETURNING if name in archive)]
-            parts: dict[str, Array] = {name: archive[name] for name in names}
+            parts: dict[str, Array] = dict(archive)
         version = int(parts["version"])
-    except (*_DAMAGE, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path) from error
-    if version > VERSION:
-        raise InputError(
-            f"{path} was written by a newer undrift (split version {version}, this one reads up "
-            f"to {VERSION}); upgrade undrift"
-        )
-    try:
-        split = _unpack(parts)
-        if split.sha256 != str(parts["sha256"]):
-            raise ValueError("other bytes than were written")
-    except (ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
-        raise _damaged(path) from error
-    if sha256 is not None and split.sha256 != sha256:
-        raise InputError(
-            f"{path} is another split ({split.sha256[:12]}...) than the one asked for "
-            f"({sha256[:12]}...); take the split.npz that lies beside that result"
-        )
+        split = _unpack(parts) if version <= VERSION else None
+    except Exception as error:  # whatever a damaged file makes NumPy raise
+        what = f"{path} is damaged or is not a split of undrift"
+        raise InputError(f"{what}; copy it again from where it was written") from error
+    if split is None:
+        told = f"split version {version}, this one reads up to {VERSION}"
+        raise InputError(f"{path} was written by a newer undrift ({told}); upgrade undrift")
+    if sha256 not in (None, split.sha256):
+        what = f"{path} is another split ({split.sha256[:12]}...) than the one asked for"
+        raise InputError(f"{what}; take the split.npz that lies beside that result")
     return split
 
 
@@ -154,14 +121,10 @@ def _unpack(parts: dict[str, Array]) -> SavedSplit:
     nodes, packed = int(parts["nodes"]), parts["masks"]
     if packed.ndim != 2 or not 8 * (packed.shape[1] - 1) < nodes <= 8 * packed.shape[1]:
         raise ValueError("more nodes than there are bits, or fewer")
-    masks = np.unpackbits(packed, axis=1, count=nodes).astype(np.bool_)
-    train, val, test = masks
+    train, val, test = np.unpackbits(packed, axis=1, count=nodes).astype(np.bool_)
     arrives = parts["arrives"].astype(np.int64) if "arrives" in parts else None
     context = str(parts.get("context", "none"))
-    return SavedSplit(classes, train, val, test, str(parts["labels_sha256"]), arrives, context)
-
-
-def _damaged(path: Path) -> InputError:
-    return InputError(
-        f"{path} is damaged or is not a split of undrift; copy it again from where it was written"
-    )
+    split = SavedSplit(classes, train, val, test, str(parts["labels_sha256"]), arrives, context)
+    if split.sha256 != str(parts["sha256"]):
+        raise ValueError("other bytes than were written")
+    return split

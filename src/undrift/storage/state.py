@@ -1,33 +1,26 @@
 """What a learner knows, as named tensors and plain values.
 
 `pack` takes a dataclass apart and `unpack` builds it again from its type hints. Nothing is
-pickled, so nothing loaded can execute code; a new learner gets saving and loading for free by
-keeping what it learned in one frozen dataclass.
+pickled, so nothing loaded can execute code. Of symmetric matrices half is kept.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.storage.halves import half_of, size_of_half, whole_of
 
-# A field of one of these types may hold a value of those. An int is a float as typing has it.
-_PLAIN: dict[Any, tuple[type, ...]] = {
-    None: (NoneType,),  # as it stands within `tuple[int, None]`
-    NoneType: (NoneType,),
-    bool: (bool,),
-    int: (int,),
-    float: (float, int),
-    str: (str,),
-}
+# A field of one of these types may hold a value of those. None: as in `tuple[int, None]`.
+_PLAIN: dict[Any, Any] = {kind: kind for kind in (NoneType, bool, int, str)}
+_PLAIN |= {None: NoneType, float: (float, int)}
 # Names beside the parts of a thing: no field is called so, and `_join` escapes them in dict keys.
 _COUNT = "#"  # the length of a tuple, or the keys of a dict
 _CLASS = "@"  # the class of a dataclass: tells the members of a union apart
@@ -35,14 +28,15 @@ SCALING = "@scaling"
 """The value of a state that has the centres and spreads of columns, where they are scaled."""
 
 _HOW = "use tensors, plain values, tuples, dicts with str keys, dataclasses and unions of these"
+_BLOCK = 1024  # rows of a symmetric matrix at a time: the transpose of a large one is slow to read
 
 
 @dataclass(frozen=True)
 class State:
     """Everything a learner needs to go on.
 
-    `method` and `params` rebuild the learner; `tensors` and `values` hold what it learned,
-    keyed by dotted field paths such as `memory.banks.0.statistics.gram`.
+    `method` and `params` rebuild it; `tensors` and `values` hold what it learned, keyed by dotted
+    field paths such as `memory.banks.0.statistics.gram`.
     """
 
     method: str
@@ -56,58 +50,94 @@ class State:
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
 
+def half_of(matrix: Tensor) -> Tensor:
+    """The entries on and under the diagonal, row after row; all of it if it is not symmetric.
+
+    >>> half_of(torch.tensor([[1.0, 2.0], [2.0, 3.0]])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1]:
+        return matrix
+    blocks = [slice(i, i + _BLOCK) for i in range(0, matrix.shape[0], _BLOCK)]
+    for place, one in enumerate(blocks):
+        for other in blocks[: place + 1]:
+            if not torch.equal(matrix[one, other], matrix[other, one].T):
+                return matrix
+    rows = [matrix[i, : i + 1] for i in range(matrix.shape[0])]
+    return torch.cat(rows) if rows else matrix.new_zeros(0)
+
+
+def size_of_half(matrix: Tensor) -> Tensor:
+    """A tensor without memory that has the size of `half_of` a sum, which is symmetric."""
+    d = matrix.shape[0]
+    return torch.empty(d * (d + 1) // 2, dtype=matrix.dtype, device="meta")
+
+
+def whole_of(half: Tensor) -> Tensor | None:
+    """The matrix, bit by bit; what is not a half comes back; None if it is one of nothing."""
+    if half.dim() != 1:
+        return half
+    d = (math.isqrt(8 * half.numel() + 1) - 1) // 2
+    if d * (d + 1) // 2 != half.numel():
+        return None
+    whole = half.new_empty(d, d)
+    for i in range(d):
+        whole[i, : i + 1] = half[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
+    for j in range(0, d, _BLOCK):
+        stop = min(j + _BLOCK, d)
+        corner = whole[j:stop, j:stop]
+        upper = tuple(torch.triu_indices(stop - j, stop - j, 1, device=half.device))
+        corner[upper] = corner.T[upper]
+        whole[j:stop, stop:] = whole[stop:, j:stop].T
+    return whole
+
+
 def pack(
     thing: Any, prefix: str = "", halved: Callable[[Tensor], Tensor] = half_of
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and plain values of a dataclass, a tuple, a dict or a leaf, keyed by their path.
 
     Beside its parts a tuple keeps its length (`path.#`), a dict its keys (`path.#`) and a
-    dataclass the name of its class (`path.@`). Tensors are shared, not copied, but for fields that
-    a dataclass names in `stored_as_half`: of those the half is kept. What `unpack`
-    could not build again is refused here, with a `TypeError`, before anything is saved.
+    dataclass the name of its class (`path.@`). Tensors are shared, not copied, but for fields in
+    a dataclass's `stored_as_half`. What `unpack` could not build again is a `TypeError`.
 
     >>> pack({"a": 1, "b": (2.0, None)})[1]
     {'#': ['a', 'b'], 'a': 1, 'b.#': 2, 'b.0': 2.0, 'b.1': None}
     """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
-    _take_apart(thing, prefix, tensors, values, halved)
+
+    def take_apart(thing: Any, path: str) -> None:
+        if isinstance(thing, Tensor) and thing.layout == torch.strided:
+            tensors[path] = thing.detach() if thing.requires_grad else thing
+            return
+        if thing is None or isinstance(thing, bool | int | float | str):
+            values[path] = thing
+            return
+        if is_dataclass(thing) and not isinstance(thing, type):
+            if not getattr(type(thing), "__parameters__", ()):  # else checked with its types
+                _hints(type(thing))
+            parts = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}
+            parts |= {name: halved(parts[name]) for name in getattr(thing, "stored_as_half", ())}
+            values[_join(path, _CLASS)] = type(thing).__name__
+        elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
+            parts = {str(i): part for i, part in enumerate(thing)}
+            values[_join(path, _COUNT)] = len(thing)
+        elif isinstance(thing, dict) and all(isinstance(key, str) for key in thing):
+            parts = {_escaped(key): part for key, part in thing.items()}
+            values[_join(path, _COUNT)] = list(thing)
+        else:
+            raise TypeError(f"cannot keep {type(thing).__name__} at {path!r} in a state; {_HOW}")
+        for name, part in parts.items():
+            take_apart(part, _join(path, name))
+
+    take_apart(thing, prefix)
     return tensors, values
 
 
 def packed_bytes(thing: Any) -> int:
     """Bytes of the tensors that `pack` gives; no half is copied to know its size."""
     return sum(tensor.nbytes for tensor in pack(thing, halved=size_of_half)[0].values())
-
-
-def _take_apart(
-    thing: Any,
-    path: str,
-    tensors: dict[str, Tensor],
-    values: dict[str, Any],
-    halved: Callable[[Tensor], Tensor],
-) -> None:
-    if isinstance(thing, Tensor) and thing.layout == torch.strided:
-        tensors[path] = thing.detach() if thing.requires_grad else thing
-        return
-    if thing is None or isinstance(thing, bool | int | float | str):
-        values[path] = thing
-        return
-    if is_dataclass(thing) and not isinstance(thing, type):
-        halves = _halves(type(thing))
-        parts = {name: getattr(thing, name) for name in _names(type(thing))}
-        parts |= {name: halved(parts[name]) for name in halves}
-        values[_join(path, _CLASS)] = type(thing).__name__
-    elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
-        parts = {str(i): part for i, part in enumerate(thing)}
-        values[_join(path, _COUNT)] = len(thing)
-    elif isinstance(thing, dict) and all(isinstance(key, str) for key in thing):
-        parts = {_escaped(key): part for key, part in thing.items()}
-        values[_join(path, _COUNT)] = list(thing)
-    else:
-        raise TypeError(f"cannot keep {type(thing).__name__} at {path!r} in a state; {_HOW}")
-    for name, part in parts.items():
-        _take_apart(part, _join(path, name), tensors, values, halved)
 
 
 def unpack(
@@ -120,43 +150,41 @@ def unpack(
     """The thing of type `kind` that `pack` took apart.
 
     `kinds` says which class is meant by a protocol among the hints. A missing part, or a value
-    of the wrong type, is a damaged state: an `InputError`. Only fields that a dataclass names in
-    `added_later`, which files of before do not have, fall back to their default.
+    of the wrong type, is an `InputError`. Only fields in a dataclass's `added_later`, which files
+    of before do not have, fall back to their default.
     """
+
+    def part(kind: Any, *steps: str) -> Any:
+        return unpack(kind, tensors, values, _join(prefix, *steps), kinds)
+
     kind = kinds.get(kind, kind)
     _check_hint(kind)
     origin, arguments = get_origin(kind), get_args(kind)
+    count = _join(prefix, _COUNT)
     if origin in (Union, UnionType):
         members = tuple(kinds.get(member, member) for member in arguments)
-        return unpack(_member(members, tensors, values, prefix), tensors, values, prefix, kinds)
+        return part(_member(members, tensors, values, prefix))
     if kind is Tensor:
         return _get(tensors, prefix)
     if origin is tuple:
-        inner = _part_kinds(arguments, _get(values, _join(prefix, _COUNT)), prefix)
-        return tuple(
-            unpack(part, tensors, values, _join(prefix, str(i)), kinds)
-            for i, part in enumerate(inner)
-        )
+        inner = _part_kinds(arguments, _get(values, count), count)
+        return tuple(part(each, str(i)) for i, each in enumerate(inner))
     if origin is dict:
-        keys = _get(values, _join(prefix, _COUNT))
-        if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
-            raise _damaged(_join(prefix, _COUNT), "is no list of keys")
-        return {
-            key: unpack(arguments[1], tensors, values, _join(prefix, _escaped(key)), kinds)
-            for key in keys
-        }
+        keys = _get(values, count)
+        if not isinstance(keys, list) or any(not isinstance(key, str) for key in keys):
+            raise _damaged(count, "is no list of keys")
+        return {key: part(arguments[1], _escaped(key)) for key in keys}
     if is_dataclass(origin or kind):
         later: tuple[str, ...] = getattr(kind, "added_later", ())
-        parts = {
-            name: unpack(hint, tensors, values, _join(prefix, name), kinds)
-            for name, hint in _hints(kind).items()
-            if name not in later or _is_there(_join(prefix, name), values)
-        }
-        for name in _halves(kind):
-            whole = whole_of(parts[name])
-            if whole is None:
+        parts = {}
+        for name, hint in _hints(kind).items():
+            path = _join(prefix, name)
+            if name not in later or path in values or _join(path, _CLASS) in values:
+                parts[name] = part(hint, name)
+        for name in getattr(kind, "stored_as_half", ()):
+            parts[name] = whole_of(parts[name])
+            if parts[name] is None:
                 raise _damaged(_join(prefix, name), "is no half of a symmetric matrix")
-            parts[name] = whole
         made: Any = kind
         return made(**parts)
     value = _get(values, prefix)
@@ -167,9 +195,9 @@ def unpack(
 
 def _part_kinds(arguments: tuple[Any, ...], count: Any, path: str) -> Any:
     """The type of each part of a tuple, one after the other."""
-    endless = bool(arguments) and arguments[-1] is Ellipsis
+    endless = arguments[-1:] == (Ellipsis,)
     if type(count) is not int or count < 0 or (not endless and count != len(arguments)):
-        raise _damaged(_join(path, _COUNT), f"is {count!r}, which is not the number of parts")
+        raise _damaged(path, f"is {count!r}, which is not the number of parts")
     return (arguments[0] for _ in range(count)) if endless else arguments
 
 
@@ -195,64 +223,36 @@ def _member(
 
 
 def _holds(kind: Any, value: Any) -> bool:
-    """Whether a field of this plain type may hold this value."""
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    return isinstance(value, _PLAIN.get(kind, ()))
-
-
-def _is_there(path: str, values: dict[str, Any]) -> bool:
-    """Whether an optional dataclass stands at this path, or is said to be none."""
-    return path in values or _join(path, _CLASS) in values
-
-
-def _halves(kind: type) -> tuple[str, ...]:
-    """The fields that the class says are symmetric matrices."""
-    named: tuple[str, ...] = getattr(kind, "stored_as_half", ())
-    return named
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """The fields that the constructor takes; those of a generic class are checked when typed."""
-    if getattr(kind, "__parameters__", ()):
-        return tuple(f.name for f in fields(kind) if f.init)
-    return tuple(_hints(kind))
+    literal = get_origin(kind) is Literal
+    return value in get_args(kind) if literal else isinstance(value, _PLAIN.get(kind, ()))
 
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """The type of each field that the constructor takes; a `TypeError` if one cannot be kept.
-
-    `kind` may be a generic dataclass with its types, as in `Known[Plan, Sums, Solution]`.
-    """
+    """The type of each field of a dataclass; a `TypeError` if one cannot be kept."""
     origin = get_origin(kind) or kind
     chosen = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=True))
     hints = get_type_hints(origin)
-    kept = {f.name: _chosen(hints[f.name], chosen) for f in fields(origin) if f.init}
-    for name, hint in kept.items():
+    kept = {}
+    for name in (f.name for f in fields(origin) if f.init):
+        hint = chosen.get(hints[name], hints[name])  # a type for a generic class's variable
+        if free := getattr(hint, "__parameters__", ()):
+            hint = hint[tuple(chosen[each] for each in free)]
         try:
             _check_hint(hint)
         except TypeError as error:
             raise TypeError(f"field {name!r} of {kind.__name__}: {error}") from None
+        kept[name] = hint
     return kept
-
-
-def _chosen(hint: Any, chosen: Mapping[Any, Any]) -> Any:
-    """A hint with types in the place of a generic class's variables."""
-    if isinstance(hint, TypeVar):
-        return chosen[hint]
-    free = getattr(hint, "__parameters__", ())
-    return hint[tuple(chosen[each] for each in free)] if free else hint
 
 
 @cache
 def _check_hint(kind: Any) -> None:
     """Refuse a type whose parts could not be told from each other when they are read back."""
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind in _PLAIN or kind is Tensor or origin is Literal or is_dataclass(origin or kind):
-        return
-    if getattr(kind, "_is_protocol", False):  # whoever unpacks it says which class it stands for
+    plain = kind in _PLAIN or kind is Tensor or origin is Literal
+    # whoever unpacks a protocol says which class it stands for
+    if plain or is_dataclass(origin or kind) or getattr(kind, "_is_protocol", False):
         return
     if origin is tuple:
         inner = arguments[:1] if Ellipsis in arguments else arguments
@@ -273,8 +273,8 @@ def _name(kind: Any) -> str:
     return str(getattr(kind, "__name__", kind))
 
 
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def _join(*steps: str) -> str:
+    return ".".join(step for step in steps if step)
 
 
 def _escaped(key: str) -> str:
@@ -291,6 +291,5 @@ def _get(parts: dict[str, Any], key: str) -> Any:
 
 
 def _damaged(path: str, how: str) -> InputError:
-    return InputError(
-        f"the state is damaged: {path!r} {how}; restore it from a copy or learn again"
-    )
+    what = f"the state is damaged: {path!r} {how}"
+    return InputError(f"{what}; restore it from a copy or learn again")

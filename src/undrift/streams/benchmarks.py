@@ -6,9 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from undrift.datasets.catalogue import BENCHMARKS, checked_entry, stream_entry
-from undrift.datasets.dataset import Dataset
-from undrift.datasets.stand_in import MARK, StandIn, check_options
+from undrift.datasets.catalogue import (
+    BENCHMARKS,
+    MARK,
+    Dataset,
+    StandIn,
+    check_options,
+    checked_entry,
+    stream_entry,
+)
 from undrift.errors import InputError
 from undrift.plugins import Registry
 from undrift.streams.arrival import split_place

@@ -16,8 +16,7 @@ from paper.stand_ins import (
 )
 from paper.stand_ins.draws import features_of, generator
 from undrift.datasets import catalogue
-from undrift.datasets.catalogue import DATASETS, stream_entry
-from undrift.datasets.dataset import function_of
+from undrift.datasets.catalogue import DATASETS, function_of, stream_entry
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
