@@ -16,9 +16,9 @@ from undrift.learners.kept import Inventory
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
-from undrift.privacy.attacks import Finding, attack
-from undrift.privacy.attacks.finding import auc_interval
+from undrift.privacy import attacks
 from undrift.privacy.audit import ROWS_PER_COLUMN, Audit, Behind, audit, lines
+from undrift.privacy.finding import Finding, auc_interval
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -315,7 +315,7 @@ def test_a_high_area_that_may_be_chance_is_not_judged(monkeypatch: pytest.Monkey
     learner = narrow(sketch=8, gamma=0.1).observe(task)
     chance = torch.arange(240.0)
     chance[:8] = 84  # of the eight others: lower than two thirds of the members
-    monkeypatch.setattr(attack, "membership_statistics", lambda *_, **__: {"luck": chance})
+    monkeypatch.setattr(attacks, "membership_statistics", lambda *_, **__: {"luck": chance})
     found = audit(learner, [task])
     (phrase,) = found.unjudged
     assert phrase.startswith("mix: luck, auc 0.6")

@@ -21,12 +21,12 @@ from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.propagation import Propagation
+from undrift.scale.blocks import EDGES, count_edges
 from undrift.scale.engine import Dask, Local, _end_all, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
 from undrift.scale.plan import BlockPlan, Call, Engine, perform
-from undrift.scale.sums import EDGES, count_edges
 from undrift.typing import Progress, silent
 
 CLASSES = {f"c{i}": i for i in range(6)}

@@ -10,9 +10,8 @@ import torch
 
 from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation
-from undrift.scale.estimate import MemoryEstimate
 from undrift.scale.graph_folder import GraphFolder, GraphManifest
-from undrift.scale.plan import BlockPlan
+from undrift.scale.plan import BlockPlan, MemoryEstimate
 
 REPORT = Path(__file__).parents[2] / "benchmarks" / "measured" / "ten-million.json"
 

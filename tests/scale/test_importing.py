@@ -152,7 +152,7 @@ def test_all_wrong_columns_at_once_and_then_without_them(tmp_path: Path) -> None
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
-    nodes, edges = write_tables(half_labelled(nodes=60, features=4), tmp_path)
+    nodes, edges = write_tables(half_labelled(nodes=200, features=4), tmp_path)
     whole = import_graph(nodes, edges, tmp_path / "whole", memory=SMALL)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     out = tmp_path / "g"

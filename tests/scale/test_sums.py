@@ -12,11 +12,10 @@ from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph
 from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.learners.parts.propagation.propagated import Propagated
-from undrift.scale.blocks import block_calls, first_calls, rows_of
+from undrift.scale.blocks import added, block_calls, first_calls, rows_of, sum_calls
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.plan import BlockPlan, complete
-from undrift.scale.sums import added, sum_calls
 from undrift.typing import silent
 
 MAPS = {

@@ -17,8 +17,8 @@ from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import Ledger
 from undrift.streams.task import Task
-from undrift.testing.check_examples import found_examples, matches, planted, responds, spans
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
+from undrift.testing.check_state import found_examples, matches, planted, responds, spans
 from undrift.typing import Progress, silent
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import get_all_start_methods, get_context, parent_process
@@ -77,10 +77,13 @@ class Pool:
                 )
 
     def _once(self, plan: BlockPlan, left: list[Call], done: Callable[[], None]) -> None:
-        """Take what is done off the list; the rest when the pool has broken."""
+        """Take what is done off the list; the rest stays when the pool has broken."""
         pool = self._opened()
         try:
-            futures = self._submitted(pool, plan, left)
+            try:
+                futures = {pool.submit(perform, plan, call): call for call in left}
+            except (OSError, EOFError) as error:  # pipes of a process that died before it began
+                raise BrokenProcessPool("a process died while it started") from error
             for future in as_completed(futures):
                 future.result()
                 left.remove(futures[future])
@@ -91,19 +94,6 @@ class Pool:
         except BaseException:
             self.close()  # the others' tasks with it
             raise
-
-    @staticmethod
-    def _submitted(
-        pool: ProcessPoolExecutor, plan: BlockPlan, calls: Sequence[Call]
-    ) -> dict[Future[None], Call]:
-        """The calls, handed in: this starts processes, and one may die before it has begun.
-
-        The pool says so in many ways: a pipe that broke, a file at its end, a closed handle.
-        """
-        try:
-            return {pool.submit(perform, plan, call): call for call in calls}
-        except (OSError, EOFError) as error:
-            raise BrokenProcessPool("a process died while it started") from error
 
     def _opened(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -166,7 +156,13 @@ class Dask:
             for future in self._finished(set(futures)):
                 if future.status in ("error", "cancelled", "lost"):
                     future.result()  # raises; else there is nothing to wait for, as files tell all
-                _check_seen(plan, futures[future])
+                name = futures[future].name
+                if plan.find(name) is None:
+                    raise InputError(
+                        f"a worker has written {name}, but {plan.work} does not show it: workers "
+                        "must see the graph's folder under the same path; use a disk that all of "
+                        "them share"
+                    )
                 done()
         except KilledWorker as error:
             raise InputError(
@@ -245,11 +241,3 @@ def _check_workers(client: Any) -> int:
                 "version everywhere and give the command again, which goes on where it was"
             )
     return len(found)
-
-
-def _check_seen(plan: BlockPlan, call: Call) -> None:
-    if plan.find(call.name) is None:
-        raise InputError(
-            f"a worker has written {call.name}, but {plan.work} does not show it: workers must see "
-            "the graph's folder under the same path; use a disk that all of them share"
-        )

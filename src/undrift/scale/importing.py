@@ -26,7 +26,7 @@ from undrift.scale.graph_folder import (
     put_array,
 )
 from undrift.scale.staging import Asked, Staging, sizes
-from undrift.scale.tables import Table, TableError, literal, widths
+from undrift.scale.tables import Table, TableError, literal
 from undrift.storage.files import checksum, make_folder
 from undrift.storage.lock import exclusive
 from undrift.storage.own import check_own, check_own_folder, read_own
@@ -77,19 +77,6 @@ def import_graph(
         unknown_edges=unknown_edges,
         memory=memory,
     )
-    _check_columns(asked)
-    make_folder(out)
-    with exclusive(out / _LOCK, f"importing into {out}"):
-        _begin(out, asked)
-        if not (out / MANIFEST).is_file():
-            with _discarded(out), _database(out, memory) as connection:
-                manifest = _imported(asked, out, connection, progress)
-            put(out / MANIFEST, [manifest.sealed().model_dump_json(indent=1).encode()])
-        _scrap(out, _OURS)  # what tells that an import is not finished goes last
-    return GraphFolder(out)
-
-
-def _check_columns(asked: Asked) -> None:
     asked.nodes.need(asked.id, *([asked.label] if asked.label else []))
     asked.edges.need(asked.source, asked.target)
     if not asked.features:
@@ -97,6 +84,15 @@ def _check_columns(asked: Asked) -> None:
             f"{asked.nodes.path} has no column of features beside the id and the label; give every "
             "node at least one number"
         )
+    make_folder(out)
+    with exclusive(out / _LOCK, f"importing into {out}"):
+        _begin(out, asked)
+        if not (out / MANIFEST).is_file():
+            with _database(out, memory) as connection:
+                manifest = _imported(asked, out, connection, progress)
+            put(out / MANIFEST, [manifest.sealed().model_dump_json(indent=1).encode()])
+        _scrap(out, _OURS)  # what tells that an import is not finished goes last
+    return GraphFolder(out)
 
 
 def _begin(out: Path, asked: Asked) -> None:
@@ -128,19 +124,11 @@ def _scrap(out: Path, names: Sequence[str]) -> None:
 
 
 @contextmanager
-def _discarded(out: Path) -> Iterator[None]:
-    """Where the tables or what was said of them must change, nothing that is staged is of use."""
-    try:
-        yield
-    except TableError:
-        _scrap(out, [path.name for path in out.iterdir() if path.name not in (_LOCK, _ASKED)])
-        _scrap(out, [_ASKED])
-        raise
-
-
-@contextmanager
 def _database(out: Path, memory: float) -> Iterator[Any]:
-    """The staging database; what goes wrong in it is one sentence."""
+    """The staging database; what goes wrong in it is one sentence.
+
+    Where the tables themselves are wrong, nothing that is staged is of use, and it is deleted.
+    """
     import duckdb
 
     try:
@@ -150,14 +138,24 @@ def _database(out: Path, memory: float) -> Iterator[Any]:
             connection.execute(f"SET temp_directory = {literal(str(out / _SPILL))}")
             connection.execute("SET enable_progress_bar = false")
             yield connection
+    except TableError:
+        _discard(out)
+        raise
     except duckdb.Error as error:
         sentence = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())[:300]
         if isinstance(error, duckdb.DataError | duckdb.ProgrammingError):
-            raise TableError(
+            _discard(out)
+            raise InputError(
                 f"the tables cannot be imported into {out} ({sentence}); correct them and give "
                 "the same command again"
             ) from error
         raise InputError(f"the import into {out} stopped ({sentence}); {AGAIN}") from error
+
+
+def _discard(out: Path) -> None:
+    """Delete all that an import has left; what says which import it was goes last."""
+    _scrap(out, [path.name for path in out.iterdir() if path.name not in (_LOCK, _ASKED)])
+    _scrap(out, [_ASKED])
 
 
 def _opened(out: Path) -> Any:
@@ -174,9 +172,7 @@ def _opened(out: Path) -> Any:
 def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> GraphManifest:
     """All stages; each leaves alone what an earlier process has finished."""
     stage = Staging(asked, out, connection, progress)
-    n = stage.nodes()
-    wide = widths(connection, asked.nodes, asked.features)
-    features = sum(1 if w is None else w for w in wide.values())
+    n, features = stage.nodes()
     width, rows = sizes(n, features, asked.memory)
     classes, labels = stage.classes()
     stage.write_ids(out / "ids.parquet")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 
@@ -14,12 +13,10 @@ from undrift.learners.base import Learner
 from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation, PropagationSums
-from undrift.scale.blocks import block_calls, first_calls
-from undrift.scale.estimate import MemoryEstimate
+from undrift.scale.blocks import EDGES, added, block_calls, count_edges, first_calls, sum_calls
 from undrift.scale.graph_folder import GraphFolder, put_array
-from undrift.scale.plan import BlockPlan, Call, Engine, complete
+from undrift.scale.plan import BlockPlan, Call, Engine, MemoryEstimate, complete
 from undrift.scale.scores import WEIGHTS, Answer, joined_parts, no_probabilities, score_calls
-from undrift.scale.sums import EDGES, added, class_edges, count_edges, sum_calls
 from undrift.typing import Progress, silent
 
 Tell = Callable[[MemoryEstimate], None]
@@ -41,9 +38,11 @@ def observe(
     unlabelled. The plans' files are to be cleared once what was learned is safe.
     """
     propagation = _propagation(learner, graph)
-    found = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
-    propagation.take(found.rows, found.ids, found.sums, progress=progress)
-    return found.plans
+    rows, ids, sums, plans = _summed(
+        propagation, graph, classes, engine, tell=tell, progress=progress
+    )
+    propagation.take(rows, ids, sums, progress=progress)
+    return plans
 
 
 def forget(
@@ -55,25 +54,13 @@ def forget(
     tell: Tell | None = None,
     progress: Progress = silent,
 ) -> list[BlockPlan]:
-    """Be as if a graph in a folder had never been observed; all else is as in `observe`.
-
-    Cost: that of observing it.
-    """
+    """Be as if a graph in a folder had never been observed; cost and all else as `observe`."""
     propagation = _propagation(learner, graph)
     if propagation.learned_ is None:
         raise InputError("nothing was observed yet, so there is nothing to forget")
-    found = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
-    propagation.give_back(found.ids, found.sums, progress=progress)
-    return found.plans
-
-
-class _Summed(NamedTuple):
-    """The sums of a graph, a column for each of `ids`, and the plans whose files they are from."""
-
-    rows: Plan
-    ids: tuple[int, ...]
-    sums: PropagationSums
-    plans: list[BlockPlan]
+    _, ids, sums, plans = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
+    propagation.give_back(ids, sums, progress=progress)
+    return plans
 
 
 def _summed(
@@ -84,8 +71,8 @@ def _summed(
     *,
     tell: Tell | None,
     progress: Progress,
-) -> _Summed:
-    """Have all tasks done that the sums of a graph take."""
+) -> tuple[Plan, tuple[int, ...], PropagationSums, list[BlockPlan]]:
+    """How rows are made, class ids, the sums of a graph by them, and the plans of their files."""
     if propagation.private is not None:
         raise InputError(
             "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
@@ -101,29 +88,26 @@ def _summed(
     graph.verify(progress)
     known = propagation.learned_
     counted = BlockPlan.of(graph, {}, columns)
+    edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
     if known is None or "separate" in known.plan.banks:
         complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
+        edges = torch.from_numpy(counted.load(EDGES)).clone()
     if known is None:
         m = graph.manifest
         first = First(counted.rows, 4 * m.nodes * m.features + 8 * m.edges, dense=True)
-        rows = propagation.plan_by(m.features, class_edges(counted), first)
+        rows = propagation.plan_by(m.features, edges, first)
     else:
         rows = known.plan
     maps = {bank: rows.feature_map(bank) for bank in rows.banks}
     plan = BlockPlan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
         tell(MemoryEstimate.of(plan, engine.workers))
-    for phase, calls in (
-        ("measure", first_calls),
-        ("propagate", block_calls),
-        ("accumulate", sum_calls),
-    ):
-        complete(plan, calls(plan), engine, phase, progress)
-    edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
-    if "separate" in rows.banks:
-        edges = class_edges(counted)
-    sums = PropagationSums({bank: added(plan, bank) for bank in rows.banks}, edges)
-    return _Summed(rows, ids, sums, [counted, plan])
+    complete(plan, first_calls(plan), engine, "measure", progress)
+    complete(plan, block_calls(plan), engine, "propagate", progress)
+    complete(plan, sum_calls(plan), engine, "accumulate", progress)
+    kept = edges if "separate" in rows.banks else torch.zeros_like(edges)
+    sums = PropagationSums({bank: added(plan, bank) for bank in rows.banks}, kept)
+    return rows, ids, sums, [counted, plan]
 
 
 def predict(

@@ -12,10 +12,9 @@ import torch
 
 from undrift.errors import InputError
 from undrift.formatting import class_columns
-from undrift.scale.blocks import rows_of
+from undrift.scale.blocks import at_once, rows_of, slices
 from undrift.scale.graph_folder import AGAIN
 from undrift.scale.plan import BlockPlan, Call
-from undrift.scale.sums import at_once, slices
 from undrift.scale.tables import copied, literal, quoted
 from undrift.storage.files import checksum, hashed_name, whole_file
 
@@ -23,7 +22,7 @@ WEIGHTS = "weights.npy"
 
 
 class Answer(NamedTuple):
-    """What scores become classes by, beside the weights."""
+    """How scores become classes, beside the weights."""
 
     bank: str
     temperature: float | None  # None: there are no probabilities

@@ -19,9 +19,8 @@ def tiny_graph(
     """An undirected, connected graph in which most neighbours are of the same class.
 
     Node i has class `i % classes`, so classes are equal up to one node (give at least five per
-    class for a stream). Features are a class mean plus noise; with `sparse=True` the same
-    matrix cut off at zero, as a `Csr`. A path through each class and one through all nodes keep
-    it connected.
+    class for a stream). Features are a class mean plus noise; with `sparse=True` the same matrix
+    cut off at zero, as a `Csr`.
 
     >>> tiny_graph()
     Graph(60 nodes, ... edges, 12 features dense, 6 classes)
@@ -33,15 +32,9 @@ def tiny_graph(
     i = np.arange(nodes)
     friend = (i + classes * rng.integers(1, 4, size=nodes)) % nodes  # nearly always own class
     other = rng.integers(0, nodes, size=nodes // 3)
-    edges = np.concatenate(
-        [
-            np.stack([i[:-classes], i[:-classes] + classes]),  # the path through each class
-            np.stack([i, friend]),
-            np.stack([i[: nodes // 3], other]),
-            np.stack([i[: classes - 1], i[1:classes]]),  # joins the classes
-        ],
-        axis=1,
-    )
+    source = [i[:-classes], i, i[: nodes // 3], i[: classes - 1]]
+    target = [i[classes:], friend, other, i[1:classes]]  # a path through each class ... joins them
+    edges = np.stack([np.concatenate(source), np.concatenate(target)])
     matrix = sp.csr_matrix(np.maximum(x, 0.0)) if sparse else x
     return Graph.from_arrays(matrix, edges, labels, undirected=True)
 

@@ -1,4 +1,17 @@
-"""All attacks on one learner: what they achieve with data, what is predicted without."""
+"""Attacks on what a learner keeps: what can be read out of a state, measured.
+
+Threat model. The attacker holds a state file and knows the code, the seed and the
+hyperparameters, so that every random map is theirs too. They also know the graph that a batch came
+with, and compute the row of a node whose features they know as the learner did. What is not known
+is which nodes were learned from. No attack asks the learner anything: all read the file.
+
+What is attacked are the sums that a learner says it keeps (`kept_sums`): a Gram matrix
+`R = sum z z^T`, class means, or both. Rows are read out of the mean of a small class or out of a
+thin column. Membership is whether a row is in R (`undrift.privacy.membership`).
+
+`attack_state` runs all attacks on a learner and returns what they achieved; `predicted` says from
+counts alone what they would.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +20,14 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from undrift.formatting import counted
 from undrift.graphs import Graph, Scaling
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
-from undrift.privacy.attacks.finding import Finding, auc, auc_interval
-from undrift.privacy.attacks.membership import (
+from undrift.privacy.finding import Finding, auc, auc_interval
+from undrift.privacy.membership import (
     Distance,
     Seen,
     fitted,
@@ -21,24 +35,16 @@ from undrift.privacy.attacks.membership import (
     in_class_gram,
     own_class,
 )
-from undrift.privacy.attacks.rows import (
-    cosines_beside,
-    expected_cosine,
-    nearest,
-    read_rows,
-    row_of_class,
-    sparse_rows,
-)
 from undrift.streams.task import Task
-
-READ = 0.99  # the cosine from which a row counts as read out
-_BATCH = 256  # rows of a batch up to which the sparse search is tried
 
 LEAST_COMPARED = 5
 """Members, and others, under which no AUC is given.
 
 With four others the interval around 0.5 goes from 0.26 to 0.74, however many members there are.
 """
+
+_LIKE = 0.9  # the cosine from which a row counts as read from a column
+_UNLIKE = 0.8  # the cosine that no row of a node that was not summed may reach beside it
 
 
 def kept_sums(learner: Learner) -> list[KeptSum]:
@@ -85,21 +91,15 @@ class Candidates:
 
 
 def attack_state(
-    learner: Learner,
-    tasks: Iterable[Task],
-    before: Learner | None = None,
-    labels: Tensor | None = None,
+    learner: Learner, tasks: Iterable[Task], labels: Tensor | None = None
 ) -> list[Finding]:
-    """What each attack achieves on this learner, with batches that it observed.
+    """What each attack achieves on this learner, with batches as they were observed.
 
-    `tasks`: batches as they were observed, all of them for the attack on all candidates. `before`:
-    the learner as it was before the last of them. `labels`: the class of every node of all
-    batches, for the attack that needs it. With too few nodes to compare, a finding without a
-    figure says so (`LEAST_COMPARED`). Cost: an eigendecomposition of every Gram matrix, and
-    `fitted`.
+    The attack on all candidates needs all of them. `labels`: the class of every node of all
+    batches, where a batch hides some. With too few nodes to compare, a finding without a figure
+    says so (`LEAST_COMPARED`). Cost: an eigendecomposition of every Gram matrix, and `fitted`.
     """
     batches = list(tasks)
-    older = {} if before is None else {kept.name: kept for kept in kept_sums(before)}
     found: list[Finding] = []
     for kept in kept_sums(learner):
         known = batches if kept.current else batches[-1:]
@@ -107,8 +107,6 @@ def attack_state(
         found += _small_classes(kept, candidates)
         found += _thin_columns(kept, candidates)
         found += _memberships(kept, candidates, whole=len(known) == len(batches))
-        if before is not None:
-            found += two_states(kept, older.get(kept.name), batches[-1])
     return found
 
 
@@ -138,39 +136,6 @@ def membership_statistics(
     elif columns is not None and kept.counts is not None and kept.means is not None:
         found["own class"] = own_class(kept.gram, kept.means, kept.counts, rows, columns)
     return {**found, "all candidates": fitted(metric, kept.count, rows)} if whole else found
-
-
-def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding]:
-    """What the difference of two states gives of the batch between them: rows read out.
-
-    A node counts where its row, or its own features, is one of the sparsest vectors.
-    """
-    if not kept.has_products or (older is not None and not older.has_products):
-        return []
-    members = kept.members(task)
-    count = int(members.sum())
-    if not 0 < count <= _BATCH:
-        return []
-    columns = kept.linear or kept.width
-    products = _between(kept, older)[:columns]
-    rows = kept.rows_of(task, members)[:, :columns]
-    own = kept.own_rows_of(task, members)[:, :columns]
-    read = sparse_rows(products, nonnegative=bool((rows >= 0).all()), most=count)
-    cosine = torch.maximum(nearest(rows, read), nearest(own, read))
-    tried = f"the sparsest vectors in the difference of two states, against {count} rows"
-    got = float((cosine >= READ).sum())
-    return [Finding("two states", kept.name, tried, "rows", got, count)]
-
-
-def _between(kept: KeptSum, older: KeptSum | None) -> Tensor:
-    """A matrix `sum z v^T` over the rows that came between two states, of whatever v."""
-    now, then = kept.seen, older.seen if older is not None else None
-    if now is not None:
-        return now.seen - then.seen if then is not None else now.seen
-    if kept.gram is None:
-        raise ValueError("a sum without products has no difference")
-    gram = kept.gram.double().cpu()
-    return gram if older is None or older.gram is None else gram - older.gram.double().cpu()
 
 
 def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
@@ -238,7 +203,7 @@ def _predicted_of(kept: KeptSum) -> Iterator[Finding]:
     if c is not None and kept.counts is not None:
         rows = int(kept.counts[c])
         tried = f"class {kept.classes[c]} is the smallest: {rows} rows"
-        cosine = expected_cosine(rows)
+        cosine = (1 / max(rows, 1)) ** 0.5  # of rows at right angles
         yield Finding("small class", kept.name, tried, "cosine", cosine, rows, measured=False)
     if not kept.has_products:
         return
@@ -250,3 +215,55 @@ def _predicted_of(kept: KeptSum) -> Iterator[Finding]:
         figure = 1.0 if n < least else 0.5
         tried = f"{n} rows in {d} columns; fewer than {least} can be told apart"
         yield Finding(name, kept.name, tried, "auc", figure, n, measured=False)
+
+
+# rows that are read out of small classes and thin columns -----------------------------------
+
+
+def row_of_class(means: Tensor, column: int) -> tuple[Tensor, Tensor]:
+    """What a state gives for a row of a class, `q_c / |q_c|`, and what all other classes share.
+
+    Of a class with one row the first is that row, up to its length. The second is the direction of
+    the other classes' mean.
+
+    >>> read, shared = row_of_class(torch.tensor([[3.0, 1.0], [4.0, 0.0]]), 0)
+    >>> [round(x, 3) for x in read.tolist()], shared.tolist()
+    ([0.6, 0.8], [1.0, 0.0])
+    """
+    directions = functional.normalize(means.double().cpu().T, dim=1)
+    others = directions.sum(dim=0) - directions[column]
+    return directions[column], functional.normalize(others, dim=0)
+
+
+def cosines_beside(rows: Tensor, read: Tensor, shared: Tensor) -> Tensor:
+    """The cosine of what was read with each row, without the direction that all rows share.
+
+    1 is verbatim. Embeddings may all point nearly the same way; only the rest counts.
+
+    >>> cosines_beside(torch.eye(2), torch.tensor([1.0, 1.0]), torch.tensor([1.0, 0.0])).tolist()
+    [0.0, 1.0]
+    """
+
+    def rest(vectors: Tensor) -> Tensor:
+        return vectors - torch.outer(vectors @ shared.double(), shared.double())
+
+    own = rest(read.double().unsqueeze(0))
+    return functional.cosine_similarity(own, rest(rows.double()), dim=1)
+
+
+def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
+    """Which of `rows` are read from a column of R: like it, and no row of `others` is.
+
+    `R_j = sum_i z_ij z_i`: where one row has most of a column, such as a rare word, the column is
+    that row. No class and no second state is needed. Cost: d^2 for each row.
+
+    >>> rows = torch.tensor([[3.0, 4.0, 0.0], [3.0, 0.0, 4.0], [5.0, 0.0, 0.0]]) / 5
+    >>> read_rows(rows[:2].T @ rows[:2], rows[:2], rows[2:]).tolist()
+    [True, True]
+    """
+    read = functional.normalize(gram.double().T, dim=1)
+    theirs, strange = (
+        (read @ functional.normalize(each.double(), dim=1).T).abs() for each in (rows, others)
+    )
+    alike = (strange >= _UNLIKE).any(dim=1, keepdim=True)
+    return ((theirs >= _LIKE) & ~alike).any(dim=0)

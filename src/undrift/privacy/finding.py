@@ -20,7 +20,6 @@ GUESSING = 0.5
 """The AUC of a guess. An attack is better than that where its interval lies above."""
 
 _CONFIDENCE = 1.959964  # deviations of a normal distribution: 95 % within
-_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,6 @@ class Finding:
     the number that was attacked. `measured`: False where the figure is predicted from counts.
     `interval`: where the figure lies with 95 % confidence (`auc_interval`).
 
-    >>> Finding("small class", "mix", "the moment of class 3", "cosine", 1.0, rows=1).leaks
-    True
     >>> few = Finding("span", "mix", "20 rows against 8", "auc", 0.66, interval=(0.42, 0.83))
     >>> few.leaks, few.open, few.text
     (False, True, 'auc 0.66 (0.42 to 0.83)')
@@ -123,17 +120,7 @@ def _edge(apart: Callable[[float], bool], inside: float, outside: float) -> floa
     """Where values begin to be apart, by bisection from one that is not."""
     if not apart(outside):
         return outside
-    for _ in range(_HALVINGS):
+    for _ in range(40):
         middle = (inside + outside) / 2
         inside, outside = (inside, middle) if apart(middle) else (middle, outside)
     return outside
-
-
-def found_at(statistic: Tensor, members: Tensor, false_rate: float) -> float:
-    """The share of members that are found at this rate of false positives.
-
-    >>> found_at(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([True, False, True]), 0.01)
-    0.5
-    """
-    false, true = roc(statistic, members)
-    return float(true[false <= false_rate + 1e-12].max())

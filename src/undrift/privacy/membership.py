@@ -9,9 +9,7 @@ from math import ceil, sqrt
 import torch
 from torch import Tensor
 
-from undrift.learners.base import Learner
 from undrift.learners.kept import SeenThrough
-from undrift.streams.task import Task
 
 _TINY = torch.finfo(torch.float64).tiny
 _SMALL, _SMOOTH, _FITTED = 1e-8, 0.1, 1e-3  # ridges, relative to the mean diagonal
@@ -141,9 +139,7 @@ def in_class_gram(class_grams: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 # all candidates at once ------------------------------------------------------------------
 
 
-def fitted(
-    metric: Distance, count: int, rows: Tensor, *, ridge: float = 0.01, explicit: bool | None = None
-) -> Tensor:
+def fitted(metric: Distance, count: int, rows: Tensor, *, ridge: float = 0.01) -> Tensor:
     """`[N]`: by how much more than on average each candidate is in a Gram matrix.
 
         min_m |R - sum_i m_i z_i z_i^T|^2 + lambda |m - n / N|^2
@@ -159,17 +155,11 @@ def fitted(
     """
     z = metric.whitened(rows, _FITTED)
     whitened = metric.whitened(metric.whitened(metric.gram.cpu(), _FITTED).T, _FITTED)
-    return _fitted_products(z, z, whitened, count, ridge=ridge, explicit=explicit)
+    return _fitted_products(z, z, whitened, count, ridge=ridge)
 
 
 def _fitted_products(
-    left: Tensor,
-    right: Tensor,
-    total: Tensor,
-    count: int,
-    *,
-    ridge: float,
-    explicit: bool | None = None,
+    left: Tensor, right: Tensor, total: Tensor, count: int, *, ridge: float
 ) -> Tensor:
     """The m of `total = sum_i m_i l_i r_i^T`, less its mean n / N, by ridge regression.
 
@@ -179,7 +169,7 @@ def _fitted_products(
     which are as good.
     """
     number = left.shape[0]
-    small = number <= _EXPLICIT if explicit is None else explicit
+    small = number <= _EXPLICIT
     if not small:
         columns = ceil(2 * sqrt(2 * number))
         a, b = _combined(left.shape[1], columns), _combined(right.shape[1], columns)
@@ -192,9 +182,7 @@ def _fitted_products(
         return ((left @ matrix) * right).sum(dim=1)
 
     def times(m: Tensor) -> Tensor:
-        product: Tensor = (
-            against((left * m.unsqueeze(1)).T @ right) if kernel is None else kernel @ m
-        )
+        product = against((left * m.unsqueeze(1)).T @ right) if kernel is None else kernel @ m
         return product + ridge * diagonal.mean() * m
 
     return _conjugate_gradients(times, against(rest))
@@ -306,30 +294,3 @@ class Seen:
         w = core.whitened(z @ self.directions, _FITTED)
         total = core.whitened(self.seen * scale.unsqueeze(1), _FITTED)
         return _fitted_products(z * scale, w, total, count, ridge=0.01)
-
-
-# the baseline ----------------------------------------------------------------------------
-
-
-def confidence(learner: Learner, task: Task, nodes: Tensor, labels: Tensor) -> Tensor:
-    """The margin of each node's class: its score less the best other's; larger means member.
-
-    A model tends to be surer of what it was trained on (Yeom et al., "Privacy risk in machine
-    learning", CSF 2018). It needs the class of every node, and works on any state. Cost: one
-    prediction.
-
-    >>> from undrift.learners.propagation import Propagation
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> task = tiny_stream().task(0)
-    >>> margin = confidence(Propagation().observe(task), task, task.train, task.labels[task.train])
-    >>> bool(margin.median() > 0)
-    True
-    """
-    scores = learner.scores(task.graph, nodes).double()
-    places = {c: i for i, c in enumerate(learner.classes_)}
-    columns = torch.tensor([places[int(c)] for c in labels.tolist()])
-    own = scores.gather(1, columns.unsqueeze(1)).squeeze(1)
-    if scores.shape[1] == 1:
-        return own
-    scores.scatter_(1, columns.unsqueeze(1), -torch.inf)
-    return own - scores.amax(dim=1)
