@@ -15,7 +15,7 @@ from safetensors.torch import save
 
 import undrift
 from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
-from tests.harness.fuzz.own_targets import OWN_TARGETS
+from tests.harness.fuzz.targets import OWN_TARGETS
 from undrift.datasets.archives import unpack_zip
 from undrift.datasets.npz import read_npz
 from undrift.datasets.pyg import read_pyg

@@ -22,9 +22,8 @@ from typing import Any
 import torch
 
 from tests.harness.crowds import CROWDS
-from tests.harness.faults import KINDS, crash_everywhere
+from tests.harness.faults import KINDS, crash_everywhere, kill_at_random
 from tests.harness.fuzz.__main__ import main as fuzz
-from tests.harness.kills import kill_at_random
 from tests.harness.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
 from tests.harness.scenarios import SCENARIOS
 from undrift.learners.registry import METHODS
@@ -43,20 +42,6 @@ Job = tuple[Callable[..., Line], tuple[Any, ...]]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run every part; 1 where something did not survive."""
-    asked = _asked(arguments)
-    failed = 0
-    for line in _lines(asked):
-        failed += "failed" in line
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
-    if "files" in asked.parts:
-        given = ["--cases", str(asked.cases), "--workers", str(asked.workers)]
-        given += ["--first", str(asked.first)]
-        failed += fuzz([*given, "--seconds", str(asked.seconds)])
-    return int(failed > 0)
-
-
-def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.harness.torture", description=__doc__)
     parts = ["faults", "kills", "crowds", "relations", "files"]
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
@@ -67,7 +52,16 @@ def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=5000, help="files to change and read")
     parser.add_argument("--seconds", type=float, default=3600.0, help="for the files")
     parser.add_argument("--workers", type=int, default=1)
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    failed = 0
+    for line in _lines(asked):
+        failed += "failed" in line
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+    if "files" in asked.parts:
+        given = {each: getattr(asked, each) for each in ("cases", "workers", "first", "seconds")}
+        failed += fuzz([str(word) for name, n in given.items() for word in (f"--{name}", n)])
+    return int(failed > 0)
 
 
 def _lines(asked: argparse.Namespace) -> Iterator[Line]:

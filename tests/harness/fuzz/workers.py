@@ -6,7 +6,6 @@ import faulthandler
 import multiprocessing
 import os
 import resource
-import shutil
 import sys
 import time
 import traceback
@@ -17,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from tests.harness.fuzz.guard import BYTES, SECONDS, Case, run_case
+from tests.harness.fuzz.guard import BYTES, SECONDS, Case, copied, run_case
 from tests.harness.fuzz.targets import TARGETS
 
 Job = tuple[str, int, int]
@@ -127,10 +126,3 @@ def _limit() -> None:
     used = int(text.split()[0]) * os.sysconf("SC_PAGE_SIZE")
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (used + 4 * BYTES, hard))
-
-
-def copied(clean: Path, place: Path) -> Path:
-    """A copy of a folder at this place."""
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(clean, place)
-    return place
