@@ -52,14 +52,13 @@ def folder(imported: Callable[[Graph], GraphFolder]) -> GraphFolder:
 
 
 def killing(how: Callable[[], int]) -> Progress:
-    """A progress that kills a process when the first block is done, and one that has no task."""
-    left = {("propagate", 1): 0.0, ("accumulate", 0): 0.2}
+    """A progress that kills a process when the first block is done."""
+    left = [("propagate", 1)]
 
     def progress(phase: str, done: int, total: int) -> None:
-        wait = left.pop((phase, done), None)
-        if wait is not None:
+        if (phase, done) in left:
+            left.remove((phase, done))
             os.kill(how(), signal.SIGKILL)
-            time.sleep(wait)  # until the death of an idle process is known
 
     return progress
 

@@ -1,29 +1,24 @@
 """Attacks on what a learner keeps: what can be read out of a state, measured.
 
 Threat model. The attacker holds a state file and knows the code, the seed and the
-hyperparameters, so that every random map is theirs too. They also know the graph that a batch came
-with, and compute the row of a node whose features they know as the learner did. What is not known
-is which nodes were learned from. No attack asks the learner anything: all read the file.
-
-What is attacked are the sums that a learner says it keeps (`kept_sums`): a Gram matrix
-`R = sum z z^T`, class means, or both. Rows are read out of the mean of a small class or out of a
-thin column. Membership is whether a row is in R (`undrift.privacy.membership`).
-
-`attack_state` runs all attacks on a learner and returns what they achieved; `predicted` says from
-counts alone what they would.
+hyperparameters, so that every random map is theirs too. They also know the graph of a batch, and
+make the row of a node as the learner did. They do not know which nodes were learned from. No
+attack asks the learner anything: all read the sums in the file (`kept_sums`), a Gram matrix
+`R = sum z z^T`, class means, or both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from undrift.formatting import counted
-from undrift.graphs import Graph, Scaling
+from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
 from undrift.privacy.finding import Finding, auc, auc_interval
@@ -37,42 +32,26 @@ from undrift.privacy.membership import (
 )
 from undrift.streams.task import Task
 
-LEAST_COMPARED = 5
-"""Members, and others, under which no AUC is given.
-
-With four others the interval around 0.5 goes from 0.26 to 0.74, however many members there are.
-"""
-
+LEAST_COMPARED = 5  # members, and others, under which no AUC is given: it would tell nothing
 _LIKE = 0.9  # the cosine from which a row counts as read from a column
 _UNLIKE = 0.8  # the cosine that no row of a node that was not summed may reach beside it
 
 
 def kept_sums(learner: Learner) -> list[KeptSum]:
-    """The sums that a learner says it keeps (`Learner.inventory`), for graphs as users give them.
-
-    >>> from undrift.learners.propagation import Propagation
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, *_ = tiny_stream()
-    >>> [(each.name, each.count) for each in kept_sums(Propagation().observe(first))][0]
-    ('mix', 12)
-    """
+    """The sums of `Learner.inventory`, whose rows are made of graphs as users give them."""
     scaling, sums = learner.scaling_, learner.inventory().sums
-    return [each if scaling is None else _in_units(each, scaling) for each in sums]
+    if scaling is None:
+        return list(sums)
 
-
-def _in_units(kept: KeptSum, scaling: Scaling) -> KeptSum:
-    def rows(graph: Graph, nodes: Tensor) -> Tensor:
+    def scaled(kept: KeptSum, graph: Graph, nodes: Tensor) -> Tensor:
         return kept.rows(graph.scaled(scaling), nodes)
 
-    return replace(kept, rows=rows)
+    return [replace(each, rows=partial(scaled, each)) for each in sums]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Rows that an attacker holds: which are members, and their classes (-1 unknown).
-
-    Every row is made in the graph of its batch, so that only membership tells rows apart.
-    """
+    """Rows that an attacker holds: which are members, and their classes (-1 unknown)."""
 
     rows: Tensor
     members: Tensor
@@ -164,7 +143,12 @@ def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Itera
     told = candidates.members
     members, others = int(told.sum()), int((~told).sum())
     if min(members, others) < LEAST_COMPARED:
-        why = _too_few(kept, members, others)
+        why = "every node of a batch is in this sum, so there is no other node to tell it from"
+        if kept.nodes != "all":
+            why = (
+                f"{counted(members, 'row')} that were summed and {others} that were not: give "
+                f"batches with at least {LEAST_COMPARED} nodes that were not learned from"
+            )
         yield Finding("membership", kept.name, why, "auc", None, kept.count)
         return
     tried = f"{members} rows that were summed against {others} that were not"
@@ -174,26 +158,12 @@ def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Itera
         yield Finding(name, kept.name, tried, "auc", area, kept.count, interval=between)
 
 
-def _too_few(kept: KeptSum, members: int, others: int) -> str:
-    """Why members cannot be told from others."""
-    if kept.nodes == "all":
-        return "every node of a batch is in this sum, so there is no other node to tell it from"
-    have = f"{counted(members, 'row')} that were summed and {others} that were not"
-    return f"{have}: give batches with at least {LEAST_COMPARED} nodes that were not learned from"
-
-
 def predicted(learner: Learner) -> list[Finding]:
     """What the attacks would achieve on this learner, from its counts alone.
 
     For the mean of the smallest class the cosine that rows at right angles would have, a lower
     bound; for membership by span, 1 where there are fewer rows than columns and 0.5 otherwise; for
     candidates that are all known, 1 where `rows <= d (d + 1) / 2`.
-
-    >>> from undrift.learners.propagation import Propagation
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, *_ = tiny_stream()
-    >>> predicted(Propagation().observe(first))[0].rows
-    6
     """
     return [finding for kept in kept_sums(learner) for finding in _predicted_of(kept)]
 
@@ -225,10 +195,6 @@ def row_of_class(means: Tensor, column: int) -> tuple[Tensor, Tensor]:
 
     Of a class with one row the first is that row, up to its length. The second is the direction of
     the other classes' mean.
-
-    >>> read, shared = row_of_class(torch.tensor([[3.0, 1.0], [4.0, 0.0]]), 0)
-    >>> [round(x, 3) for x in read.tolist()], shared.tolist()
-    ([0.6, 0.8], [1.0, 0.0])
     """
     directions = functional.normalize(means.double().cpu().T, dim=1)
     others = directions.sum(dim=0) - directions[column]
@@ -239,9 +205,6 @@ def cosines_beside(rows: Tensor, read: Tensor, shared: Tensor) -> Tensor:
     """The cosine of what was read with each row, without the direction that all rows share.
 
     1 is verbatim. Embeddings may all point nearly the same way; only the rest counts.
-
-    >>> cosines_beside(torch.eye(2), torch.tensor([1.0, 1.0]), torch.tensor([1.0, 0.0])).tolist()
-    [0.0, 1.0]
     """
 
     def rest(vectors: Tensor) -> Tensor:
@@ -255,11 +218,7 @@ def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
     """Which of `rows` are read from a column of R: like it, and no row of `others` is.
 
     `R_j = sum_i z_ij z_i`: where one row has most of a column, such as a rare word, the column is
-    that row. No class and no second state is needed. Cost: d^2 for each row.
-
-    >>> rows = torch.tensor([[3.0, 4.0, 0.0], [3.0, 0.0, 4.0], [5.0, 0.0, 0.0]]) / 5
-    >>> read_rows(rows[:2].T @ rows[:2], rows[:2], rows[2:]).tolist()
-    [True, True]
+    that row. Cost: d^2 for each row.
     """
     read = functional.normalize(gram.double().T, dim=1)
     theirs, strange = (

@@ -73,9 +73,6 @@ def roc(statistic: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
     """False and true positive rates `[k]` at every threshold, from none to all.
 
     Larger means member. Equal values share a threshold, so their order does not count.
-
-    >>> roc(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([True, False, True]))[1].tolist()
-    [0.0, 0.5, 0.5, 1.0]
     """
     values, order = statistic.double().sort(descending=True)
     hits = members[order].double()
@@ -103,9 +100,6 @@ def auc_interval(area: float, members: int, others: int) -> tuple[float, float]:
     groups, `V(t) = t (1 - t) (1 + N (1 - t) / (2 - t) + N t / (1 + t)) / (m n)`,
     `N = (m + n) / 2 - 1` (Newcombe, Statistics in Medicine 25, 2006, method 5). It has a width at
     1, too. Nodes count as drawn one by one.
-
-    >>> [round(x, 2) for x in auc_interval(1.0, 50, 5)]
-    [0.79, 1.0]
     """
     both = (members + others) / 2 - 1
 

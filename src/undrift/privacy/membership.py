@@ -20,19 +20,12 @@ _STEPS = 100  # of conjugate gradients, at most
 _ENOUGH = 1e-4  # of the right side, that they may leave
 
 
-# one row at a time -----------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Distance:
     """`(R + g I)^-1` of a Gram matrix R, for the few ridges g that attacks use.
 
     Ridges are relative to the mean diagonal. A ridge that is too small for the rounding or noise
     in R is raised until there is a Cholesky factor. Cost: d^3 / 3 for each, then d^2 per row.
-
-    >>> metric = Distance(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
-    >>> metric.outside(torch.eye(2)).gt(0.5).tolist()
-    [False, True]
     """
 
     gram: Tensor
@@ -44,11 +37,9 @@ class Distance:
             gram = self.gram.double().cpu()
             eye = torch.eye(gram.shape[0], dtype=torch.float64)
             level = ridge * float(gram.diagonal().mean().abs().clamp(min=_TINY))
-            lower, failed = torch.linalg.cholesky_ex(gram + level * eye)
-            while int(failed):
+            while int((found := torch.linalg.cholesky_ex(gram + level * eye)).info):
                 level *= 10
-                lower, failed = torch.linalg.cholesky_ex(gram + level * eye)
-            self._made[ridge] = lower, level
+            self._made[ridge] = found.L, level
         return self._made[ridge]
 
     def whitened(self, rows: Tensor, ridge: float) -> Tensor:
@@ -71,13 +62,10 @@ class Distance:
 
 
 def from_one_row(metric: Distance, rows: Tensor, count: int) -> dict[str, Tensor]:
-    """Four statistics of each row alone, by name; larger means member.
+    """Four statistics of each row alone, by name; larger means member. `count`: the rows in R.
 
-    - `span`: minus the share outside the span. It tells members where there are fewer rows than
-      columns.
-    - `leverage`: minus the leverage. A member with `u = z^T (R - z z^T)^-1 z` has `u / (1 + u)`.
-    - `normalised leverage`: see `normalised_leverage`.
-    - `likelihood`: see `_likelihood`. `count`: the rows in R.
+    The share outside the span tells members where there are fewer rows than columns. A member with
+    `u = z^T (R - z z^T)^-1 z` has the leverage `u / (1 + u)`.
     """
     outside = metric.outside(rows)
     return {
@@ -102,9 +90,8 @@ def _likelihood(metric: Distance, rows: Tensor, count: int) -> Tensor:
 
         (n - d - 2) / 2 log(1 - z^T R^-1 z) + z^T S^-1 z / 2
 
-    for R of n Gaussian rows of covariance S (`R - z z^T` is Wishart of n - 1 rows if z is in it).
-    S is R under the ridge of `normalised_leverage`, scaled so that the median row cancels. With
-    more columns than rows it is the leverage.
+    for R of n Gaussian rows of covariance S: R under the ridge of `normalised_leverage`, scaled so
+    that the median row cancels. With more columns than rows it is the leverage.
     """
     exact, smooth = metric.leverage(rows), metric.leverage(rows, _SMOOTH)
     freedom = count - metric.gram.shape[0] - 2
@@ -136,9 +123,6 @@ def in_class_gram(class_grams: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return found
 
 
-# all candidates at once ------------------------------------------------------------------
-
-
 def fitted(metric: Distance, count: int, rows: Tensor, *, ridge: float = 0.01) -> Tensor:
     """`[N]`: by how much more than on average each candidate is in a Gram matrix.
 
@@ -147,11 +131,6 @@ def fitted(metric: Distance, count: int, rows: Tensor, *, ridge: float = 0.01) -
     in the metric in which R is nearly the identity. R has d (d + 1) / 2 different numbers and m
     has N. So N known candidates can be told apart in sqrt(2 N) columns, and no useful width is
     safe. Rows that the attacker does not hold count as noise.
-
-    >>> rows = torch.randn(30, 8, generator=torch.Generator().manual_seed(0))
-    >>> found = fitted(Distance(rows[:20].T @ rows[:20]), 20, rows)
-    >>> bool(found[:20].min() > found[20:].max())
-    True
     """
     z = metric.whitened(rows, _FITTED)
     whitened = metric.whitened(metric.whitened(metric.gram.cpu(), _FITTED).T, _FITTED)
@@ -164,9 +143,8 @@ def _fitted_products(
     """The m of `total = sum_i m_i l_i r_i^T`, less its mean n / N, by ridge regression.
 
     In the kernel `K_ij = (l_i . l_j) (r_i . r_j)` it is `(K + lambda I) (m - n / N) = b`, solved by
-    conjugate gradients. `ridge`: lambda over the mean of K's diagonal. Cost: N^2 d + steps N^2; for
-    many candidates 4 steps N k^2 with `k = min(d, 2 sqrt(2 N))` random combinations of the columns,
-    which are as good.
+    conjugate gradients. Cost: N^2 d + steps N^2; for many candidates 4 steps N k^2 with
+    `k = min(d, 2 sqrt(2 N))` random combinations of the columns, which are as good.
     """
     number = left.shape[0]
     small = number <= _EXPLICIT
@@ -214,9 +192,6 @@ def _conjugate_gradients(times: Callable[[Tensor], Tensor], right: Tensor) -> Te
     return x
 
 
-# through directions ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Seen:
     """`Y = R omega` and the diagonal of R, for directions omega `[d, k]` that the attacker knows.
@@ -253,14 +228,7 @@ class Seen:
             e = z - Y (sum w w^T + lambda I)^-1 w,    -(e^T S^-1 e) / (z^T S^-1 z)
 
         S is the Nystroem matrix of what was seen, with the true diagonal. A regression fits the
-        rows that it was made of better than others, here in d columns at once. Cost: 2 d k^2, and
-        4 d k per row.
-
-        >>> rows = torch.randn(90, 60, generator=torch.Generator().manual_seed(0)).double()
-        >>> gram, omega = rows[:60].T @ rows[:60], rows[60:80].T
-        >>> found = Seen(gram @ omega, omega, gram.diagonal()).unexplained(rows)
-        >>> bool(found[:60].median() > found[80:].median())
-        True
+        rows that it was made of better than others. Cost: 2 d k^2, and 4 d k per row.
         """
         z = rows.double()
         w = z @ self.directions

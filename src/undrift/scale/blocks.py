@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -35,14 +35,14 @@ def first_calls(plan: BlockPlan) -> list[Call]:
     """The tasks before blocks: what is the same for all of them."""
     sketched = [g for g, group in enumerate(plan.groups) if group.sketch is not None]
     chunks = [i for i, _ in _chunks(plan.folder)]
-    prepared = [Call(_prepared(g, i), prepare, (g, i)) for g in sketched for i in chunks]
+    prepared = [Call(_file("sketched", g, i), prepare, (g, i)) for g in sketched for i in chunks]
     return [Call(EVIDENCE, measure), *prepared]
 
 
 def block_calls(plan: BlockPlan) -> list[Call]:
     """A task per block of columns."""
     return [
-        Call(_block(g, block), propagate, (g, block))
+        Call(_file("block", g, block), propagate, (g, block))
         for g, group in enumerate(plan.groups)
         for block in range(plan.blocks(group))
     ]
@@ -85,8 +85,7 @@ def prepare(plan: BlockPlan, name: str, group: int, chunk: int) -> None:
 def propagate(plan: BlockPlan, name: str, group: int, block: int) -> None:
     """Write the panels (`_panels`) of a block of columns at the nodes wanted.
 
-    Cost: 2 nnz(A) operations per column and hop; the last hop only at the nodes wanted. Memory:
-    24 bytes per node and column, and a shard.
+    Cost: 2 nnz(A) operations per column and hop. Memory: 24 bytes per node and column, and a shard.
     """
     spec = plan.groups[group]
     shape = (len(_panels(plan, spec)), plan.rows, plan.folder.manifest.width)
@@ -98,7 +97,7 @@ def rows_of(plan: BlockPlan, bank: str, where: slice) -> Tensor:
     """Plain rows of a bank (`FeatureMap.plain`), those of some of the nodes wanted."""
     group = next(g for g, spec in enumerate(plan.groups) if bank in spec.banks)
     spec = plan.groups[group]
-    blocks = [plan.load(_block(group, block)) for block in range(plan.blocks(spec))]
+    blocks = [plan.load(_file("block", group, block)) for block in range(plan.blocks(spec))]
     channels = [
         np.concatenate([block[i, where] for block in blocks], axis=1)[:, : spec.columns]
         for i, name in enumerate(_panels(plan, spec))
@@ -108,9 +107,6 @@ def rows_of(plan: BlockPlan, bank: str, where: slice) -> Tensor:
     rows = plan.maps[bank].powered(rows)
     assert isinstance(rows, Tensor)  # noqa: S101  # of a tensor
     return rows
-
-
-# hops ------------------------------------------------------------------------------------
 
 
 def _panels(plan: BlockPlan, group: Group) -> list[str]:
@@ -129,7 +125,7 @@ def _propagated(plan: BlockPlan, group: Group, held: Tensor) -> Iterator[Array]:
     nodes = None if plan.nodes is None else torch.from_numpy(plan.nodes)
     sums: dict[str, Tensor] = {}
     for k in range(last + 1):
-        if k:
+        if k:  # the last only at the nodes wanted
             held = _stepped(graph, group.kind, held, nodes if k == last else None)
         there = held if nodes is None or (k == last and k) else held[nodes]
         for bank, mix in mixes.items():
@@ -175,9 +171,6 @@ def _stepped(graph: GraphFolder, kind: str, held: Tensor, nodes: Tensor | None) 
     return out
 
 
-# files -----------------------------------------------------------------------------------
-
-
 def _columns(plan: BlockPlan, group: int, block: int) -> Tensor:
     """A block of columns of all nodes, of rows of length one, before the first hop."""
     graph = plan.folder
@@ -185,7 +178,7 @@ def _columns(plan: BlockPlan, group: int, block: int) -> Tensor:
     lengths = torch.from_numpy(plan.load(EVIDENCE)[0])
     for i, where in _chunks(graph):
         if plan.groups[group].sketch is not None:
-            held[where] = torch.from_numpy(plan.load(_prepared(group, i))[block])
+            held[where] = torch.from_numpy(plan.load(_file("sketched", group, i))[block])
         else:
             held[where] = plan.block(i, block)
             held[where] *= lengths[where].unsqueeze(1)
@@ -196,21 +189,14 @@ def _chunks(graph: GraphFolder) -> Iterator[tuple[int, slice]]:
     return enumerate(slices(0, graph.manifest.nodes, graph.manifest.rows))
 
 
-def _prepared(group: int, chunk: int) -> str:
-    return f"sketched-{group}-{chunk:05}.npy"
-
-
-def _block(group: int, block: int) -> str:
-    return f"block-{group}-{block:05}.npy"
-
-
-# sums ------------------------------------------------------------------------------------
+def _file(kind: str, of: int | str, i: int) -> str:
+    return f"{kind}-{of}-{i:05}.npy"
 
 
 def sum_calls(plan: BlockPlan) -> list[Call]:
     """A task per bank and chunk of rows of labelled nodes."""
     return [
-        Call(_part(bank, i), add_rows, (bank, where.start, where.stop))
+        Call(_file("sums", bank, i), add_rows, (bank, where.start, where.stop))
         for bank in plan.maps
         for i, where in enumerate(_parts(plan, bank))
     ]
@@ -234,9 +220,8 @@ def added(plan: BlockPlan, bank: str) -> AnySums:
     """The sum of what all tasks of a bank have left, in their order."""
     total: Any = _no_sums(plan, bank)
     for i, _ in enumerate(_parts(plan, bank)):
-        total = total + _of_table(total, torch.from_numpy(plan.load(_part(bank, i))))
-    found: AnySums = total
-    return found
+        total = total + _of_table(total, torch.from_numpy(plan.load(_file("sums", bank, i))))
+    return cast(AnySums, total)
 
 
 def _as_columns(sums: AnySums) -> list[Tensor]:
@@ -288,10 +273,6 @@ def _parts(plan: BlockPlan, bank: str) -> Iterator[slice]:
     """Rows of a task: as many as fit into memory at once, or a sixteenth of all."""
     width = plan.maps[bank].width(plan.folder.manifest.features)
     return slices(0, plan.rows, max(at_once(plan, width), -(-plan.rows // _PARTS)))
-
-
-def _part(bank: str, i: int) -> str:
-    return f"sums-{bank}-{i:03}.npy"
 
 
 def at_once(plan: BlockPlan, width: int) -> int:

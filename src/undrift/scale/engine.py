@@ -33,14 +33,8 @@ def engine_of(workers: int | None = None, dask: str | None = None) -> Iterator[E
     if dask is not None:
         with _client(dask) as client:
             yield Dask(client)
-    elif workers is None or workers == 1:
-        yield Local()
     else:
-        pool = Pool(workers)
-        try:
-            yield pool
-        finally:
-            pool.close()
+        yield Local() if workers is None or workers == 1 else Pool(workers)
 
 
 class Local:
@@ -56,11 +50,10 @@ class Local:
 
 
 class Pool:
-    """So many processes on this machine; one that lost a process is replaced."""
+    """So many processes on this machine; a pool that lost a process is replaced."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pool: ProcessPoolExecutor | None = None
 
     def run(self, plan: BlockPlan, calls: Sequence[Call], done: Callable[[], None]) -> None:
         """Have all of them done."""
@@ -78,7 +71,12 @@ class Pool:
 
     def _once(self, plan: BlockPlan, left: list[Call], done: Callable[[], None]) -> None:
         """Take what is done off the list; the rest stays when the pool has broken."""
-        pool = self._opened()
+        # not forked from this process, whose threads may hold locks
+        server = "forkserver" in get_all_start_methods()
+        context = get_context("forkserver" if server else "spawn")
+        if server:
+            context.set_forkserver_preload([__name__])
+        pool = ProcessPoolExecutor(self.workers, context, initializer=_end_with_parent)
         try:
             try:
                 futures = {pool.submit(perform, plan, call): call for call in left}
@@ -90,36 +88,12 @@ class Pool:
                 done()
         except BrokenProcessPool:
             _end_all(pool)
-            self.close()
-        except BaseException:
-            self.close()  # the others' tasks with it
-            raise
-
-    def _opened(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            # not forked from this process, whose threads may hold locks
-            server = "forkserver" in get_all_start_methods()
-            context = get_context("forkserver" if server else "spawn")
-            if server:
-                context.set_forkserver_preload([__name__])
-            self._pool = ProcessPoolExecutor(
-                self.workers, mp_context=context, initializer=_end_with_parent
-            )
-        return self._pool
-
-    def close(self) -> None:
-        """End its processes."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._pool = None
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _end_all(pool: ProcessPoolExecutor) -> None:
-    """End what is left of a broken pool, as `kill_workers` of Python 3.14 does.
-
-    A process that was started in the moment it broke is not ended by the pool, which then waits
-    for it for ever.
-    """
+    """End what is left of a broken pool: it waits for ever for one started as it broke."""
     for process in list((pool._processes or {}).values()):
         process.kill()
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 from torch import Tensor
 
 from undrift.datasets.tables import Repairs
@@ -120,7 +120,7 @@ class GraphFolder:
             self.manifest = GraphManifest.model_validate_json(data)
             if self.manifest != self.manifest.sealed():
                 raise ValueError("other words than were written")
-        except (ValidationError, ValueError) as error:
+        except ValueError as error:
             raise InputError(
                 f"{file} is damaged or of another version of undrift; import the tables again"
             ) from error
@@ -137,8 +137,6 @@ class GraphFolder:
             except OSError as error:
                 raise InputError(f"{path} is missing; {_RESTORE}") from error
         progress("check", len(files), len(files))
-
-    # what there is -----------------------------------------------------------------------
 
     @property
     def num_nodes(self) -> int:
@@ -219,10 +217,9 @@ class GraphFolder:
             yield shard, indptr, indices, weights
 
     def operator(self, kind: str) -> Iterator[tuple[Shard, Csr]]:
-        """The rows of a normalised adjacency, a shard at a time, without self-loops.
+        """The rows of a normalised adjacency, a shard at a time, without self-loops, in float64.
 
-        `symmetric` weighs as `graphs.normalise` does with self-loops, `row` and `sum` without. In
-        float64, with the same float32 rounding.
+        `symmetric` weighs as `graphs.normalise` does with self-loops, `row` and `sum` without.
         """
         n, into = self.manifest.nodes, self.degrees[0]
         for shard, indptr, indices, weights in self.shards():
@@ -259,17 +256,14 @@ def inverse_roots(degrees: Array) -> Array:
     return np.asarray((degrees + 1.0) ** -0.5)
 
 
-def shard_files(i: int) -> tuple[str, str, str]:
-    """The names of the files of a shard."""
-    return (f"edges-{i:05}-indptr.npy", f"edges-{i:05}-indices.npy", f"edges-{i:05}-weights.npy")
+def shard_files(i: int) -> list[str]:
+    """The names of the files of a shard: row pointers, senders, weights."""
+    return [f"edges-{i:05}-{what}.npy" for what in ("indptr", "indices", "weights")]
 
 
 def feature_file(i: int) -> str:
     """The name of the file of a chunk of rows."""
     return f"features-{i:05}.npy"
-
-
-# files -----------------------------------------------------------------------------------
 
 
 def put(path: Path, pieces: Iterable[bytes | Array], *, hashed: bool = False) -> None:

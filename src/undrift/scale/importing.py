@@ -1,8 +1,7 @@
 """From tables of any size to a `GraphFolder`: DuckDB joins and sorts, files are written in pieces.
 
-What DuckDB has staged lies in a database beside the folder's files, in transactions, and each file
-takes its name when it is whole. So an import that was killed goes on with the same command: what
-is there is kept.
+What DuckDB has staged lies in a database beside the folder's files, and each file takes its name
+when it is whole. So an import that was killed goes on with the same command.
 """
 
 from __future__ import annotations
@@ -62,28 +61,19 @@ def import_graph(
     out = Path(out)
     if (out / MANIFEST).is_file() and not (out / _ASKED).is_file():
         raise InputError(f"{out} holds a graph already; choose another folder or delete it")
-    table = Table.of(nodes)
+    table, ends = Table.of(nodes), Table.of(edges)
     if label is None and "label" in table.columns:
         label = "label"
-    asked = Asked(
-        nodes=table,
-        edges=Table.of(edges),
-        id=id,
-        label=label,
-        source=source,
-        target=target,
-        features=tuple(name for name in table.columns if name not in (id, label, *ignore)),
-        undirected=undirected,
-        unknown_edges=unknown_edges,
-        memory=memory,
-    )
-    asked.nodes.need(asked.id, *([asked.label] if asked.label else []))
-    asked.edges.need(asked.source, asked.target)
-    if not asked.features:
+    table.need(id, *([label] if label else []))
+    ends.need(source, target)
+    features = tuple(name for name in table.columns if name not in (id, label, *ignore))
+    if not features:
         raise InputError(
-            f"{asked.nodes.path} has no column of features beside the id and the label; give every "
-            "node at least one number"
+            f"{table.path} has no column of features beside the id and the label; give every node "
+            "at least one number"
         )
+    named = (id, label, source, target, features)
+    asked = Asked(table, ends, *named, undirected, unknown_edges, memory)
     make_folder(out)
     with exclusive(out / _LOCK, f"importing into {out}"):
         _begin(out, asked)
@@ -105,9 +95,8 @@ def _begin(out: Path, asked: Asked) -> None:
         return
     if _ASKED not in there:
         raise InputError(f"{out} holds other files; choose a folder that is empty or not there")
-    for name in there:
-        if name != _SPILL:
-            check_own(out / name, alone=True)
+    for name in {*there} - {_SPILL}:
+        check_own(out / name, alone=True)
     check_own_folder(out / _SPILL)
     if read_own(out / _ASKED) != told.encode():
         raise InputError(

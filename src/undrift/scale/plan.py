@@ -155,8 +155,6 @@ class BlockPlan:
         """What travels to a worker: not the arrays that were opened here."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    # files -------------------------------------------------------------------------------
-
     def put(self, name: str, pieces: Iterable[bytes | Array]) -> None:
         """Write what a task came to."""
         put(self.work / name, pieces, hashed=True)
@@ -215,9 +213,6 @@ def _delete(work: Path, folders: Iterable[Path]) -> None:
         rmtree(folder, ignore_errors=True)
     with suppress(OSError):  # not empty: another step may be under way
         work.rmdir()
-
-
-# tasks -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -56,16 +56,16 @@ def write_scores(plan: BlockPlan, name: str, answer: Answer, start: int, stop: i
     scores = torch.cat([features.scored(rows_of(plan, bank, w), weights) for w in at_a_time])
     ranking = scores if temperature is None else torch.softmax(scores / temperature, dim=1)
     best = ranking.topk(min(2, len(names)), dim=1)
-    first, second = best.indices[:, 0].numpy(), best.indices[:, -1].numpy()
+    called = np.array([*names, ""], dtype=object)
+    second = best.indices[:, 1] if len(names) > 1 else torch.full((stop - start,), -1)
     rows = {
         "n": np.arange(start, stop),
-        "a": first.astype(np.int32),
-        "b": second.astype(np.int32) if len(names) > 1 else np.full(stop - start, -1, np.int32),
+        "class": called[best.indices[:, 0].numpy()],
         "p": np.full(stop - start, np.nan) if temperature is None else best.values[:, 0].numpy(),
+        "runner_up": called[second.numpy()],
     }
     more = class_columns(names) if every else []
     rows |= {f"q{i}": ranking[:, i].numpy() for i, _ in enumerate(more)}
-    classes = {"place": np.arange(len(names)), "name": np.array(names, dtype=object)}
     ids = f"read_parquet({literal(str(plan.folder.ids_file))}, file_row_number = true)"
     path = plan.work / name
 
@@ -74,14 +74,11 @@ def write_scores(plan: BlockPlan, name: str, answer: Answer, start: int, stop: i
 
     with whole_file(path, named=named, way_out=AGAIN) as file, _duckdb(path) as connection:
         connection.register("rows", rows)
-        connection.register("classes", classes)
         query = (
-            "SELECT ids.id AS id, x.name AS class, CASE WHEN isnan(p) THEN NULL ELSE p END AS "
-            "probability, coalesce(y.name, '') AS runner_up"
+            "SELECT id, class, CASE WHEN isnan(p) THEN NULL ELSE p END AS probability, runner_up"
             f"{''.join(f', q{i} AS {quoted(name)}' for i, name in enumerate(more))} FROM rows "
             f"JOIN (SELECT id, file_row_number FROM {ids} WHERE file_row_number >= {start} AND "
-            f"file_row_number < {stop}) AS ids ON ids.file_row_number = n "
-            "JOIN classes AS x ON a = x.place LEFT JOIN classes AS y ON b = y.place ORDER BY n"
+            f"file_row_number < {stop}) ON file_row_number = n ORDER BY n"
         )
         connection.execute(copied(query, file.name))
 

@@ -63,8 +63,6 @@ class Staging:
     connection: Any
     progress: Progress
 
-    # nodes -------------------------------------------------------------------------------
-
     def nodes(self) -> tuple[int, int]:
         """Stage the table of nodes, in its order; how many nodes and features there are."""
         asked, table = self.asked, self.asked.nodes
@@ -110,13 +108,10 @@ class Staging:
         counts = self._labels() if self.asked.label else {}
         if not counts:
             return {}, np.full(self.count("nodes"), -1, dtype=np.int32)
-        classes = {"name": np.array([*counts], dtype=object), "place": np.arange(len(counts))}
-        self.connection.register("classes", classes)
-        query = (
-            "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN classes ON label = name "
-            "ORDER BY nodes.rowid"
-        )
-        places = self.connection.execute(query).fetchnumpy()["place"]
+        named = {"name": np.array([*counts], dtype=object), "place": np.arange(len(counts))}
+        self.connection.register("named", named)
+        query = "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN named ON label = name"
+        places = self.connection.execute(f"{query} ORDER BY nodes.rowid").fetchnumpy()["place"]
         return counts, np.asarray(places, dtype=np.int32)
 
     def _labels(self) -> dict[str, int]:
@@ -150,10 +145,9 @@ class Staging:
                 matrix[:, j] = found[f"f{j}"]
             digest.update("\n".join(found["id"].tolist()).encode())
             digest.update(matrix[:, :features].tobytes())
-            shaped = matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2)
             path = self.out / feature_file(i)
             if not path.is_file():  # else of a process before, and the same
-                put_array(path, np.ascontiguousarray(shaped))
+                put_array(path, matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2))
         self.progress("features", n, n)
         return digest.hexdigest()
 
@@ -175,8 +169,6 @@ class Staging:
 
     def _cell(self, name: str, row: int) -> Any:
         return self._one(f"SELECT {quoted(name)} FROM {self.asked.nodes.sql} OFFSET {row} LIMIT 1")
-
-    # edges -------------------------------------------------------------------------------
 
     def edges(self) -> tuple[int, int]:
         """Stage every edge as one number, sorted; how many are self-loops, and to unknown nodes."""
@@ -245,33 +237,27 @@ class Staging:
         """Sorted keys, a shard's at a time: the edges into a node are never divided."""
         total = self.count("keys")
         size = max(int(self.asked.memory * GB / 64 / 16), 100)
-        left = np.zeros(0, dtype=np.int64)
+        keys = np.zeros(0, dtype=np.int64)
         for begin in range(0, total, size):
             self.progress("shards", begin, total)
             query = "SELECT key FROM keys WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
             found = self.connection.execute(query, [begin, begin + size]).fetchnumpy()["key"]
-            keys = np.concatenate([left, found])
+            keys = np.concatenate([keys, found])
             whole_rows = int(np.searchsorted(keys >> 33, keys[-1] >> 33))
-            if begin + size < total:
-                left = keys[whole_rows:]
-                if whole_rows:
-                    yield keys[:whole_rows], False
-            else:
-                yield keys, True
-        if total == 0:
-            yield left, True
+            if whole_rows and begin + size < total:
+                yield keys[:whole_rows], False
+                keys = keys[whole_rows:]
+        yield keys, True
         self.progress("shards", total, total)
 
     def weights(self, shards: list[Shard], degrees: Array) -> None:
         """Write the weights of all edges: those of `graphs.normalise`, to the last bit."""
         into, out = inverse_roots(degrees)
         for i, shard in enumerate(shards):
-            names = shard_files(i)
-            indices = np.load(self.out / names[1], mmap_mode="r")
-            rows = np.repeat(into[shard.start : shard.stop], degrees[0, shard.start : shard.stop])
-            put_array(self.out / names[2], (rows * out[indices]).astype(np.float32))
-
-    # SQL ---------------------------------------------------------------------------------
+            _, senders, weights = (self.out / name for name in shard_files(i))
+            here = slice(shard.start, shard.stop)
+            rows = np.repeat(into[here], degrees[0, here])
+            put_array(weights, (rows * out[np.load(senders, mmap_mode="r")]).astype(np.float32))
 
     def count(self, table: str) -> int:
         """How many rows a table has."""
