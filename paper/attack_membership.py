@@ -12,8 +12,7 @@ from paper.attack_methods import confidence, found_at
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
 from undrift.learners.propagation import Propagation
-from undrift.privacy.attacks import Candidates, kept_sums, membership_statistics
-from undrift.privacy.finding import auc, roc
+from undrift.privacy.attacks import Candidates, auc, kept_sums, membership_statistics, roc
 from undrift.privacy.membership import Distance, fitted
 from undrift.streams.stream import TaskStream
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
-from undrift.privacy.finding import Finding, roc
+from undrift.privacy.attacks import Finding, roc
 from undrift.privacy.membership import Distance, Seen, normalised_leverage
 from undrift.sparse import Csr, stacked
 from undrift.streams.task import Task

@@ -18,7 +18,7 @@ from tests.harness.fuzz.table_targets import make_stream
 from tests.harness.fuzz.targets import QUICK, batches
 from undrift.errors import InputError
 from undrift.experiments.bench import record_plans
-from undrift.experiments.jobs import Job, jobs_of
+from undrift.experiments.jobs import jobs_of
 from undrift.experiments.leftovers import clean
 from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.store import load_records
@@ -157,10 +157,7 @@ def _counts(living: LearnerFolder) -> dict[str, list[float]]:
 
 
 def benching(place: Path, seeds: tuple[int, ...] = (0,)) -> Scenario:
-    """What a worker of `bench` does for each of these seeds, and the table of the plan.
-
-    The runs that are left in the end have the accuracies of an undisturbed bench.
-    """
+    """What a worker of `bench` does: the runs in the end are those of an undisturbed bench."""
     place.mkdir()
     make_stream(place)
     calm = place / "calm"
@@ -188,8 +185,14 @@ def bench_step(place: Path, runs: Path, seeds: tuple[int, ...]) -> None:
     """The runs of a plan one after the other, in this process; a failure is raised."""
     plan = plan_of(place, seeds)
     clean(writable_folder(runs))
+    said: list[tuple[str, ...]] = []
     for job in jobs_of([plan], {}):
-        _perform(job, runs)
+        perform(job, runs, lambda *message: said.append(message), WorkerSettings())
+        if said[-1][0] == FAILED:
+            assert not said[-1][2], said[-1][2]  # a trace: no sentence
+            raise InputError(said[-1][1])
+        if said[-1][0] == BUSY:
+            raise InputError("another process is at it")
     record_plans([plan], runs)
 
 
@@ -197,16 +200,6 @@ def plan_of(place: Path, seeds: tuple[int, ...]) -> BenchPlan:
     """A plan of one method on one stream of tables."""
     stream = str(place / "stream.toml")
     return BenchPlan("mine", "Mine", (PlanRow("bare", "bare", QUICK),), (stream,), seeds=seeds)
-
-
-def _perform(job: Job, runs: Path) -> None:
-    said: list[tuple[str, ...]] = []
-    perform(job, runs, lambda *message: said.append(message), WorkerSettings())
-    if said[-1][0] == FAILED:
-        assert not said[-1][2], said[-1][2]  # a trace: no sentence
-        raise InputError(said[-1][1])
-    if said[-1][0] == BUSY:
-        raise InputError("another process is at it")
 
 
 def _accuracies(runs: Path) -> dict[str, Any]:

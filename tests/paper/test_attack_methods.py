@@ -23,8 +23,7 @@ from undrift.graphs import Graph
 from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
-from undrift.privacy.attacks import kept_sums
-from undrift.privacy.finding import auc
+from undrift.privacy.attacks import auc, kept_sums
 from undrift.privacy.membership import Distance
 from undrift.streams.task import Task
 

@@ -15,14 +15,17 @@ from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import (
     Candidates,
+    Finding,
     attack_state,
+    auc,
+    auc_interval,
     cosines_beside,
     kept_sums,
     predicted,
     read_rows,
+    roc,
     row_of_class,
 )
-from undrift.privacy.finding import Finding, auc, auc_interval, roc
 from undrift.privacy.membership import Distance
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from undrift.privacy import membership
-from undrift.privacy.finding import auc
+from undrift.privacy.attacks import auc
 from undrift.privacy.membership import (
     Distance,
     Seen,

@@ -9,9 +9,10 @@ attack asks the learner anything: all read the sums in the file (`kept_sums`), a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -21,16 +22,66 @@ from undrift.formatting import counted
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
-from undrift.privacy.finding import Finding, auc, auc_interval
-from undrift.privacy.membership import (
-    Distance,
-    Seen,
-    fitted,
-    from_one_row,
-    in_class_gram,
-    own_class,
-)
+from undrift.privacy import membership
+from undrift.privacy.membership import Distance, Seen
 from undrift.streams.task import Task
+
+Measure = Literal["cosine", "auc", "rows"]
+"""Of a row that was read and the true one; of members against others; how many rows were read."""
+
+LEAST: dict[str, float] = {"cosine": 0.9, "auc": 0.6, "rows": 1.0}
+"""The figure from which a measure counts as leaking."""
+
+GUESSING = 0.5  # the AUC of a guess
+_CONFIDENCE = 1.959964  # deviations of a normal distribution: 95 % within
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an attack found.
+
+    `where`: the sum. `tried`: what was done, in words. `figure`: the result in terms of `measure`;
+    None where the attack could not be tried, and `tried` says why. `rows`: how many rows are in
+    the number that was attacked. `measured`: False where the figure is predicted from counts.
+    `interval`: where the figure lies with 95 % confidence (`auc_interval`).
+
+    >>> few = Finding("span", "mix", "20 rows against 8", "auc", 0.66, interval=(0.42, 0.83))
+    >>> few.leaks, few.open, few.text
+    (False, True, 'auc 0.66 (0.42 to 0.83)')
+    """
+
+    attack: str
+    where: str
+    tried: str
+    measure: Measure
+    figure: float | None
+    rows: int | None = None
+    measured: bool = True
+    interval: tuple[float, float] | None = None
+
+    @property
+    def high(self) -> bool:
+        """Whether the figure reaches `LEAST`, by chance or not."""
+        return self.figure is not None and self.figure >= LEAST[self.measure]
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the figure is high and better than a guess."""
+        return self.high and (self.interval is None or self.interval[0] > GUESSING)
+
+    @property
+    def open(self) -> bool:
+        """Whether the figure is high and may be chance: too few nodes were compared."""
+        return self.high and not self.leaks
+
+    @property
+    def text(self) -> str:
+        """The figure, with its interval."""
+        if self.figure is None:
+            return "not tried"
+        low = "" if self.interval is None else " ({:.2f} to {:.2f})".format(*self.interval)
+        return f"{self.measure} {self.figure:.2f}{low}"
+
 
 LEAST_COMPARED = 5  # members, and others, under which no AUC is given: it would tell nothing
 _LIKE = 0.9  # the cosine from which a row counts as read from a column
@@ -99,7 +150,7 @@ def membership_statistics(
     rows, columns = candidates.rows, kept.columns_of(candidates.labels)
     if kept.seen is not None:
         seen = Seen.of(kept.seen)
-        found = from_one_row(Distance(seen.core), rows @ seen.directions, kept.count)
+        found = membership.from_one_row(Distance(seen.core), rows @ seen.directions, kept.count)
         found["unexplained"] = seen.unexplained(rows)
         if columns is not None and kept.means is not None and kept.counts is not None:
             means = (kept.means / kept.counts.clamp(min=1)).double().cpu()
@@ -109,12 +160,14 @@ def membership_statistics(
     if kept.gram is None:
         return {}
     metric = Distance(kept.gram)
-    found = from_one_row(metric, rows, kept.count)
+    found = membership.from_one_row(metric, rows, kept.count)
     if columns is not None and kept.class_grams is not None:
-        found["own class"] = in_class_gram(kept.class_grams, rows, columns)
+        found["own class"] = membership.in_class_gram(kept.class_grams, rows, columns)
     elif columns is not None and kept.counts is not None and kept.means is not None:
-        found["own class"] = own_class(kept.gram, kept.means, kept.counts, rows, columns)
-    return {**found, "all candidates": fitted(metric, kept.count, rows)} if whole else found
+        found["own class"] = membership.own_class(kept.gram, kept.means, kept.counts, rows, columns)
+    return (
+        {**found, "all candidates": membership.fitted(metric, kept.count, rows)} if whole else found
+    )
 
 
 def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
@@ -226,3 +279,57 @@ def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
     )
     alike = (strange >= _UNLIKE).any(dim=1, keepdim=True)
     return ((theirs >= _LIKE) & ~alike).any(dim=0)
+
+
+# areas -----------------------------------------------------------------------------------
+
+
+def roc(statistic: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
+    """False and true positive rates `[k]` at every threshold, from none to all.
+
+    Larger means member. Equal values share a threshold, so their order does not count.
+    """
+    values, order = statistic.double().sort(descending=True)
+    hits = members[order].double()
+    last = torch.cat([values[1:] != values[:-1], torch.ones(1, dtype=torch.bool)])
+    found, wrong = hits.cumsum(0)[last], (1 - hits).cumsum(0)[last]
+    start = torch.zeros(1, dtype=torch.float64)
+    false = torch.cat([start, wrong / (1 - hits).sum().clamp(min=1)])
+    return false, torch.cat([start, found / hits.sum().clamp(min=1)])
+
+
+def auc(statistic: Tensor, members: Tensor) -> float:
+    """The chance that a member has a larger value than another node; ties count as half.
+
+    >>> auc(torch.tensor([1.0, 1.0]), torch.tensor([True, False]))
+    0.5
+    """
+    false, true = roc(statistic, members)
+    return float(torch.trapezoid(true, false))
+
+
+def auc_interval(area: float, members: int, others: int) -> tuple[float, float]:
+    """Where the AUC lies with 95 % confidence, if it was `area` among so many of each.
+
+    The values t with `|t - area| <= 1.96 sqrt(V(t))`, for Hanley and McNeil's variance of equal
+    groups, `V(t) = t (1 - t) (1 + N (1 - t) / (2 - t) + N t / (1 + t)) / (m n)`,
+    `N = (m + n) / 2 - 1` (Newcombe, Statistics in Medicine 25, 2006, method 5). It has a width at
+    1, too. Nodes count as drawn one by one.
+    """
+    both = (members + others) / 2 - 1
+
+    def apart(t: float) -> bool:
+        variance = t * (1 - t) * (1 + both * (1 - t) / (2 - t) + both * t / (1 + t))
+        return (t - area) ** 2 > _CONFIDENCE**2 * variance / (members * others)
+
+    return _edge(apart, area, 0.0), _edge(apart, area, 1.0)
+
+
+def _edge(apart: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where values begin to be apart, by bisection from one that is not."""
+    if not apart(outside):
+        return outside
+    for _ in range(40):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if apart(middle) else (middle, outside)
+    return outside

@@ -14,8 +14,7 @@ from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, KeptSum, unnamed
 from undrift.learners.small_classes import LEAST_ROWS, bounded
 from undrift.noise.gaussian import best_attack
-from undrift.privacy.attacks import attack_state, predicted
-from undrift.privacy.finding import LEAST, Finding
+from undrift.privacy.attacks import LEAST, Finding, attack_state, predicted
 from undrift.storage.halves import size_of_half
 from undrift.storage.state import pack
 from undrift.streams.task import Task

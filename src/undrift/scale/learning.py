@@ -1,24 +1,33 @@
-"""`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order."""
+"""`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order.
+
+Predictions are written a chunk of rows at a time, as parts of one table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from undrift.errors import InputError
+from undrift.formatting import class_columns
 from undrift.learners.base import Learner
 from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation, PropagationSums
-from undrift.scale.blocks import EDGES, added, block_calls, count_edges, first_calls, sum_calls
-from undrift.scale.graph_folder import GraphFolder, put_array
+from undrift.scale import blocks
+from undrift.scale.graph_folder import AGAIN, GraphFolder, put_array
 from undrift.scale.plan import BlockPlan, Call, Engine, MemoryEstimate, complete
-from undrift.scale.scores import WEIGHTS, Answer, joined_parts, no_probabilities, score_calls
+from undrift.scale.tables import copied, literal, quoted
+from undrift.storage.files import checksum, hashed_name, whole_file
 from undrift.typing import Progress, silent
 
+WEIGHTS = "weights.npy"
 Tell = Callable[[MemoryEstimate], None]
 """What is done with an estimate before the work begins."""
 
@@ -90,8 +99,8 @@ def _summed(
     counted = BlockPlan.of(graph, {}, columns)
     edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
     if known is None or "separate" in known.plan.banks:
-        complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
-        edges = torch.from_numpy(counted.load(EDGES)).clone()
+        complete(counted, [Call(blocks.EDGES, blocks.count_edges)], engine, "count edges", progress)
+        edges = torch.from_numpy(counted.load(blocks.EDGES)).clone()
     if known is None:
         m = graph.manifest
         first = First(counted.rows, 4 * m.nodes * m.features + 8 * m.edges, dense=True)
@@ -102,11 +111,11 @@ def _summed(
     plan = BlockPlan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
         tell(MemoryEstimate.of(plan, engine.workers))
-    complete(plan, first_calls(plan), engine, "measure", progress)
-    complete(plan, block_calls(plan), engine, "propagate", progress)
-    complete(plan, sum_calls(plan), engine, "accumulate", progress)
+    complete(plan, blocks.first_calls(plan), engine, "measure", progress)
+    complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
+    complete(plan, blocks.sum_calls(plan), engine, "accumulate", progress)
     kept = edges if "separate" in rows.banks else torch.zeros_like(edges)
-    sums = PropagationSums({bank: added(plan, bank) for bank in rows.banks}, kept)
+    sums = PropagationSums({bank: blocks.added(plan, bank) for bank in rows.banks}, kept)
     return rows, ids, sums, [counted, plan]
 
 
@@ -141,8 +150,8 @@ def predict(
     plan = BlockPlan.of(graph, maps, None, told, propagation.scaling_)
     if tell is not None:
         tell(MemoryEstimate.of(plan, engine.workers))
-    complete(plan, first_calls(plan), engine, "measure", progress)
-    complete(plan, block_calls(plan), engine, "propagate", progress)
+    complete(plan, blocks.first_calls(plan), engine, "measure", progress)
+    complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
     put_array(plan.work / WEIGHTS, weights)
     parts = score_calls(plan, Answer(answer.bank, answer.temperature, tuple(names), probabilities))
     complete(plan, parts, engine, "predict", progress)
@@ -165,3 +174,93 @@ def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
             f"{known.num_features} were learned; import the same columns"
         )
     return learner
+
+
+# predictions -----------------------------------------------------------------------------
+
+
+class Answer(NamedTuple):
+    """How scores become classes, beside the weights."""
+
+    bank: str
+    temperature: float | None  # None: there are no probabilities
+    names: tuple[str, ...]
+    every: bool = False  # a column for the probability of each class as well
+
+
+def no_probabilities() -> InputError:
+    """Where every class's probability was asked for, and there is none."""
+    return InputError(
+        "there are no probabilities: the method has scores only, or it has observed one class; "
+        "leave out probabilities, or use propagation with two or more classes"
+    )
+
+
+def score_calls(plan: BlockPlan, answer: Answer) -> list[Call]:
+    """A task per chunk of rows."""
+    size = blocks.at_once(plan, sum(group.columns for group in plan.groups))
+    return [
+        Call(f"scores-{i:05}.parquet", write_scores, (answer, where.start, where.stop))
+        for i, where in enumerate(blocks.slices(0, plan.rows, size))
+    ]
+
+
+def write_scores(plan: BlockPlan, name: str, answer: Answer, start: int, stop: int) -> None:
+    """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
+    bank, temperature, names, every = answer
+    weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
+    features = plan.maps[bank]
+    at_a_time = blocks.slices(start, stop, blocks.at_once(plan, len(weights)))
+    scores = torch.cat([features.scored(blocks.rows_of(plan, bank, w), weights) for w in at_a_time])
+    ranking = scores if temperature is None else torch.softmax(scores / temperature, dim=1)
+    best = ranking.topk(min(2, len(names)), dim=1)
+    called = np.array([*names, ""], dtype=object)
+    second = best.indices[:, 1] if len(names) > 1 else torch.full((stop - start,), -1)
+    rows = {
+        "n": np.arange(start, stop),
+        "class": called[best.indices[:, 0].numpy()],
+        "p": np.full(stop - start, np.nan) if temperature is None else best.values[:, 0].numpy(),
+        "runner_up": called[second.numpy()],
+    }
+    more = class_columns(names) if every else []
+    rows |= {f"q{i}": ranking[:, i].numpy() for i, _ in enumerate(more)}
+    ids = f"read_parquet({literal(str(plan.folder.ids_file))}, file_row_number = true)"
+    path = plan.work / name
+
+    def named() -> Path:
+        return hashed_name(path, checksum(Path(file.name)))
+
+    with whole_file(path, named=named, way_out=AGAIN) as file, _duckdb(path) as connection:
+        connection.register("rows", rows)
+        query = (
+            "SELECT id, class, CASE WHEN isnan(p) THEN NULL ELSE p END AS probability, runner_up"
+            f"{''.join(f', q{i} AS {quoted(name)}' for i, name in enumerate(more))} FROM rows "
+            f"JOIN (SELECT id, file_row_number FROM {ids} WHERE file_row_number >= {start} AND "
+            f"file_row_number < {stop}) ON file_row_number = n ORDER BY n"
+        )
+        connection.execute(copied(query, file.name))
+
+
+def joined_parts(plan: BlockPlan, parts: Sequence[Call], out: Path) -> None:
+    """All parts in one table, in the order of the nodes, whole or not at all."""
+    files = [plan.find(call.name) for call in parts]
+    listed = ", ".join(literal(str(file)) for file in files)
+    kind = "csv, HEADER" if out.suffix.lower() == ".csv" else "parquet"
+    with whole_file(out, way_out=AGAIN) as file, _duckdb(out) as connection:
+        connection.execute(copied(f"SELECT * FROM read_parquet([{listed}])", file.name, kind))
+
+
+@contextmanager
+def _duckdb(path: Path) -> Iterator[Any]:
+    """A connection with one thread, so that the same rows are the same bytes."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            connection.execute("SET threads = 1")
+            connection.execute("SET enable_progress_bar = false")
+            yield connection
+    except duckdb.Error as error:
+        raise InputError(
+            f"cannot write {path} ({' '.join(str(error).split())[:200]}); {AGAIN}"
+        ) from error

@@ -58,40 +58,29 @@ def change_csv(random: Random, path: Path) -> str:
         return damage_file(random, path)
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
     i, j = random.randrange(len(rows)), random.randrange(len(rows[0]))
-    kind = random.random()
-    if kind < 0.5:
-        rows[i][j] = random.choice((*_CELLS, random.choice(rows)[j]))
-        done = f"cell {i}, {j} is {rows[i][j][:20]!r}"
-    elif kind < 0.6:
-        rows.insert(random.randrange(1, len(rows)), list(rows[i]))
-        done = f"row {i} twice"
-    elif kind < 0.65:
-        del rows[i]
-        done = f"row {i} gone"
-    elif kind < 0.7:
-        rows[i] = rows[i][:j]
-        done = f"row {i} of {j} cells"
-    elif kind < 0.75:
-        rows = [[*row[:j], *row[j + 1 :]] for row in rows]
-        done = f"column {j} gone"
-    elif kind < 0.8:
-        rows = [[*row, row[j]] for row in rows]
-        done = f"column {j} twice"
-    elif kind < 0.85:
-        rows = [row[j:] + row[:j] for row in rows]
-        done = "columns turned"
-    else:
-        cell = random.choice(_CELLS)
-        rows = [rows[0], *([*row[:j], cell, *row[j + 1 :]] for row in rows[1:])]
-        done = f"column {j} is {cell[:20]!r}"
+    cell, place = random.choice(_CELLS), random.randrange(1, len(rows))
+    changed: dict[str, list[list[str]]] = {
+        "row twice": [*rows[:place], rows[i], *rows[place:]],
+        "row gone": [*rows[:i], *rows[i + 1 :]],
+        "row cut": [*rows[:i], rows[i][:j], *rows[i + 1 :]],
+        "column gone": [[*row[:j], *row[j + 1 :]] for row in rows],
+        "column twice": [[*row, row[j]] for row in rows],
+        "columns turned": [row[j:] + row[:j] for row in rows],
+        "column of": [rows[0], *([*row[:j], cell, *row[j + 1 :]] for row in rows[1:])],
+    }
+    done = random.choice([*changed, *["cell"] * len(changed)])
+    if done == "cell":
+        cell = random.choice((cell, cell, random.choice(rows)[j]))
+        rows[i][j] = cell
     file = io.StringIO()
     quoting: Any = random.choice((csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     sign, end = random.choice(",,,,,;"), random.choice(("\n", "\n", "\r\n"))
-    csv.writer(file, delimiter=sign, lineterminator=end, quoting=quoting).writerows(rows)
+    writer = csv.writer(file, delimiter=sign, lineterminator=end, quoting=quoting)
+    writer.writerows(changed.get(done, rows))
     text = random.choice(("", "", "", "\ufeff", "\n\n")) + file.getvalue()
     code = random.choice(("utf-8", "utf-8", "utf-8", "utf-16", "latin-1"))
     path.write_bytes(text.encode(code, "replace"))
-    return f"{path.name}: {done}, {code}, {sign!r}, {end!r}"
+    return f"{path.name}: {done} at {i}, {j}, {cell[:20]!r}, {code}, {sign!r}, {end!r}"
 
 
 def change_parquet(random: Random, path: Path) -> str:
@@ -100,18 +89,12 @@ def change_parquet(random: Random, path: Path) -> str:
         return damage_file(random, path)
     new = path.with_name("new.parquet")
     with duckdb.connect() as base:
-        names = [
-            c[0] for c in base.execute("SELECT * FROM read_parquet(?)", [str(path)]).description
-        ]
+        table = base.execute("SELECT * FROM read_parquet(?)", [str(path)])
+        names = [column[0] for column in table.description]
         name = random.choice(names)
-        quoted = f'"{name}"'
-        kind = random.random()
-        if kind < 0.4:
-            other = f"TRY_CAST({quoted} AS {random.choice(_TYPES)})"
-        elif kind < 0.8:
-            other = random.choice(_CASTS).format(quoted)
-        else:
-            other = ""
+        cast = f"TRY_CAST({{0}} AS {random.choice(_TYPES)})"
+        other = random.choice((cast, cast, random.choice(_CASTS), random.choice(_CASTS), ""))
+        other = other.format(f'"{name}"')
         listed = ", ".join(f'"{n}"' for n in names if n != name)
         alias = random.choice((name, name, name, "", name.upper(), "ü", f"{name}_1"))
         chosen = f'{other} AS "{alias or "x"}", {listed}' if other else listed
