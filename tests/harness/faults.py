@@ -28,9 +28,7 @@ from tests.harness.fuzz.guard import copied
 from tests.harness.scenarios import Scenario, Step
 from undrift.errors import InputError
 
-Kind = Literal[
-    "kill", "lost rename", "no space", "io error", "short write", "full", "read-only", "slow"
-]
+Kind = Literal["kill", "lost rename", "no space", "io error", "short write", "full", "read-only"]
 _ERRORS: dict[Kind, int] = {
     "no space": errno.ENOSPC,
     "io error": errno.EIO,
@@ -39,7 +37,6 @@ _ERRORS: dict[Kind, int] = {
     "read-only": errno.EROFS,
 }
 KINDS: tuple[Kind, ...] = ("kill", "lost rename", *_ERRORS)
-_PAUSE = 0.02  # seconds: what every call takes on a slow disk
 KILLED, REFUSED, BROKEN = 77, 78, 79  # exit codes
 
 
@@ -48,7 +45,6 @@ class Fault:
     """Trouble at call number `at`, from 1 (0: none); `calls` counts them.
 
     A disk that is full or read-only stays so; a full one still lets files be deleted and renamed.
-    A slow one is slow at every call.
     """
 
     kind: Kind = "kill"
@@ -59,9 +55,6 @@ class Fault:
     def call(self, short: Callable[[], object] | None = None, *, takes_room: bool = True) -> None:
         """Count a call; at the chosen one die or fail. `short` does half of a write first."""
         self.calls += 1
-        if self.kind == "slow":
-            time.sleep(_PAUSE)
-            return
         lasting = self.kind in ("full", "read-only") and 0 < self.at <= self.calls
         if (self.calls != self.at and not lasting) or (self.kind == "full" and not takes_room):
             return

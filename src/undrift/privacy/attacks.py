@@ -165,9 +165,9 @@ def membership_statistics(
         found["own class"] = membership.in_class_gram(kept.class_grams, rows, columns)
     elif columns is not None and kept.counts is not None and kept.means is not None:
         found["own class"] = membership.own_class(kept.gram, kept.means, kept.counts, rows, columns)
-    return (
-        {**found, "all candidates": membership.fitted(metric, kept.count, rows)} if whole else found
-    )
+    if whole:
+        found["all candidates"] = membership.fitted(metric, kept.count, rows)
+    return found
 
 
 def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
@@ -240,9 +240,6 @@ def _predicted_of(kept: KeptSum) -> Iterator[Finding]:
         yield Finding(name, kept.name, tried, "auc", figure, n, measured=False)
 
 
-# rows that are read out of small classes and thin columns -----------------------------------
-
-
 def row_of_class(means: Tensor, column: int) -> tuple[Tensor, Tensor]:
     """What a state gives for a row of a class, `q_c / |q_c|`, and what all other classes share.
 
@@ -279,9 +276,6 @@ def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
     )
     alike = (strange >= _UNLIKE).any(dim=1, keepdim=True)
     return ((theirs >= _LIKE) & ~alike).any(dim=0)
-
-
-# areas -----------------------------------------------------------------------------------
 
 
 def roc(statistic: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,15 +19,10 @@ from undrift.storage.halves import size_of_half
 from undrift.storage.state import pack
 from undrift.streams.task import Task
 
-ALIKE_FROM = 20
-"""Rows from which a mean that resembles one of them says what they are like, and not who."""
+ALIKE_FROM = 20  # rows from which a mean like one of them says what they are like, and not who
 
 SHOWN_ONLY = frozenset({"all candidates"})
-"""Attacks that are shown and not judged.
-
-Whoever holds the rows of everybody who may have been learned can tell from nearly any sum who was;
-no guard changes that, only noise.
-"""
+"""Attacks that are shown and not judged: no guard changes what they find, only noise does."""
 
 ROWS_PER_COLUMN = 30.0
 """Rows per column of a sum under which the audit is not passed (docs/privacy/guards.md)."""
@@ -51,12 +46,11 @@ class AuditedSum:
 class Behind:
     """How many rows stand behind the numbers of one sum.
 
-    `columns`: of what is kept of R, which are directions where R is seen through a few of them.
-    `smallest` is the class with the fewest rows, and how many; None where counts are not kept.
-    `products`: whether products of columns are kept, R, and not class means alone. `thinnest` and
-    `typical` are the least and the median of `(sum_c q_jc)^2 / R_jj` over the columns j that are
-    not negative: at least so many rows stand behind one (Cauchy-Schwarz). Where it is one, column j
-    of R is that row. None where that is not known.
+    `columns` are directions where R is seen through a few of them. `smallest` is the class with the
+    fewest rows, and how many. `products`: whether R is kept, and not class means alone. `thinnest`
+    and `typical` are the least and the median of `(sum_c q_jc)^2 / R_jj` over the columns j that
+    are not negative: at least so many rows stand behind one (Cauchy-Schwarz). Where it is one,
+    column j of R is that row. None is unknown.
     """
 
     name: str
@@ -236,9 +230,6 @@ def _effective_rows(kept: KeptSum) -> Tensor:
     negative = (lowest < -least) | (moment < -least).any(dim=1)
     there = (squares > least) & ~negative
     return moment.double().sum(dim=1)[there].square() / squares[there]
-
-
-# phrases ---------------------------------------------------------------------------------
 
 
 def _thin(behind: Iterable[Behind], least_rows: int) -> Iterator[str]:

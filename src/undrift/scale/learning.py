@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -153,12 +153,15 @@ def predict(
     complete(plan, blocks.first_calls(plan), engine, "measure", progress)
     complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
     put_array(plan.work / WEIGHTS, weights)
-    parts = score_calls(plan, Answer(answer.bank, answer.temperature, tuple(names), probabilities))
+    size = blocks.at_once(plan, sum(group.columns for group in plan.groups))
+    parts = [
+        Call(f"scores-{i:05}.parquet", write_scores, (where, *asked))
+        for i, where in enumerate(blocks.slices(0, plan.rows, size))
+    ]
     complete(plan, parts, engine, "predict", progress)
-    joined_parts(plan, parts, Path(out))
-    rows = plan.rows
+    _join(plan, parts, Path(out))
     plan.clear()
-    return rows
+    return plan.rows
 
 
 def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
@@ -176,18 +179,6 @@ def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
     return learner
 
 
-# predictions -----------------------------------------------------------------------------
-
-
-class Answer(NamedTuple):
-    """How scores become classes, beside the weights."""
-
-    bank: str
-    temperature: float | None  # None: there are no probabilities
-    names: tuple[str, ...]
-    every: bool = False  # a column for the probability of each class as well
-
-
 def no_probabilities() -> InputError:
     """Where every class's probability was asked for, and there is none."""
     return InputError(
@@ -196,20 +187,16 @@ def no_probabilities() -> InputError:
     )
 
 
-def score_calls(plan: BlockPlan, answer: Answer) -> list[Call]:
-    """A task per chunk of rows."""
-    size = blocks.at_once(plan, sum(group.columns for group in plan.groups))
-    return [
-        Call(f"scores-{i:05}.parquet", write_scores, (answer, where.start, where.stop))
-        for i, where in enumerate(blocks.slices(0, plan.rows, size))
-    ]
+def write_scores(plan: BlockPlan, name: str, where: slice, *asked: Any) -> None:
+    """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does.
 
-
-def write_scores(plan: BlockPlan, name: str, answer: Answer, start: int, stop: int) -> None:
-    """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
-    bank, temperature, names, every = answer
+    `asked`: the temperature, None where there are no probabilities; the names of the classes;
+    whether there is a column for each class as well.
+    """
+    temperature, names, every = asked
+    start, stop = where.start, where.stop
+    ((bank, features),) = plan.maps.items()
     weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
-    features = plan.maps[bank]
     at_a_time = blocks.slices(start, stop, blocks.at_once(plan, len(weights)))
     scores = torch.cat([features.scored(blocks.rows_of(plan, bank, w), weights) for w in at_a_time])
     ranking = scores if temperature is None else torch.softmax(scores / temperature, dim=1)
@@ -241,8 +228,7 @@ def write_scores(plan: BlockPlan, name: str, answer: Answer, start: int, stop: i
         connection.execute(copied(query, file.name))
 
 
-def joined_parts(plan: BlockPlan, parts: Sequence[Call], out: Path) -> None:
-    """All parts in one table, in the order of the nodes, whole or not at all."""
+def _join(plan: BlockPlan, parts: Sequence[Call], out: Path) -> None:
     files = [plan.find(call.name) for call in parts]
     listed = ", ".join(literal(str(file)) for file in files)
     kind = "csv, HEADER" if out.suffix.lower() == ".csv" else "parquet"

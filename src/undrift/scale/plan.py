@@ -201,10 +201,7 @@ def _scaled(rows: Tensor, scaling: Scaling | None) -> Tensor:
 
 
 def clear_done(graph: GraphFolder) -> None:
-    """Delete what a process has set aside and was killed before it could delete.
-
-    Of a step that is just being taken it costs the time, if that is killed too.
-    """
+    """Delete what a process has set aside and was killed before it could delete."""
     _delete(graph.work, graph.work.glob(f"*{_DONE}"))
 
 
@@ -269,8 +266,6 @@ def perform(plan: BlockPlan, call: Call) -> None:
             torch.set_num_threads(threads)
 
 
-# what a step takes -----------------------------------------------------------------------
-
 # seconds on one core; where they come from: docs/larger-than-memory.md
 _EDGE = 2e-8  # of a block, however few its columns
 _EDGE_AND_COLUMN = 2.4e-9
@@ -291,11 +286,7 @@ class MemoryEstimate:
 
     @classmethod
     def of(cls, plan: BlockPlan, workers: int) -> MemoryEstimate:
-        """What a plan will take.
-
-        Edges times blocks times hops, the Gram matrix of the rows wanted (observing) or their
-        scores (predicting), and the Fourier features of both.
-        """
+        """What a plan will take: hops, the Gram matrix or the scores, and Fourier features."""
         m = plan.folder.manifest
         disk = wide = 0.0
         seconds = m.nodes * m.features * _FEATURE * workers  # one task, shared by nobody

@@ -16,6 +16,7 @@ import numpy as np
 
 from tests.harness.fuzz.changes import change_toml, damage_file
 from tests.harness.fuzz.guard import Target
+from tests.scale.conftest import write_tables
 from undrift.datasets.tables import read_tables
 from undrift.experiments.plan_file import read_plan
 from undrift.learners.registry import method_class
@@ -33,14 +34,7 @@ _CASTS += ["''", "''::BLOB"]
 
 def write_csv(folder: Path, nodes: int = 24) -> None:
     """A tiny graph as nodes.csv and edges.csv."""
-    graph = tiny_graph(nodes=nodes, features=3, classes=4)
-    pairs = graph.adjacency.to_scipy().tocoo()
-    lines = ["id,label,x,y,z"]
-    rows = zip(graph.labelled().tolist(), graph.features.tolist(), strict=True)  # type: ignore[union-attr]
-    lines += [f"n{i},{'abcd'[c]},{','.join(map(str, x))}" for i, (c, x) in enumerate(rows)]
-    ends = [f"n{s},n{t}" for s, t in zip(pairs.col, pairs.row, strict=True) if s < t]
-    (folder / "nodes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "edges.csv").write_text("\n".join(["source,target", *ends]) + "\n", encoding="utf-8")
+    write_tables(tiny_graph(nodes=nodes, features=3, classes=4), folder)
 
 
 def _make_parquet(folder: Path) -> None:
@@ -186,7 +180,7 @@ undirected = true
 [tasks]
 base = 2
 increment = 1
-order = ["a", "c", "b", "d"]
+order = ["c0", "c2", "c1", "c3"]
 
 [split]
 train = 0.5
