@@ -18,14 +18,8 @@ from undrift.learners.base import Learner
 from undrift.storage.state import State
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
-from undrift.testing.check_living import (
-    LIVING_CHECKS,
-    copied,
-    interrupted,
-    refused,
-    taught,
-    unchanged,
-)
+from undrift.testing import check_living as living
+from undrift.testing.check_living import refused, taught, unchanged
 from undrift.testing.check_state import check_inventory, found_examples, matches
 from undrift.testing.graphs import tiny_stream
 
@@ -69,12 +63,11 @@ def check_same_seed_same_result(learner: Learner) -> None:
 def check_restored_continues(learner: Learner) -> None:
     """A learner restored from its state after each task goes on bit for bit."""
     stream = tiny_stream()
-    through = learner.clone()
-    restored = learner.clone()
+    through, restored = learner.clone(), learner.clone()
     for task in stream:
         through.observe(task)
         restored.observe(task)
-        restored = learner.clone().load(copied(restored.state()))
+        restored = learner.clone().load(living.copied(restored.state()))
         same = torch.equal(through.scores(stream.graph), restored.scores(stream.graph))
         assert same, f"after {len(through.classes_)} classes the restored learner differs"
     assert restored.classes_ == through.classes_, "a restored learner must know its classes"
@@ -137,8 +130,7 @@ def check_node_order(learner: Learner) -> None:
     """Nodes given in another order get the same scores."""
     stream = tiny_stream()
     mine = taught(learner, *stream)
-    n = stream.graph.num_nodes
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(5))
+    order = torch.randperm(stream.graph.num_nodes, generator=torch.Generator().manual_seed(5))
     shuffled = mine.scores(stream.graph.subgraph(order))
     straight = mine.scores(stream.graph)[order]
     error = float((shuffled - straight).norm() / straight.norm())
@@ -178,27 +170,24 @@ def check_rejected_task(learner: Learner) -> None:
     narrower = Task(graph, last.train, last.val, last.test, last.classes)
     refused("another feature width", lambda: mine.observe(narrower))
     unchanged(mine, before, "a wrong feature width")
-    interrupted("observe", mine, lambda stop: mine.observe(last, progress=stop))
+    living.interrupted("observe", mine, lambda stop: mine.observe(last, progress=stop))
 
 
 def check_input_not_changed(learner: Learner) -> None:
     """Observing and predicting leave the task's tensors as they were."""
-    stream = tiny_stream()
-    task = stream.task(0)
+    task = tiny_stream().task(0)
     assert isinstance(task.graph.features, Tensor)
-    copies = [task.graph.features.clone(), task.graph.adjacency.values.clone(), task.train.clone()]
+    parts = [task.graph.features, task.graph.adjacency.values, task.train]
+    copies = [part.clone() for part in parts]
     learner.clone().observe(task).predict(task.graph)
-    same = [task.graph.features, task.graph.adjacency.values, task.train]
-    for copy, now in zip(copies, same, strict=True):
-        assert torch.equal(copy, now), "a learner must not write into the task it was given"
+    same = all(map(torch.equal, parts, copies))
+    assert same, "a learner must not write into the task it was given"
 
 
 def check_sparse_features(learner: Learner) -> None:
     """Sparse and dense forms of the same features give the same result up to rounding."""
     sparse = tiny_stream(sparse=True)
-    features = sparse.graph.features
-    assert not isinstance(features, Tensor)
-    same = Graph(features.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
+    same = Graph(sparse.graph.features.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
     dense = TaskStream.from_graph(same, base=2, increment=2, seed=0)
     one = taught(learner, *sparse).scores(sparse.graph)
     other = taught(learner, *dense).scores(same)
@@ -219,5 +208,5 @@ LEARNER_CHECKS: dict[str, Callable[[Learner], None]] = {
     "rejected_task": check_rejected_task,
     "input_not_changed": check_input_not_changed,
     "sparse_features": check_sparse_features,
-    **LIVING_CHECKS,
+    **living.LIVING_CHECKS,
 }

@@ -33,9 +33,8 @@ _CLOSE = 1e-5  # relative: float32 rounds at 1e-7
 def check_inventory(learner: Learner) -> None:
     """What is kept is named: the rows of each sum add up to it, and the rest is no sum.
 
-    After the first task all sums are compared whose rows can be made again (`KeptSum.exact`), and
-    after the last those that can be made again of every batch (`KeptSum.current`). A learner that
-    says nothing at all passes; an audit does not judge it, and says so.
+    Compared are sums whose rows can be made again (`KeptSum.exact`, `KeptSum.current`). A learner
+    that says nothing at all passes; an audit does not judge it, and says so.
     """
     clone, tasks = learner.clone(), list(tiny_stream())
     for t, task in enumerate(tasks):

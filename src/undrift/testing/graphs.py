@@ -45,9 +45,8 @@ def tiny_stream(seed: int = 0, **graph: Any) -> TaskStream:
     >>> tiny_stream().classes
     ((0, 1), (2, 3), (4, 5))
     """
-    return TaskStream.from_graph(
-        tiny_graph(seed, **graph), base=2, increment=2, name="tiny", seed=seed
-    )
+    made = tiny_graph(seed, **graph)
+    return TaskStream.from_graph(made, base=2, increment=2, name="tiny", seed=seed)
 
 
 def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
@@ -87,16 +86,13 @@ def patterned_graph(
     rng = np.random.default_rng(seed)
     classes = len(follows)
     labels = np.repeat(np.arange(classes), per_class)
-    features = draw_words(
-        rng, labels, word_chances(rng, classes, words, 0.6), words_per_node, topic_share=0.6
-    )
+    chances = word_chances(rng, classes, words, 0.6)
+    features = draw_words(rng, labels, chances, words_per_node, topic_share=0.6)
     count = round(labels.size * average_degree / 2)
     source = rng.integers(0, labels.size, count)
     anywhere = rng.integers(0, classes, count)
     wanted = np.array([-1 if f is None else f for f in follows])[labels[source]]
     loose = (rng.random(count) >= share) | (wanted < 0)
     target = np.where(loose, anywhere, wanted) * per_class + rng.integers(0, per_class, count)
-    kept = source != target
-    return Graph.from_arrays(
-        features, np.stack([source[kept], target[kept]]), labels, undirected=True
-    )
+    ends = np.stack([source, target])[:, source != target]
+    return Graph.from_arrays(features, ends, labels, undirected=True)
