@@ -20,7 +20,7 @@ from undrift.formatting import duration, size
 from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation
-from undrift.scale.estimate import hop_seconds
+from undrift.scale.plan import hop_seconds
 from undrift.scale.staging import sizes
 
 KEPT = Path(__file__).parent / "measured" / "ten-million.json"

@@ -7,6 +7,7 @@ import importlib.machinery
 import importlib.util
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -22,51 +23,20 @@ from typing import Any
 from mutants.changes import Mutant, mutants_of
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("analytic", "storage", "graphs", "merging", "folder")
+# beside the tests of a package
+BESIDE: dict[str, tuple[str, ...]] = {
+    "analytic": ("learners/test_acil.py", "learners/test_propagation.py", "test_ranks.py"),
+    "graphs": ("learners/test_adr.py", "learners/test_forgetting_nodes.py"),
+    "merging": ("learners/test_adr.py",),
+    "propagation": ("learners/test_propagation.py", "scale/test_learning.py"),
+    "storage": ("folder/test_damage.py", "harness/test_found.py", "harness/test_faults.py"),
+    "folder": ("cli/test_learner.py", "scale/test_learning.py", "harness/test_found.py"),
+}
+PACKAGES = tuple(p for p in BESIDE if (ROOT / "src" / "undrift" / p).is_dir())
 LONGEST = 40.0  # seconds of a processor: a mutant that takes more hangs, which is noticed too
 _PATIENCE = 20  # times that, where it waits and takes none
 _PAUSE = 0.02
 Known = tuple[str, int, str]  # a module, a line, and what is wrong there
-# tests of modules that have no file of their own name, and those that say most beside them
-MORE: dict[str, tuple[str, ...]] = {
-    "analytic.per_class": ("analytic/test_class_sums.py", "learners/test_propagation.py"),
-    "analytic.thin": ("analytic/test_thin_sums.py", "analytic/test_spread.py"),
-    "analytic.statistics": ("test_ranks.py",),
-    "analytic.thin_sums": ("analytic/test_spread.py",),
-    "analytic.class_sums": ("analytic/test_spread.py",),
-    "analytic.border": ("analytic/test_spread.py",),
-    "analytic.calibration": ("analytic/test_spread.py",),
-    "graphs.field": ("learners/test_fields.py",),
-    "storage.lock": ("harness/test_faults.py",),
-    "storage.files": ("harness/test_faults.py",),
-    "merging": ("merging/test_merger.py",),
-    "folder.store": ("folder/test_damage.py", "folder/test_folder.py", "harness/test_found.py"),
-    "folder.history": ("folder/test_damage.py", "harness/test_found.py"),
-    "folder.record": ("folder/test_damage.py", "folder/test_folder.py"),
-    "folder.draft": ("folder/test_folder.py", "folder/test_damage.py"),
-    "folder.changes": ("folder/test_folder.py",),
-    "folder.card": ("folder/test_folder.py", "cli/test_learner.py"),
-    "folder.audited": ("folder/test_folder.py", "cli/test_learner.py"),
-    "folder.hashing": ("folder/test_batch.py", "folder/test_folder.py"),
-    "folder.large": ("scale/test_learning.py", "journeys/test_larger_than_memory.py"),
-    "folder.large_batch": ("scale/test_learning.py", "journeys/test_larger_than_memory.py"),
-}
-# beside the tests of a package
-BESIDE: dict[str, tuple[str, ...]] = {
-    "analytic": ("tests/learners/test_acil.py", "tests/learners/test_propagation.py"),
-    "graphs": (
-        "tests/learners/test_fields.py",
-        "tests/learners/test_adr.py",
-        "tests/learners/test_forgetting_nodes.py",
-    ),
-    "merging": ("tests/learners/test_adr.py",),
-    "storage": ("tests/folder/test_damage.py", "tests/harness/test_found.py"),
-    "folder": (
-        "tests/cli/test_learner.py",
-        "tests/scale/test_learning.py",
-        "tests/harness/test_found.py",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -96,15 +66,17 @@ def chosen(sample: int, seed: int, known: AbstractSet[Known] = frozenset()) -> l
 
 
 def tests_of(module: str) -> tuple[list[str], list[str]]:
-    """The tests that are tried first, and all of the package."""
-    short = module.removeprefix("undrift.")
-    package, _, name = short.partition(".")
-    first = [f"{package}/test_{name}.py", f"{package}/test_edges.py", *MORE.get(short, ())]
-    first += ["folder/test_details.py"] if package == "folder" else []
-    own = [str(path) for path in (ROOT / "tests" / f for f in first) if path.is_file()]
-    rest = [f"tests/{package}", *BESIDE[package]]
-    there = [str(ROOT / path) for path in rest if (ROOT / path).exists()]
-    return own, there
+    """The tests of a module, and all that its package has.
+
+    Those of a module are the files of its package's tests that have its name or import it.
+    """
+    _, package, *names = module.split(".")
+    name = names[-1] if names else package
+    imported = re.compile(rf"\b{re.escape(module)}\b|from {module.rpartition('.')[0]} .*\b{name}\b")
+    files = sorted((ROOT / "tests" / package).rglob("test_*.py"))
+    own = [f for f in files if f.stem == f"test_{name}" or imported.search(f.read_text("utf-8"))]
+    places = (ROOT / "tests" / path for path in (package, *BESIDE.get(package, ())))
+    return [str(file) for file in own], [str(path) for path in places if path.exists()]
 
 
 def warm() -> None:

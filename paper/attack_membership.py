@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from paper.attack_methods import confidence, found_at
 from undrift.learners.base import Learner
+from undrift.learners.kept import KeptSum
 from undrift.learners.propagation import Propagation
-from undrift.privacy.attacks import Candidates, KeptSum, kept_sums, membership_statistics
-from undrift.privacy.attacks.finding import auc, found_at, roc
-from undrift.privacy.attacks.membership import Distance, confidence, fitted
+from undrift.privacy.attacks import Candidates, auc, kept_sums, membership_statistics, roc
+from undrift.privacy.membership import Distance, fitted
 from undrift.streams.stream import TaskStream
 
 __all__ = ["by_known_rows", "by_width", "confidences", "labels_of", "membership"]

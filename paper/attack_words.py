@@ -50,7 +50,7 @@ TWO_STATES = """
 The difference of the states before and after a batch is the sum over the batch alone. The first
 state is such a difference as well. With fewer rows than columns, the rows span a space in which
 they are the sparsest vectors. The features of neighbours within the batch are sparse there too,
-because rows are mixed from them. `gram_difference.sparse_rows` looks for words that one node has
+because rows are mixed from them. `attack_methods.sparse_rows` looks for words that one node has
 alone, and for sparse vectors by soft thresholds. A node counts as read out if its row or its own
 features have a cosine of 0.99 or more with one of the vectors found. Then all its words are
 known. Numbers are means of two draws. The batch is one class with the edges between its nodes.

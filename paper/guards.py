@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 import undrift
+from paper.attack_methods import nearest
 from undrift.learners.propagation import Propagation
-from undrift.privacy.attacks.attack import Candidates, kept_sums
-from undrift.privacy.attacks.finding import auc
-from undrift.privacy.attacks.membership import Distance, Seen, from_one_row
-from undrift.privacy.attacks.rows import nearest
+from undrift.privacy.attacks import Candidates, auc, kept_sums
+from undrift.privacy.membership import Distance, Seen, from_one_row
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 

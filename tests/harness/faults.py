@@ -2,7 +2,8 @@
 
 `crash_everywhere` runs a step once to count its calls to the file system, then once for every
 call and kind of fault, in a process of its own on a copy of its folder, and lets a check look at
-what is left. Unix only: a process is forked so that its death is a real one.
+what is left. `kill_at_random` kills it at random instants. Unix only: a process is forked so that
+its death is a real one.
 """
 
 from __future__ import annotations
@@ -11,35 +12,32 @@ import errno
 import io
 import os
 import shutil
+import signal
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from random import Random
+from typing import Any, Literal, NamedTuple
 from unittest import mock
 
+from tests.harness.fuzz.guard import copied
+from tests.harness.scenarios import Scenario, Step
 from undrift.errors import InputError
 
-Kind = Literal[
-    "kill", "lost rename", "no space", "io error", "short write", "full", "read-only", "slow"
-]
-KINDS: tuple[Kind, ...] = (
-    *("kill", "lost rename", "no space", "io error", "short write", "full", "read-only"),
-)
-_ERRORS = {
+Kind = Literal["kill", "lost rename", "no space", "io error", "short write", "full", "read-only"]
+_ERRORS: dict[Kind, int] = {
     "no space": errno.ENOSPC,
     "io error": errno.EIO,
     "short write": errno.ENOSPC,
     "full": errno.ENOSPC,
     "read-only": errno.EROFS,
 }
-_LASTING = ("full", "read-only")
-_PAUSE = 0.02  # seconds: what every call takes on a slow disk
-_KILLED, _REFUSED, _BROKEN = 77, 78, 79
-_WRITES = set("wxa+")
+KINDS: tuple[Kind, ...] = ("kill", "lost rename", *_ERRORS)
+KILLED, REFUSED, BROKEN = 77, 78, 79  # exit codes
 
 
 @dataclass
@@ -47,43 +45,28 @@ class Fault:
     """Trouble at call number `at`, from 1 (0: none); `calls` counts them.
 
     A disk that is full or read-only stays so; a full one still lets files be deleted and renamed.
-    A slow one is slow at every call.
     """
 
     kind: Kind = "kill"
     at: int = 0
     calls: int = 0
-
-    def __post_init__(self) -> None:
-        self.renames: list[tuple[Path, bytes | None]] = []
+    renames: list[tuple[Path, bytes | None]] = field(default_factory=list)
 
     def call(self, short: Callable[[], object] | None = None, *, takes_room: bool = True) -> None:
         """Count a call; at the chosen one die or fail. `short` does half of a write first."""
         self.calls += 1
-        if self.kind == "slow":
-            time.sleep(_PAUSE)
+        lasting = self.kind in ("full", "read-only") and 0 < self.at <= self.calls
+        if (self.calls != self.at and not lasting) or (self.kind == "full" and not takes_room):
             return
-        lasting = self.kind in _LASTING and 0 < self.at <= self.calls
-        if self.calls != self.at and not lasting:
-            return
-        if self.kind == "full" and not takes_room:
-            return
+        if self.kind == "lost rename":  # names that were never synced are gone with the power
+            for target, before in reversed(self.renames):
+                os.unlink(target) if before is None else target.write_bytes(before)
         if self.kind in ("kill", "lost rename"):
-            if self.kind == "lost rename":
-                self._undo()
-            os._exit(_KILLED)
+            os._exit(KILLED)
         if self.kind == "short write" and short is not None:
             short()
         code = _ERRORS[self.kind]
         raise OSError(code, os.strerror(code))
-
-    def _undo(self) -> None:
-        """Names that were never synced are gone with the power."""
-        for target, before in reversed(self.renames):
-            if before is None:
-                os.unlink(target)
-            else:
-                target.write_bytes(before)
 
 
 class _File:
@@ -113,12 +96,11 @@ class _File:
 @contextmanager
 def faulty(fault: Fault) -> Iterator[Fault]:
     """Count the calls that change files, of `os` and of `open`, and fail as the fault says."""
-    names = ("replace", "rename", "fsync", "mkdir", "unlink", "rmdir", "open")
-    real = {name: getattr(os, name) for name in names}
+    real = {name: getattr(os, name) for name in ("replace", "fsync", "open")}
     real_open = io.open
 
     def opened(file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
-        if not _WRITES & set(mode):
+        if not set("wxa+") & set(mode):
             return real_open(file, mode, *args, **options)
         if not isinstance(file, int):
             fault.call()
@@ -132,11 +114,10 @@ def faulty(fault: Fault) -> Iterator[Fault]:
         if fault.kind == "lost rename" and place.is_file():
             fault.renames.append((place, before))
 
-    def handled(path: Any, flags: int, *args: Any, **options: Any) -> int:
+    def handled(path: Any, flags: int, *args: Any, **options: Any) -> Any:
         if flags & os.O_CREAT:
             fault.call()
-        handle: int = real["open"](path, flags, *args, **options)
-        return handle
+        return real["open"](path, flags, *args, **options)
 
     def synced(handle: int) -> None:
         fault.call(takes_room=False)
@@ -145,28 +126,24 @@ def faulty(fault: Fault) -> Iterator[Fault]:
             fault.renames.clear()
 
     def counted(name: str) -> Callable[..., Any]:
+        plain = getattr(os, name)
+
         def call(*args: Any, **options: Any) -> Any:
             fault.call(takes_room=name == "mkdir")
-            return real[name](*args, **options)
+            return plain(*args, **options)
 
         return call
 
-    with (
-        mock.patch("io.open", opened),
-        mock.patch("builtins.open", opened),
-        mock.patch("os.open", handled),
-        mock.patch("os.replace", replaced),
-        mock.patch("os.rename", counted("rename")),
-        mock.patch("os.rmdir", counted("rmdir")),
-        mock.patch("os.fsync", synced),
-        mock.patch("os.mkdir", counted("mkdir")),
-        mock.patch("os.unlink", counted("unlink")),
-    ):
+    ours: dict[str, Any] = {"io.open": opened, "builtins.open": opened, "os.open": handled}
+    ours |= {"os.replace": replaced, "os.fsync": synced}
+    ours |= {f"os.{name}": counted(name) for name in ("rename", "rmdir", "mkdir", "unlink")}
+    with ExitStack() as stack:
+        for name, function in ours.items():
+            stack.enter_context(mock.patch(name, function))
         yield fault
 
 
-@dataclass(frozen=True)
-class Survived:
+class Survived(NamedTuple):
     """How many crash points there were, and how many times the step was run with a fault."""
 
     points: int
@@ -175,7 +152,7 @@ class Survived:
 
 def crash_everywhere(
     start: Path,
-    step: Callable[[Path], object],
+    step: Step,
     check: Callable[[Path, bool], None],
     *,
     kinds: tuple[Kind, ...] = KINDS,
@@ -188,56 +165,91 @@ def crash_everywhere(
     `every` takes only each so-manieth call.
     """
     work = start.with_name(f"{start.name}-faulty")
-    points = _calls(start, work, step)
+    shutil.copytree(start, work)
+    with faulty(Fault()) as calm:
+        step(work)
+    shutil.rmtree(work)
     runs = 0
     for kind in kinds:
-        for at in range(1, points + 1, every):
-            shutil.copytree(start, work)
-            code, trace = _run(work, step, Fault(kind, at))
-            where = f"{kind} at call {at} of {points}"
-            assert code != _BROKEN, f"{where}: {trace}"
+        for at in range(1, calm.calls + 1, every):
+            copied(start, work)
+            code = ended(forked(step, work, Fault(kind, at)))
+            where = f"{kind} at call {at} of {calm.calls}"
+            assert code != BROKEN, f"{where}: {trace_of(work).read_text(encoding='utf-8')}"
             try:
                 check(work, code == 0)
             except Exception as error:
                 raise AssertionError(f"after {where}: {error}") from error
             shutil.rmtree(work)
             runs += 1
-    return Survived(points, runs)
+    return Survived(calm.calls, runs)
 
 
-def _calls(start: Path, work: Path, step: Callable[[Path], object]) -> int:
-    shutil.copytree(start, work)
-    with faulty(Fault()) as counted:
-        step(work)
+def kill_at_random(scenario: Scenario, kills: int, seed: int = 0) -> tuple[int, int]:
+    """Kill the step at random instants until it was killed so many times.
+
+    The folder that a kill left is taken up again by the next step, as a person would; after each
+    that was done, or a few kills in a row, it is checked and begun anew. How many kills hit a
+    running step, and how many steps were begun.
+    """
+    random = Random(seed)
+    work = scenario.start.with_name(f"{scenario.start.name}-killed-{seed}")
+    length = 0.0
+    for _ in range(2):  # the first loads what the second needs
+        copied(scenario.start, work)
+        began = time.monotonic()
+        ended(forked(scenario.step, work))
+        length = time.monotonic() - began
+    copied(scenario.start, work)
+    hit = begun = row = 0
+    while hit < kills:
+        child = forked(scenario.step, work)
+        begun += 1
+        time.sleep(random.uniform(0.0, 1.1 * length))
+        os.kill(child, signal.SIGKILL)
+        code = ended(child)
+        assert code != BROKEN, trace_of(work).read_text(encoding="utf-8")
+        killed = code == -signal.SIGKILL
+        hit += killed
+        row += killed
+        if not killed or row >= random.randrange(1, 5):
+            scenario.check(work, not killed and code == 0)
+            copied(scenario.start, work)
+            row = 0
     shutil.rmtree(work)
-    return counted.calls
+    return hit, begun
 
 
-def forked() -> int:
-    """`os.fork`, though libraries may have threads: the child uses none of theirs."""
+# processes -------------------------------------------------------------------------------
+
+
+def forked(step: Step, folder: Path, fault: Fault | None = None) -> int:
+    """The number of a process that does the step; where it breaks, its trace is `trace_of`.
+
+    Libraries may have threads, but the child uses none of theirs.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+        child = os.fork()
+    if child:
+        return child
+    code = 0
+    try:
+        with nullcontext() if fault is None else faulty(fault):
+            step(folder)
+    except InputError:
+        code = REFUSED
+    except BaseException:
+        trace_of(folder).write_text(traceback.format_exc(), encoding="utf-8")
+        code = BROKEN
+    os._exit(code)
 
 
-def _run(folder: Path, step: Callable[[Path], object], fault: Fault) -> tuple[int, str]:
-    """The step in a process of its own: its exit code, and its trace where it broke."""
-    reading, writing = os.pipe()
-    child = forked()
-    if child == 0:
-        os.close(reading)
-        code = 0
-        try:
-            with faulty(fault):
-                step(folder)
-        except InputError:
-            code = _REFUSED
-        except BaseException:
-            os.write(writing, traceback.format_exc()[-60_000:].encode())
-            code = _BROKEN
-        os._exit(code)
-    os.close(writing)
-    with open(reading, "rb") as pipe:
-        trace = pipe.read().decode(errors="replace")
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), trace
+def ended(child: int) -> int:
+    """The exit code of a process, or minus the signal that killed it, once it has ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def trace_of(folder: Path) -> Path:
+    """Where a process that broke says why: beside its folder."""
+    return folder.with_name(f"{folder.name}.trace")

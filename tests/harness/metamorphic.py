@@ -9,8 +9,7 @@ and why; `check_relation` holds a method to all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,16 @@ Relation = Callable[[Learner], float]
 
 def relabelled_nodes(learner: Learner) -> float:
     """The same graph with its nodes in another order, learned and predicted."""
-    stream = _stream()
+    stream = tiny_stream()
     order = torch.from_numpy(np.random.default_rng(1).permutation(stream.graph.num_nodes))
     found = _taught(learner, stream).scores(stream.graph)
-    turned = _turned(stream, order)
+    turned = _split_as(stream, stream.graph.subgraph(order), order.numpy())
     return _apart(found[order], _taught(learner, turned).scores(turned.graph))
 
 
 def permuted_classes(learner: Learner) -> float:
     """The two classes of every task change their names; columns change places with them."""
-    stream = _stream()
+    stream = tiny_stream()
     swap = torch.tensor([c ^ 1 for c in range(6)])
     graph = Graph(stream.graph.features, stream.graph.adjacency, swap[stream.graph.labelled()])
     other = _taught(learner, _split_as(stream, graph))
@@ -49,7 +48,7 @@ def permuted_classes(learner: Learner) -> float:
 
 def duplicated_graph(learner: Learner) -> float:
     """Two copies of a graph side by side: each is predicted as if it were alone."""
-    stream = _stream()
+    stream = tiny_stream()
     graph = stream.graph
     links = graph.adjacency.to_scipy()
     both = Graph.from_scipy(
@@ -61,50 +60,46 @@ def duplicated_graph(learner: Learner) -> float:
 
 def isolated_nodes(learner: Learner) -> float:
     """Unlabelled nodes without edges beside those of a graph, learned and predicted."""
-    stream = _stream()
+    stream = tiny_stream()
     graph, more = stream.graph, 7
     rows = torch.rand(more, graph.num_features, generator=torch.Generator().manual_seed(2))
     links = sp.block_diag([graph.adjacency.to_scipy(), sp.csr_matrix((more, more))])
     labels = torch.cat([graph.labelled(), torch.full((more,), -1)])
     wide = Graph.from_scipy(torch.cat([_dense(graph), rows]), links, labels)
-    other = _taught(learner, _split_as(stream, wide))
-    found = _taught(learner, stream).scores(graph)
-    return _apart(found, other.scores(wide)[: graph.num_nodes])
+    return _relearned(learner, stream, wide)
 
 
 def scaled_features(learner: Learner) -> float:
     """Every row of features four times as long."""
-    stream = _stream()
+    stream = tiny_stream()
     graph = stream.graph
-    other = Graph(4.0 * _dense(graph), graph.adjacency, graph.labels)
-    found = _taught(learner, stream).scores(graph)
-    return _apart(found, _taught(learner, _split_as(stream, other)).scores(other))
+    return _relearned(learner, stream, Graph(4.0 * _dense(graph), graph.adjacency, graph.labels))
 
 
 def double_features(learner: Learner) -> float:
     """Features given as float64."""
-    stream = _stream()
-    graph = stream.graph
-    pairs = graph.adjacency.to_scipy().tocoo()
-    other = Graph.from_arrays(
-        _dense(graph).double().numpy(), np.stack([pairs.col, pairs.row]), graph.labelled().numpy()
-    )
-    found = _taught(learner, stream).scores(graph)
-    return _apart(found, _taught(learner, _split_as(stream, other)).scores(other))
+    stream = tiny_stream()
+    graph, wide = stream.graph, _dense(stream.graph).double().numpy()
+    edges = np.stack(graph.adjacency.to_scipy().T.nonzero())
+    labels = graph.labelled().numpy()
+    return _relearned(learner, stream, Graph.from_arrays(wide, edges, labels))
 
 
 def two_threads(learner: Learner) -> float:
     """Two threads in place of one."""
-    stream = _stream()
-    with _threads(1):
-        found = _taught(learner, stream).scores(stream.graph)
-    with _threads(2):
-        return _apart(found, _taught(learner, stream).scores(stream.graph))
+    stream, before, found = tiny_stream(), torch.get_num_threads(), []
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(_taught(learner, stream).scores(stream.graph))
+    finally:
+        torch.set_num_threads(before)
+    return _apart(*found)
 
 
 def on_cuda(learner: Learner) -> float:
     """A GPU in place of the CPU; for machines that have one."""
-    stream = _stream()
+    stream = tiny_stream()
     found = _taught(learner, stream).scores(stream.graph)
     other = type(learner).from_params(**learner.params() | {"device": "cuda"})
     return _apart(found, _taught(other, stream).scores(stream.graph))
@@ -166,23 +161,15 @@ def check_relation(method: str, relation: str) -> float:
     return found
 
 
-# steps -----------------------------------------------------------------------------------
-
-
-def _stream() -> TaskStream:
-    return tiny_stream()
-
-
 def _taught(learner: Learner, stream: TaskStream) -> Learner:
-    fresh = learner.clone()
-    for t in range(2):
-        fresh.observe(stream.task(t))
-    return fresh
+    return learner.clone().observe(stream.task(0)).observe(stream.task(1))
 
 
-def _turned(stream: TaskStream, order: Tensor) -> TaskStream:
-    """The same stream with its nodes in this order."""
-    return _split_as(stream, stream.graph.subgraph(order), order.numpy())
+def _relearned(learner: Learner, stream: TaskStream, graph: Graph) -> float:
+    """How far scores move where another graph is learned with the same split, and predicted."""
+    found = _taught(learner, stream).scores(stream.graph)
+    other = _taught(learner, _split_as(stream, graph)).scores(graph)
+    return _apart(found, other[: len(found)])
 
 
 def _split_as(stream: TaskStream, graph: Graph, order: Any = None) -> TaskStream:
@@ -211,13 +198,3 @@ def _apart(one: Tensor, other: Tensor) -> float:
 def _dense(graph: Graph) -> Tensor:
     assert isinstance(graph.features, Tensor)
     return graph.features
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -14,13 +14,11 @@ from torch import Tensor
 def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> Tensor:
     """The twin of `normalise`, entry by entry, in float64.
 
-    `adjacency[i, j]` is the weight of what j sends to i. With `I` the self-loops and degrees
-    into a receiver and out of a sender: `symmetric` divides an entry by the root of both,
-    `row` by the degree into the receiver, `sum` by nothing. Cost: n^2 steps of Python.
-
-    >>> dense_operator(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), "row").tolist()
-    [[0.5, 0.5], [0.5, 0.5]]
+    `adjacency[i, j]` is the weight of what j sends to i. `symmetric` divides an entry by the roots
+    of the degrees into i and out of j, `row` by the degree into i, `sum` by nothing.
     """
+    if kind not in ("symmetric", "row", "sum"):
+        raise ValueError(f"no twin for normalisation {kind!r}")
     n = adjacency.shape[0]
     weights = adjacency.tolist()
     if self_loops:
@@ -33,24 +31,13 @@ def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> 
         for j in range(n):
             if weights[i][j] == 0.0:
                 continue  # nothing is sent: a degree of zero is never divided by
-            if kind == "symmetric":
-                operator[i, j] = weights[i][j] / (into[i] ** 0.5 * out[j] ** 0.5)
-            elif kind == "row":
-                operator[i, j] = weights[i][j] / into[i]
-            elif kind == "sum":
-                operator[i, j] = weights[i][j]
-            else:
-                raise ValueError(f"no twin for normalisation {kind!r}")
+            by = {"symmetric": into[i] ** 0.5 * out[j] ** 0.5, "row": into[i], "sum": 1.0}
+            operator[i, j] = weights[i][j] / by[kind]
     return operator
 
 
 def dense_attention(edges: Tensor, sent: Tensor, received: Tensor, slope: float = 0.2) -> Tensor:
-    """The twin of `attention`: `alpha[i, j]` of what j sends to i, row by row, with a gradient.
-
-    >>> even = torch.zeros(2)
-    >>> dense_attention(torch.tensor([[True, True], [False, True]]), even, even).tolist()
-    [[0.5, 0.5], [0.0, 1.0]]
-    """
+    """The twin of `attention`: `alpha[i, j]` of what j sends to i, row by row, with a gradient."""
     rows = []
     for i in range(edges.shape[0]):
         total = sent + received[i]
@@ -61,12 +48,7 @@ def dense_attention(edges: Tensor, sent: Tensor, received: Tensor, slope: float 
 
 
 def dense_receptive_field(adjacency: Tensor, nodes: Iterable[int], hops: int) -> set[int]:
-    """Every node whose features reach `nodes` within `hops` steps, the nodes themselves too.
-
-    >>> path = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 1, 0]])  # 0 -> 1 -> 2
-    >>> dense_receptive_field(path, [2], 1), dense_receptive_field(path, [2], 2)
-    ({1, 2}, {0, 1, 2})
-    """
+    """Every node whose features reach `nodes` within `hops` steps, the nodes themselves too."""
     reached = {int(node) for node in nodes}
     for _ in range(hops):
         for receiver in tuple(reached):
@@ -79,11 +61,7 @@ def dense_receptive_field(adjacency: Tensor, nodes: Iterable[int], hops: int) ->
 def k_hop_forward(
     operators: Sequence[Tensor], features: Tensor, weights: Sequence[Tensor]
 ) -> Tensor:
-    """`h = relu(A_k h W_k)` for k = 1..K, over all nodes, with dense matrices throughout.
-
-    The twin of a forward pass over the hops of `receptive_field`: its rows for some nodes, and
-    the gradient that a loss on these rows gives the weights, must come out the same.
-    """
+    """`h = relu(A_k h W_k)` for k = 1..K, over all nodes: the twin of `receptive_field`'s hops."""
     h = features
     for operator, weight in zip(operators, weights, strict=True):
         h = torch.relu(operator @ h @ weight)
@@ -154,8 +132,7 @@ def balanced_joint_ridge(
     """Class-balanced ridge on all rows at once; gamma relative to the mean diagonal.
 
     Every class is given the deviations of all rows from their class means, each column stretched
-    to the class's own spread (shrunk towards that of all as by `prior_rows` rows), around its own
-    mean: as many rows for every class. Those are kept, and one ridge is solved on them.
+    to the class's own spread (shrunk towards that of all as by `prior_rows` rows), around its mean.
     """
     x, labels = rows.double(), targets.argmax(dim=1)
     classes = labels.unique().tolist()
@@ -219,10 +196,9 @@ def _unit(row: Tensor) -> Tensor:
 def joint_ridge(
     rows: Tensor, targets: Tensor, gamma: float, weights: Tensor | None = None
 ) -> Tensor:
-    """The ridge solution from all rows at once, as least squares on a stacked system.
+    """The ridge solution as least squares, `[sqrt(w) X; sqrt(gamma) I] W = [sqrt(w) Y; 0]`.
 
-    `[sqrt(w) X; sqrt(gamma) I] W = [sqrt(w) Y; 0]`: no Gram matrix is ever formed, so this
-    shares no rounding with the fast path.
+    No Gram matrix is ever formed, so this shares no rounding with the fast path.
     """
     x, y = rows.double(), targets.double()
     if weights is not None:
@@ -285,9 +261,6 @@ def returning_metrics(
 
     `predicted[t]` has the class that was predicted after step t for every test node of a class
     seen by then, `truth` the class of every node, `shares` what arrived in each step.
-
-    >>> returning_metrics([{0: 5}, {0: 5, 1: 5}], {0: 5, 1: 6}, [0.25, 0.75])
-    {'a_avg': 75.0, 'a_f': 50.0, 'a_auc': 62.5, 'class_forgetting': 0.0}
     """
     curve: list[float] = []
     right: list[dict[int, float]] = []

@@ -15,23 +15,21 @@ from unittest import mock
 import torch
 
 from tests.harness.fuzz.table_targets import make_stream
+from tests.harness.fuzz.targets import QUICK, batches
 from undrift.errors import InputError
 from undrift.experiments.bench import record_plans
-from undrift.experiments.jobs import Job, jobs_of
+from undrift.experiments.jobs import jobs_of
 from undrift.experiments.leftovers import clean
 from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.store import load_records
 from undrift.experiments.worker import BUSY, FAILED, WorkerSettings, perform
 from undrift.folder.folder import LearnerFolder
-from undrift.graphs import Graph
 from undrift.learners.bare import Bare
-from undrift.learners.base import Learner
 from undrift.storage.files import load_state, save_state, writable_folder
 from undrift.storage.lock import sweep
 from undrift.testing.graphs import tiny_stream
 
 Step = Callable[[Path], object]
-QUICK: dict[str, Any] = {"epochs": 1, "hidden": (4,)}
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,9 @@ def saving(start: Path) -> Scenario:
     """A state is saved over another."""
     start.mkdir()
     stream = tiny_stream()
-    learners: list[Learner] = []
-    for tasks in (1, 2):
-        learner = Bare.from_params(**QUICK)
-        for t in range(tasks):
-            learner.observe(stream.task(t))
-        learners.append(learner)
-    save_state(start / "state", learners[0].state())
-    after = learners[1].state()
+    learner = Bare.from_params(**QUICK).observe(stream.task(0))
+    save_state(start / "state", learner.state())
+    after = learner.observe(stream.task(1)).state()
 
     def step(folder: Path) -> None:
         save_state(folder / "state", after)
@@ -69,16 +62,6 @@ def saving(start: Path) -> Scenario:
         assert len(load_state(folder / "state").values) > 0, "again does not work"
 
     return Scenario(start, step, check)
-
-
-def batches(*ways: tuple[int, ...]) -> list[Graph]:
-    """The nodes of these classes of a tiny graph, a batch each."""
-    graph = tiny_stream().graph
-    labels = graph.labelled()
-    return [
-        graph.subgraph(torch.isin(labels, torch.tensor(classes)).nonzero().flatten())
-        for classes in ways
-    ]
 
 
 def beginning(place: Path) -> Scenario:
@@ -99,27 +82,35 @@ def beginning(place: Path) -> Scenario:
     return Scenario(place, step, check)
 
 
+def _desk_step(
+    place: Path, step: Step, held: int, check: Callable[[LearnerFolder], None]
+) -> Scenario:
+    """A step of a learner's folder after which so many batches are held, 1 or 2; else the other."""
+
+    def checked(folder: Path, done: bool) -> None:
+        living = LearnerFolder(folder / "desk")
+        found = len(living.show().record.batches)
+        assert found in (1, 2), f"{found} batches are held"
+        assert not done or found == held, "it ended well and nothing was done"
+        if found != held:
+            step(folder)
+        check(living)
+        living.verify()
+        assert not list(folder.rglob("*.part")), "something was left"
+
+    return Scenario(place, step, checked)
+
+
 def observing(place: Path) -> Scenario:
     """A learner in a folder observes a batch."""
     place.mkdir()
     first, second = batches((0, 1), (2, 3))
     LearnerFolder.new(place / "desk", "bare", settings=QUICK).observe(first)
 
-    def step(folder: Path) -> None:
-        LearnerFolder(folder / "desk").observe(second)
+    def check(living: LearnerFolder) -> None:
+        assert len(living.learner().classes_) == 4, "again does not work"
 
-    def check(folder: Path, done: bool) -> None:
-        classes = len(LearnerFolder(folder / "desk").learner().classes_)
-        assert classes in (2, 4), f"{classes} classes are known"
-        assert not done or classes == 4, "it ended well and the old learner is there"
-        if classes == 2:
-            step(folder)
-        there = LearnerFolder(folder / "desk")
-        assert len(there.learner().classes_) == 4, "again does not work"
-        there.verify()
-        assert not list(folder.rglob("*.part")), "something was left"
-
-    return Scenario(place, step, check)
+    return _desk_step(place, lambda f: LearnerFolder(f / "desk").observe(second), 2, check)
 
 
 def releasing(place: Path) -> Scenario:
@@ -129,26 +120,20 @@ def releasing(place: Path) -> Scenario:
     settings = {"epsilon": 2.0, "class_list": (0, 1, 2, 3), "hops": 1}
     LearnerFolder.new(place / "desk", "propagation", settings=settings).observe(first)
     known = {path.name for path in (place / "desk").glob("state-*")}
-
-    def step(folder: Path) -> None:
-        LearnerFolder(folder / "desk").observe(second)
+    plain = _desk_step(
+        place, lambda f: LearnerFolder(f / "desk").observe(second), 2, lambda living: None
+    )
 
     def check(folder: Path, done: bool) -> None:
         desk = folder / "desk"
         left = [path for path in desk.glob("state-*") if path.name not in known]
         grams = [load_state(path).tensors["sums.gram"] for path in left]
-        held = len(LearnerFolder(desk).show().record.batches)
-        assert held in (1, 2), f"{held} batches are held"
-        assert not done or held == 2, "it ended well and the batch is not there"
-        if held == 1:
-            step(folder)
+        plain.check(folder, done)
         final = LearnerFolder(desk).learner().learned_.sums.gram
         assert all(torch.equal(gram, final) for gram in grams), "two releases of one batch"
-        LearnerFolder(desk).verify()
         assert not (desk / "begun.json").exists(), "the key of a finished noise was left"
-        assert not list(folder.rglob("*.part")), "something was left"
 
-    return Scenario(place, step, check)
+    return Scenario(place, plain.step, check)
 
 
 def forgetting(place: Path) -> Scenario:
@@ -157,36 +142,22 @@ def forgetting(place: Path) -> Scenario:
     first, second = batches((0, 1), (2, 3))
     living = LearnerFolder.new(place / "desk", "propagation")
     living.observe(first)
-    before = _sums(living)
+    before = _counts(living)
     living.observe(second)
 
-    def step(folder: Path) -> None:
-        LearnerFolder(folder / "desk").forget(second)
+    def check(living: LearnerFolder) -> None:
+        assert _counts(living) == before, "what is left is not what was before"
 
-    def check(folder: Path, done: bool) -> None:
-        living = LearnerFolder(folder / "desk")
-        held = len(living.show().record.batches)
-        assert held in (1, 2), f"{held} batches are held"
-        assert not done or held == 1, "it ended well and the batch is still there"
-        if held == 2:
-            step(folder)
-        assert _sums(living) == before, "what is left is not what was before"
-        living.verify()
-        assert not list(folder.rglob("*.part")), "something was left"
-
-    return Scenario(place, step, check)
+    return _desk_step(place, lambda f: LearnerFolder(f / "desk").forget(second), 1, check)
 
 
-def _sums(living: LearnerFolder) -> dict[str, list[float]]:
+def _counts(living: LearnerFolder) -> dict[str, list[float]]:
     tensors = living.learner().state().tensors
     return {name: t.double().flatten().tolist() for name, t in tensors.items() if "counts" in name}
 
 
 def benching(place: Path, seeds: tuple[int, ...] = (0,)) -> Scenario:
-    """What a worker of `bench` does for each of these seeds, and the table of the plan.
-
-    The runs that are left in the end have the accuracies of an undisturbed bench.
-    """
+    """What a worker of `bench` does: the runs in the end are those of an undisturbed bench."""
     place.mkdir()
     make_stream(place)
     calm = place / "calm"
@@ -214,8 +185,14 @@ def bench_step(place: Path, runs: Path, seeds: tuple[int, ...]) -> None:
     """The runs of a plan one after the other, in this process; a failure is raised."""
     plan = plan_of(place, seeds)
     clean(writable_folder(runs))
+    said: list[tuple[str, ...]] = []
     for job in jobs_of([plan], {}):
-        _perform(job, runs)
+        perform(job, runs, lambda *message: said.append(message), WorkerSettings())
+        if said[-1][0] == FAILED:
+            assert not said[-1][2], said[-1][2]  # a trace: no sentence
+            raise InputError(said[-1][1])
+        if said[-1][0] == BUSY:
+            raise InputError("another process is at it")
     record_plans([plan], runs)
 
 
@@ -223,16 +200,6 @@ def plan_of(place: Path, seeds: tuple[int, ...]) -> BenchPlan:
     """A plan of one method on one stream of tables."""
     stream = str(place / "stream.toml")
     return BenchPlan("mine", "Mine", (PlanRow("bare", "bare", QUICK),), (stream,), seeds=seeds)
-
-
-def _perform(job: Job, runs: Path) -> None:
-    said: list[tuple[str, ...]] = []
-    perform(job, runs, lambda *message: said.append(message), WorkerSettings())
-    if said[-1][0] == FAILED:
-        assert not said[-1][2], said[-1][2]  # a trace: no sentence
-        raise InputError(said[-1][1])
-    if said[-1][0] == BUSY:
-        raise InputError("another process is at it")
 
 
 def _accuracies(runs: Path) -> dict[str, Any]:

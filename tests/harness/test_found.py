@@ -15,7 +15,7 @@ from safetensors.torch import save
 
 import undrift
 from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
-from tests.harness.fuzz.own_targets import OWN_TARGETS
+from tests.harness.fuzz.targets import OWN_TARGETS
 from undrift.datasets.archives import unpack_zip
 from undrift.datasets.npz import read_npz
 from undrift.datasets.pyg import read_pyg
@@ -52,30 +52,29 @@ def npy(array: object) -> bytes:
     return file.getvalue()
 
 
-@pytest.fixture
-def npz(tmp_path: Path) -> Path:
+def header(text: str) -> bytes:
+    head = text.encode().ljust(117) + b"\n" if len(text) < 117 else text.encode()
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
+
+
+@pytest.mark.parametrize(
+    ("member", "data", "sentence"),
+    [
+        ("labels", header("{'descr': ("), r"array 'labels' of .* is damaged"),
+        ("labels", header("{" * 200), r"array 'labels' of .* is damaged"),
+        ("labels", header("{'descr': '<i8', 'shape': (__x__,)}"), r"array 'labels' .* is damaged"),
+        ("attr_shape", npy([30, 2**62]), r"are not a CSR matrix \(the shape is"),
+        # scipy checks them only where the last is not 0, and sorts rows that are not there
+        ("attr_indptr", npy([0, 9, *[0] * 29]), "the row pointers do not rise"),
+    ],
+)
+def test_an_npz_with_a_strange_member(
+    tmp_path: Path, member: str, data: bytes, sentence: str
+) -> None:
     GRAPH_TARGETS[0].make(tmp_path)
-    return tmp_path / "graph.npz"
-
-
-@pytest.mark.parametrize("text", ["{'descr': (", "{" * 200, "{'descr': '<i8', 'shape': (__x__,)}"])
-def test_a_header_that_is_no_python_value(npz: Path, text: str) -> None:
-    head = text.encode() + b" " * (117 - len(text)) + b"\n" if len(text) < 117 else text.encode()
-    data = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
-    with pytest.raises(InputError, match=r"array 'labels' of .* is damaged"):
-        read_npz(with_member(npz, "labels.npy", data))
-
-
-def test_a_shape_that_no_matrix_has(npz: Path) -> None:
-    with pytest.raises(InputError, match=r"are not a CSR matrix \(the shape is"):
-        read_npz(with_member(npz, "attr_shape.npy", npy([30, 2**62])))
-
-
-def test_row_pointers_that_end_with_nothing(npz: Path) -> None:
-    """scipy checks them only where the last one is not 0, and sorts rows that are not there."""
-    pointers = npy([0, 9, *[0] * 29])
-    with pytest.raises(InputError, match="the row pointers do not rise"):
-        read_npz(with_member(npz, "attr_indptr.npy", pointers))
+    path = with_member(tmp_path / "graph.npz", f"{member}.npy", data)
+    with pytest.raises(InputError, match=sentence):
+        read_npz(path)
 
 
 def test_a_split_of_another_shape(tmp_path: Path) -> None:
@@ -96,14 +95,17 @@ def save_graph(path: Path, **changes: object) -> Path:
     return path
 
 
-def test_a_pt_file_of_odd_tensors(tmp_path: Path) -> None:
-    path = tmp_path / "graph.pt"
-    with pytest.raises(InputError, match="shapes without numbers"):
-        read_pyg(save_graph(path, x=torch.empty(4, 2, device="meta")))
-    with pytest.raises(InputError, match=r"real numbers, not torch\.complex64"):
-        read_pyg(save_graph(path, x=torch.zeros(4, 2, dtype=torch.complex64)))
-    with pytest.raises(InputError, match="edges must be whole numbers"):
-        read_pyg(save_graph(path, edge_index=torch.ones(2, 3, dtype=torch.bool)))
+@pytest.mark.parametrize(
+    ("part", "tensor", "sentence"),
+    [
+        ("x", torch.empty(4, 2, device="meta"), "shapes without numbers"),
+        ("x", torch.zeros(4, 2, dtype=torch.complex64), r"real numbers, not torch\.complex64"),
+        ("edge_index", torch.ones(2, 3, dtype=torch.bool), "edges must be whole numbers"),
+    ],
+)
+def test_a_pt_file_of_odd_tensors(tmp_path: Path, part: str, tensor: object, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        read_pyg(save_graph(tmp_path / "graph.pt", **{part: tensor}))
 
 
 def test_a_hole_in_a_pt_file(tmp_path: Path) -> None:
@@ -143,24 +145,22 @@ def test_a_zip_with_a_member_without_a_name(tmp_path: Path) -> None:
         unpack_zip(tmp_path / "data.zip", tmp_path / "out", ["x"])
 
 
-def test_a_parameter_called_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "line", "why"),
+    [
+        ("adr", 'name = "mine"', "line 4: unknown parameter of adr 'name'"),
+        ("adr", f"gamma = {'10' * 200}", "gamma must be a finite number"),
+        ("adr", f"hidden = {'10' * 200}", "needs .* TB of memory"),
+        ("propagation", f"hops = {9 * 10**18}", "hops must be a whole number from 0 to 1000"),
+    ],
+)
+def test_a_plan_with_a_parameter_that_cannot_be(
+    tmp_path: Path, method: str, line: str, why: str
+) -> None:
     path = tmp_path / "plan.toml"
-    path.write_text('streams = ["cs-cl"]\nmethods = ["adr"]\n[params.adr]\nname = "mine"\n')
-    with pytest.raises(InputError, match="line 4: unknown parameter of adr 'name'"):
+    path.write_text(f'streams = ["cs-cl"]\nmethods = ["{method}"]\n[params.{method}]\n{line}\n')
+    with pytest.raises(InputError, match=why):
         read_plan(path)
-
-
-def test_numbers_that_no_computer_has(tmp_path: Path) -> None:
-    path, huge = tmp_path / "plan.toml", "10" * 200
-    for line, why in (
-        (f"gamma = {huge}", "gamma must be a finite number"),
-        (f"hidden = {huge}", "needs .* TB of memory"),
-        ("hops = 9000000000000000000", "hops must be a whole number from 0 to 1000"),
-    ):
-        method = "propagation" if "hops" in line else "adr"
-        path.write_text(f'streams = ["cs-cl"]\nmethods = ["{method}"]\n[params.{method}]\n{line}\n')
-        with pytest.raises(InputError, match=why):
-            read_plan(path)
 
 
 def test_a_name_that_no_disk_takes(tmp_path: Path) -> None:
@@ -194,16 +194,13 @@ def forged(path: Path, **changes: object) -> Path:
     return path
 
 
-def test_a_state_whose_parts_do_not_fit(state: Path) -> None:
-    with pytest.raises(InputError, match="its parts do not fit each other"):
-        undrift.load(forged(state, bias=torch.zeros(7, 3)))
-
-
-def test_a_state_for_a_device_that_is_not_here(state: Path) -> None:
+def test_a_state_whose_parts_do_not_fit_or_whose_device_is_not_here(state: Path) -> None:
     for device in ("c0u", "xpu"):
         with pytest.raises(InputError, match=f"on the device '{device}', which is not usable"):
             undrift.load(forged(state, device=device))
     assert undrift.load(state, device="cpu").classes_ == (0, 1)
+    with pytest.raises(InputError, match="its parts do not fit each other"):
+        undrift.load(forged(state, bias=torch.zeros(7, 3)), device="cpu")
 
 
 def test_what_a_file_says_cannot_rule_a_terminal() -> None:

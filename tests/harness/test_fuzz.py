@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.fuzz.damage import damage_bytes
+from tests.harness.fuzz.changes import damage_bytes
 from tests.harness.fuzz.guard import Target, run_case
 from tests.harness.fuzz.targets import TARGETS
 from undrift.errors import InputError

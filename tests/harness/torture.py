@@ -22,43 +22,22 @@ from typing import Any
 import torch
 
 from tests.harness.crowds import CROWDS
-from tests.harness.faults import KINDS, crash_everywhere
+from tests.harness.faults import KINDS, crash_everywhere, kill_at_random
 from tests.harness.fuzz.__main__ import main as fuzz
-from tests.harness.kills import kill_at_random
 from tests.harness.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
 from tests.harness.scenarios import SCENARIOS
 from undrift.learners.registry import METHODS
 
-KILLED = (
-    "observe in a folder",
-    "observe with noise",
-    "a step of bench",
-    "make a folder",
-    "forget in a folder",
-)
+KILLED = {*SCENARIOS} - {"save a state", "write a report"}
 _PIECE = 25  # kills of one job
 Line = dict[str, Any]
-Job = tuple[Callable[..., Line], tuple[Any, ...]]
+Job = tuple[Any, ...]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run every part; 1 where something did not survive."""
-    asked = _asked(arguments)
-    failed = 0
-    for line in _lines(asked):
-        failed += "failed" in line
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
-    if "files" in asked.parts:
-        given = ["--cases", str(asked.cases), "--workers", str(asked.workers)]
-        given += ["--first", str(asked.first)]
-        failed += fuzz([*given, "--seconds", str(asked.seconds)])
-    return int(failed > 0)
-
-
-def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.harness.torture", description=__doc__)
-    parts = ["faults", "kills", "crowds", "relations", "files"]
+    parts = [*PARTS, "files"]
     parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--steps", nargs="+", default=[*SCENARIOS], choices=[*SCENARIOS])
     parser.add_argument("--every", type=int, default=1, help="faults at each so-manieth call")
@@ -67,28 +46,32 @@ def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=5000, help="files to change and read")
     parser.add_argument("--seconds", type=float, default=3600.0, help="for the files")
     parser.add_argument("--workers", type=int, default=1)
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    failed = 0
+    for line in _lines(asked):
+        failed += "failed" in line
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+    if "files" in asked.parts:
+        given = {each: getattr(asked, each) for each in ("cases", "workers", "first", "seconds")}
+        failed += fuzz([str(word) for name, n in given.items() for word in (f"--{name}", n)])
+    return int(failed > 0)
 
 
 def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     """What each part came to, several at once; kills of one step in one line."""
-    jobs: list[Job] = []
-    if "faults" in asked.parts:
-        names = [name for name in reversed(SCENARIOS) if name in asked.steps]  # the longest first
-        jobs += [(_faults, (name, kind, asked.every)) for name in names for kind in KINDS]
-    if "kills" in asked.parts:
-        seeds = range(asked.first, asked.first - (-asked.kills // _PIECE))
-        kills = min(_PIECE, asked.kills)
-        names = [name for name in KILLED if name in asked.steps]
-        jobs += [(_kills, (name, kills, seed)) for name in names for seed in seeds]
-    if "crowds" in asked.parts:
-        jobs += [(_crowd, (name, size)) for name in CROWDS for size in (2, 8)]
+    names = [name for name in reversed(SCENARIOS) if name in asked.steps]  # the longest first
+    seeds = range(asked.first, asked.first - (-asked.kills // _PIECE))
+    kills = min(_PIECE, asked.kills)
+    jobs: list[Job] = [("faults", name, kind, asked.every) for name in names for kind in KINDS]
+    jobs += [("kills", name, kills, s) for name in names if name in KILLED for s in seeds]
+    jobs += [("crowds", name, size) for name in CROWDS for size in (2, 8)]
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a process that has used a GPU cannot be forked
-    yield from _added_up(jobs, asked.workers)
+    yield from _added_up([job for job in jobs if job[0] in asked.parts], asked.workers)
+    os.environ.pop("CUDA_VISIBLE_DEVICES")
     if "relations" in asked.parts:
-        os.environ.pop("CUDA_VISIBLE_DEVICES")
         there = [r for r in RELATIONS if r != "on a GPU" or torch.cuda.is_available()]
-        jobs = [(_relation, (method, relation)) for method in METHODS for relation in there]
+        jobs = [("relations", relation, method) for method in METHODS for relation in there]
         yield from _added_up(jobs, asked.workers)
 
 
@@ -96,7 +79,7 @@ def _added_up(jobs: list[Job], workers: int) -> Iterator[Line]:
     """Every failure as it comes; in the end a line for each step."""
     sums: dict[tuple[str, str], Line] = {}
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        futures = [pool.submit(job, *args) for job, args in jobs]
+        futures = [pool.submit(_job, *job) for job in jobs]
         for future in as_completed(futures):
             line = future.result()
             sys.stderr.write(json.dumps(line) + "\n")  # as it goes
@@ -117,57 +100,50 @@ def _sum(one: Line, other: Line) -> Line:
     return total | {"seconds": round(one["seconds"] + other["seconds"], 1)}
 
 
-def _part(run: Callable[[Path], Line], **told: Any) -> Line:
+def _job(part: str, name: str, *settings: Any) -> Line:
+    """One part of the torture in a folder of its own: what it came to."""
     torch.set_num_threads(1)
     began = time.monotonic()
+    line: Line = {"part": part, "step": name}
     with tempfile.TemporaryDirectory() as place:
         try:
-            found = run(Path(place))
+            line |= PARTS[part](Path(place) / "x", name, *settings)
         except Exception:
-            return {**told, "failed": traceback.format_exc()[-3000:]}
-    return {**told, **found, "seconds": time.monotonic() - began}
+            return line | {"failed": f"{settings}: {traceback.format_exc()[-3000:]}"}
+    return line | {"seconds": time.monotonic() - began}
 
 
-def _faults(name: str, kind: Any, every: int) -> Line:
+def _faults(place: Path, name: str, kind: Any, every: int) -> Line:
     """A fault of one kind at every call of a step."""
-
-    def run(place: Path) -> Line:
-        made = SCENARIOS[name](place / "x")
-        found = crash_everywhere(made.start, made.step, made.check, kinds=(kind,), every=every)
-        return {"calls": found.points, "runs": found.runs}
-
-    return _part(run, part="faults", step=name)
+    made = SCENARIOS[name](place)
+    found = crash_everywhere(made.start, made.step, made.check, kinds=(kind,), every=every)
+    return {"calls": found.points, "runs": found.runs}
 
 
-def _kills(name: str, kills: int, seed: int) -> Line:
+def _kills(place: Path, name: str, kills: int, seed: int) -> Line:
     """Kills of a step at random instants."""
-
-    def run(place: Path) -> Line:
-        hit, begun = kill_at_random(SCENARIOS[name](place / "x"), kills, seed)
-        return {"runs": hit, "begun": begun}
-
-    return _part(run, part="kills", step=name, first=seed)
+    hit, begun = kill_at_random(SCENARIOS[name](place), kills, seed)
+    return {"first": seed, "runs": hit, "begun": begun}
 
 
-def _relation(method: str, relation: str) -> Line:
-    """A method, held to what must not change its answer."""
-
-    def run(place: Path) -> Line:
-        apart = check_relation(method, relation)
-        known = method not in NOT_INVARIANT.get(relation, {})
-        return {"runs": 1, "apart": apart if known else 0.0}
-
-    return _part(run, part="relations", step=relation, method=method)
-
-
-def _crowd(name: str, size: int) -> Line:
+def _crowd(place: Path, name: str, size: int) -> Line:
     """Several processes at one folder."""
+    CROWDS[name](place, size)
+    return {"step": f"{name}, {size} processes", "runs": 1}
 
-    def run(place: Path) -> Line:
-        CROWDS[name](place / "x", size)
-        return {"runs": 1}
 
-    return _part(run, part="crowds", step=f"{name}, {size} processes")
+def _relation(place: Path, name: str, method: str) -> Line:
+    """A method, held to what must not change its answer."""
+    apart = check_relation(method, name)
+    return {"runs": 1, "apart": 0.0 if method in NOT_INVARIANT.get(name, {}) else apart}
+
+
+PARTS: dict[str, Callable[..., Line]] = {
+    "faults": _faults,
+    "kills": _kills,
+    "crowds": _crowd,
+    "relations": _relation,
+}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.merging import RULES
 from undrift.merging.average import Average
-from undrift.testing.check_kept import check_inventory
+from undrift.testing.check_state import check_inventory
 from undrift.testing.graphs import tiny_stream
 
 QUICK: dict[str, Any] = {"epochs": 2, "hidden": (8, 8), "n_encoders": 5, "alpha": 2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ SMALL = 2e-5
 Tables = tuple[Path, Path]
 
 
-def half_labelled(**settings: int) -> Graph:
+def half_labelled(**settings: Any) -> Graph:
     """A tiny graph in which every fifth node has no label, and the last node no edge."""
     graph = tiny_graph(**settings)
     assert graph.labels is not None

@@ -1,4 +1,4 @@
-"""The same bytes from this process, a pool and a cluster, whoever is killed on the way."""
+"""The same bytes from every engine, whoever is killed on the way, and nothing is left of it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ import pytest
 
 from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
+from undrift.folder.folder import LearnerFolder
+from undrift.folder.large import observe_large
 from undrift.graphs import Graph
 from undrift.learners.propagation import Propagation
-from undrift.scale.engine import Dask, Local, _end_all, engine_of
+from undrift.scale.blocks import EDGES, count_edges
+from undrift.scale.engine import Dask, Local, _end_all, _end_with_parent, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
-from undrift.scale.plan import BlockPlan, Call, Engine, perform
-from undrift.scale.sums import EDGES, count_edges
+from undrift.scale.plan import BlockPlan, Call, Engine, complete, perform
 from undrift.typing import Progress, silent
 
 CLASSES = {f"c{i}": i for i in range(6)}
@@ -52,14 +54,13 @@ def folder(imported: Callable[[Graph], GraphFolder]) -> GraphFolder:
 
 
 def killing(how: Callable[[], int]) -> Progress:
-    """A progress that kills a process when the first block is done, and one that has no task."""
-    left = {("propagate", 1): 0.0, ("accumulate", 0): 0.2}
+    """A progress that kills a process when the first block is done."""
+    left = [("propagate", 1)]
 
     def progress(phase: str, done: int, total: int) -> None:
-        wait = left.pop((phase, done), None)
-        if wait is not None:
+        if (phase, done) in left:
+            left.remove((phase, done))
             os.kill(how(), signal.SIGKILL)
-            time.sleep(wait)  # until the death of an idle process is known
 
     return progress
 
@@ -134,9 +135,7 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
 ) -> None:
     distributed = pytest.importorskip("distributed")
     alone = everything(folder, Local(), tmp_path / "a.parquet")
-    processes = (
-        "UNDRIFT_KILLS" in os.environ
-    )  # slow to start; else a worker is a thread, and leaves
+    processes = "UNDRIFT_KILLS" in os.environ  # slow to start; else a worker is a thread
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=processes
     )
@@ -265,3 +264,85 @@ def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
     assert killed.manifest == whole.manifest
     killed.verify()
     assert {path.name for path in killed.path.iterdir()} == {"graph.json", *killed.manifest.files}
+
+
+# what is left ----------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """As if the process ended here."""
+
+
+def dying(*_: object) -> None:
+    raise Killed
+
+
+def test_killed_before_the_step_is_taken_no_task_is_done_again(
+    folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
+    with monkeypatch.context() as patch:
+        patch.setattr("undrift.folder.draft.Draft.commit", dying)
+        with pytest.raises(Killed):
+            observe_large(tmp_path / "desk", folder.path, Local())
+    assert folder.left_over()
+    with monkeypatch.context() as patch:
+        patch.setattr(BlockPlan, "put", dying)
+        observe_large(tmp_path / "desk", folder.path, Local())
+    assert not folder.work.exists()
+
+
+def test_killed_after_the_step_is_taken_no_row_stays(
+    folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
+    with monkeypatch.context() as patch:
+        patch.setattr(BlockPlan, "clear", dying)
+        with pytest.raises(Killed):
+            observe_large(tmp_path / "desk", folder.path, Local())
+    assert folder.left_over()
+    with pytest.raises(InputError, match="counting it twice would be wrong; nothing was changed"):
+        observe_large(tmp_path / "desk", folder.path, Local())
+    assert not folder.work.exists()
+
+
+def test_half_a_file_of_a_killed_task_goes(folder: GraphFolder) -> None:
+    plan = BlockPlan.of(folder, {}, range(6))
+    plan.work.mkdir(parents=True)
+    (plan.work / ".block-0-00000.npy.0123abcd.part").write_bytes(b"half")
+    complete(plan, [], Local(), "", silent)
+    assert not list(plan.work.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_worker_ends_with_the_process_that_asked() -> None:
+    fork = get_context("fork")
+    mine, theirs = fork.Pipe()
+
+    def wait() -> None:
+        _end_with_parent()
+        time.sleep(30)
+
+    def ask() -> None:
+        worker = fork.Process(target=wait)
+        worker.start()
+        theirs.send(worker.pid)
+        time.sleep(30)
+
+    asking = fork.Process(target=ask)
+    asking.start()
+    worker = int(mine.recv())
+    os.kill(int(asking.pid or 0), signal.SIGKILL)
+    asking.join()
+    until = time.monotonic() + 10
+    while alive(worker):
+        assert time.monotonic() < until, "the worker goes on"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and not a zombie that nobody waits for."""
+    status = Path(f"/proc/{pid}/stat")
+    return (
+        status.exists() and status.read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
+    )

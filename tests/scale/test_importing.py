@@ -59,25 +59,27 @@ def test_unsorted_doubled_and_strange_edges(tmp_path: Path) -> None:
         import_graph(nodes, edges, tmp_path / "i", unknown_edges="error")
 
 
+def copy(query: str, path: Path) -> None:
+    duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+
+
 def test_directed_parquet_with_64_bit_ids_and_lists(tmp_path: Path) -> None:
-    nodes, edges = tmp_path / "nodes", tmp_path / "edges"
+    nodes, edges, first = tmp_path / "nodes", tmp_path / "edges", 9007199254740993
     nodes.mkdir()
     edges.mkdir()
-    with duckdb.connect() as connection:
-        for i in range(2):  # a table in two files
-            connection.execute(
-                f"COPY (SELECT 9007199254740993 + 10 * (19 - range) AS id, [range * 0.5, 1 / 3] AS "
-                f"x, CASE WHEN range % 3 = 0 THEN NULL ELSE range % 3 END AS label FROM "
-                f"range({10 * i}, {10 * i + 10})) TO '{nodes}/{i}.parquet' (FORMAT parquet)"
-            )
-        connection.execute(
-            f"COPY (SELECT 9007199254740993 + 10 * (range % 20) AS source, 9007199254740993 + 10 * "
-            f"((range * 7 + 1) % 20) AS target FROM range(50)) TO '{edges}/0.parquet'"
+    for i in range(2):  # a table in two files
+        copy(
+            f"SELECT {first} + 10 * (19 - range) AS id, [range * 0.5, 1 / 3] AS x, CASE WHEN "
+            "range % 3 = 0 THEN NULL ELSE range % 3 END AS label FROM "
+            f"range({10 * i}, {10 * i + 10})",
+            nodes / f"{i}.parquet",
         )
-        connection.execute(
-            f"COPY (SELECT * FROM read_parquet(['{nodes}/0.parquet', '{nodes}/1.parquet'])) TO "
-            f"'{tmp_path}/nodes.parquet'"
-        )
+    copy(
+        f"SELECT {first} + 10 * (range % 20) AS source, {first} + 10 * ((range * 7 + 1) % 20) AS "
+        "target FROM range(50)",
+        edges / "0.parquet",
+    )
+    copy(f"SELECT * FROM read_parquet('{nodes}/*.parquet')", tmp_path / "nodes.parquet")
     folder = import_graph(nodes, edges, tmp_path / "g", undirected=False, memory=SMALL)
     same_as_memory(folder, tmp_path / "nodes.parquet", edges / "0.parquet", undirected=False)
     assert folder.manifest.columns == ("x",)
@@ -87,15 +89,10 @@ def test_directed_parquet_with_64_bit_ids_and_lists(tmp_path: Path) -> None:
 def test_ids_beyond_63_bits_and_edges_of_another_type(tmp_path: Path) -> None:
     nodes, edges = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
     first = 2**63 + 11  # more than a signed number of 64 bits holds
-    with duckdb.connect() as connection:
-        connection.execute(
-            f"COPY (SELECT {first}::UBIGINT + range::UBIGINT AS id, range * 0.5 AS x FROM range(6))"
-            f" TO '{nodes}'"
-        )
-        connection.execute(
-            f"COPY (SELECT ({first}::UBIGINT + range::UBIGINT)::VARCHAR AS source, "
-            f"{first}::UBIGINT + (range::UBIGINT + 1) % 6 AS target FROM range(6)) TO '{edges}'"
-        )
+    at = f"{first}::UBIGINT + range::UBIGINT"
+    copy(f"SELECT {at} AS id, range * 0.5 AS x FROM range(6)", nodes)
+    target = f"{first}::UBIGINT + (range::UBIGINT + 1) % 6"
+    copy(f"SELECT ({at})::VARCHAR AS source, {target} AS target FROM range(6)", edges)
     folder = import_graph(nodes, edges, tmp_path / "g")
     assert folder.ids().tolist() == [str(first + i) for i in range(6)]
     assert (folder.num_edges, folder.manifest.left_out) == (12, (0, 0, 0, 6))
@@ -152,7 +149,7 @@ def test_all_wrong_columns_at_once_and_then_without_them(tmp_path: Path) -> None
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
-    nodes, edges = write_tables(half_labelled(nodes=60, features=4), tmp_path)
+    nodes, edges = write_tables(half_labelled(nodes=200, features=4), tmp_path)
     whole = import_graph(nodes, edges, tmp_path / "whole", memory=SMALL)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     out = tmp_path / "g"
@@ -183,19 +180,14 @@ def test_an_import_of_other_tables_is_not_gone_on_with(tmp_path: Path) -> None:
 def test_a_missing_or_foreign_piece_is_found(imported: Callable[[Graph], GraphFolder]) -> None:
     folder = imported(half_labelled(nodes=40, features=3))
     first, second = (folder.path / f"edges-0000{i}-indices.npy" for i in (0, 1))
-    kept = first.read_bytes()
     first.write_bytes(second.read_bytes())
-    with pytest.raises(
-        InputError, match=r"edges-00000-indices\.npy is damaged or of another import"
-    ):
+    with pytest.raises(InputError, match=r"edges-00000-indices\.npy is damaged or of another"):
         folder.verify()
     first.unlink()
     with pytest.raises(InputError, match=r"edges-00000-indices\.npy is missing; restore it"):
         folder.verify()
     with pytest.raises(InputError, match=r"edges-00000-indices\.npy is missing or damaged"):
         list(folder.shards())  # gone in the midst of a step
-    first.write_bytes(kept)
-    folder.verify()
     (folder.path / "graph.json").unlink()
     with pytest.raises(InputError, match="there is no graph in"):
         GraphFolder(folder.path)

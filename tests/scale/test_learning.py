@@ -1,7 +1,8 @@
-"""Observing and predicting a graph folder gives what the same graph gives in memory."""
+"""A graph folder gives the rows, sums and predictions that the same graph gives in memory."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,14 +12,22 @@ import pytest
 import torch
 
 from tests.scale.conftest import half_labelled
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.learners.parts.propagation.feature_map import FeatureMap
+from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
+from undrift.scale.blocks import added, block_calls, first_calls, rows_of, sum_calls
 from undrift.scale.engine import Local
-from undrift.scale.graph_folder import GraphFolder
+from undrift.scale.graph_folder import GraphFolder, GraphManifest
 from undrift.scale.learning import observe, predict
+from undrift.scale.plan import BlockPlan, MemoryEstimate, complete
 from undrift.storage.state import pack
+from undrift.typing import silent
 
 CLASSES = {f"c{i}": i for i in range(6)}
 
@@ -50,11 +59,8 @@ def test_it_equals_memory(
     assert mine.keys() == theirs.keys()
     for name, tensor in theirs.items():
         assert torch.allclose(mine[name], tensor, rtol=1e-9, atol=1e-9), name
-    out = tmp_path / "predicted.parquet"
-    assert (
-        predict(learner, folder, [f"c{c}" for c in learner.classes_], out, Local())
-        == graph.num_nodes
-    )
+    out, names = tmp_path / "predicted.parquet", [f"c{c}" for c in learner.classes_]
+    assert predict(learner, folder, names, out, Local()) == graph.num_nodes
     rows = duckdb.execute(f"SELECT * FROM '{out}'").fetchall()
     chances = in_memory.predict_proba(graph)
     best = chances.topk(2, dim=1)
@@ -62,7 +68,6 @@ def test_it_equals_memory(
     assert [row[1] for row in rows] == [f"c{in_memory.classes_[i]}" for i in best.indices[:, 0]]
     assert [row[3] for row in rows] == [f"c{in_memory.classes_[i]}" for i in best.indices[:, 1]]
     assert np.allclose([row[2] for row in rows], best.values[:, 0], atol=1e-7)
-    names = [f"c{c}" for c in learner.classes_]
     predict(learner, folder, names, out, Local(), probabilities=True)
     every = duckdb.execute(f"SELECT COLUMNS('^p_') FROM '{out}'")
     assert [column[0] for column in every.description] == [f"p_{name}" for name in names]
@@ -90,17 +95,81 @@ def _only(graph: Graph, *classes: int) -> torch.Tensor:
 
 def test_what_cannot_be_is_one_sentence(imported: Callable[[Graph], GraphFolder]) -> None:
     folder = imported(half_labelled(nodes=60, features=6))
-    with pytest.raises(InputError, match="ADR learns from graphs in memory only"):
-        observe(make_learner("adr"), folder, CLASSES, Local())
-    with pytest.raises(InputError, match=r"no node of .* has a label"):
-        observe(Propagation(), folder, {}, Local())
-    with pytest.raises(InputError, match="structure=True does not work"):
-        observe(Propagation(structure=True), folder, CLASSES, Local())
-    private = Propagation(epsilon=1.0, class_list=range(6))
-    with pytest.raises(InputError, match="learned from sums without noise"):
-        observe(private, folder, CLASSES, Local())
+    other = Propagation().observe(half_labelled(nodes=60, features=5))
+    for learner, classes, sentence in (
+        (make_learner("adr"), CLASSES, "ADR learns from graphs in memory only"),
+        (Propagation(), {}, r"no node of .* has a label"),
+        (Propagation(structure=True), CLASSES, "structure=True does not work"),
+        (Propagation(epsilon=1.0, class_list=range(6)), CLASSES, "from sums without noise"),
+        (other, CLASSES, "has 6 features per node, but 5 were learned"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            observe(learner, folder, classes, Local())
     with pytest.raises(InputError, match="nothing was observed yet"):
         predict(Propagation(), folder, [], "x.parquet", Local())
-    other = Propagation().observe(half_labelled(nodes=60, features=5))
-    with pytest.raises(InputError, match="has 6 features per node, but 5 were learned"):
-        observe(other, folder, CLASSES, Local())
+
+
+MAPS = {
+    "adaptive": FeatureMap(Propagated(evidence_threshold=40, homophily=0.9), fourier=24),
+    "concat": FeatureMap(Propagated("concat", hops=2, homophily=0.5), fourier=0),
+    "separate": FeatureMap(Propagated("separate", hops=2), fourier=8),
+    "mean": FeatureMap(Propagated("mean", hops=3), sketch=5, fourier=0),
+    "hop": FeatureMap(Propagated("hop", hops=1), sketch=5, fourier=7),
+    "own": FeatureMap(Propagated("mean", hops=0), fourier=0),
+}
+
+
+def test_rows_and_sums_are_those_of_memory(imported: Callable[[Graph], GraphFolder]) -> None:
+    graph = half_labelled(nodes=90, features=7)
+    folder = imported(graph)
+    assert len(folder.manifest.shards) > 3
+    assert folder.manifest.blocks > 1
+    plan = BlockPlan.of(folder, MAPS, range(6))
+    for calls in (first_calls(plan), block_calls(plan), sum_calls(plan)):
+        complete(plan, calls, Local(), "", silent)
+    known = (graph.labelled() >= 0).nonzero().flatten()
+    targets = one_hot(graph.labelled()[known], tuple(range(6)))
+    for name, features in MAPS.items():
+        rows = features.plain(graph, known).double().to_dense()
+        found = rows_of(plan, name, slice(0, len(known)))
+        assert found.shape == rows.shape
+        assert float((found - rows).abs().max()) < 1e-12, name
+        wanted = ClassSums.of(features.expanded(rows), targets)
+        for part in ("gram", "moment", "squares", "counts"):
+            mine, theirs = getattr(added(plan, name), part), getattr(wanted, part)
+            assert torch.allclose(mine, theirs, rtol=1e-9, atol=1e-9), (name, part)
+
+
+REPORT = Path(__file__).parents[2] / "benchmarks" / "measured" / "ten-million.json"
+
+
+@pytest.mark.parametrize("step", ["observe", "predict"])
+def test_it_is_near_what_was_measured(step: str) -> None:
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    told, rows = report["import"], report["observe"]["rows"]
+    manifest = GraphManifest.model_construct(
+        nodes=report["nodes"],
+        edges=told["edges"],
+        features=64,
+        memory=report["memory"],
+        width=told["width"],
+        rows=244_140,
+        content="",
+    )
+    learner = Propagation()
+    first = First(rows, int(told["bytes"]), dense=True)
+    fixed = learner.plan_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
+    banks = fixed.banks if step == "observe" else fixed.banks[:1]
+    folder = object.__new__(GraphFolder)
+    folder.manifest, folder.path = manifest, Path("nowhere")
+    maps = {bank: fixed.feature_map(bank) for bank in banks}
+    plan = BlockPlan.of(folder, maps, range(20) if step == "observe" else None)
+    vars(plan)["folder"] = folder
+    if step == "observe":
+        vars(plan)["nodes"] = torch.arange(rows).numpy()
+    estimate = MemoryEstimate.of(plan, 1)
+    measured = sum(phase["busy"] for phase in report[step]["phases"].values())
+    assert 0.7 < estimate.seconds / measured < 1.5
+    assert 0.7 < estimate.memory / report[step]["rss"] < 1.5
+    shared = MemoryEstimate.of(plan, 4)
+    assert estimate.seconds / 4 < shared.seconds < estimate.seconds

@@ -13,7 +13,7 @@ from undrift.typing import Progress
 if TYPE_CHECKING:
     from undrift.folder.draft import Step
     from undrift.learners.small_classes import SmallClasses
-    from undrift.scale.estimate import MemoryEstimate
+    from undrift.scale.plan import MemoryEstimate
 
 
 @dataclass(frozen=True)

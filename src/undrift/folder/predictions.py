@@ -17,7 +17,7 @@ from torch import Tensor
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
 from undrift.formatting import class_columns
-from undrift.scale.scores import no_probabilities
+from undrift.scale.learning import no_probabilities
 from undrift.storage.files import make_folder, write_atomically
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -14,37 +14,22 @@ from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, KeptSum, unnamed
 from undrift.learners.small_classes import LEAST_ROWS, bounded
 from undrift.noise.gaussian import best_attack
-from undrift.privacy.attacks import Finding, attack_state, predicted
-from undrift.privacy.attacks.finding import LEAST
+from undrift.privacy.attacks import LEAST, Finding, attack_state, predicted
 from undrift.storage.state import pack, size_of_half
 from undrift.streams.task import Task
 
-ALIKE_FROM = 20
-"""Rows from which a mean that resembles one of them says what they are like, and not who."""
+ALIKE_FROM = 20  # rows from which a mean like one of them says what they are like, and not who
 
 SHOWN_ONLY = frozenset({"all candidates"})
-"""Attacks that are shown and not judged.
-
-Whoever holds the rows of everybody who may have been learned can tell from nearly any sum who was;
-no guard changes that, only noise.
-"""
+"""Attacks that are shown and not judged: no guard changes what they find, only noise does."""
 
 ROWS_PER_COLUMN = 30.0
-"""Rows per column of a sum under which the audit is not passed.
-
-Under one, the span of a sum holds the rows that are in it and hardly any other. From about thirty
-on, a row alone told whether it is in the sum with an AUC of 0.51 to 0.62 on four real graphs
-(docs/privacy/guards.md).
-"""
-
-
-_SHOWN = 4  # tensors that are named
+"""Rows per column of a sum under which the audit is not passed (docs/privacy/guards.md)."""
 
 ROWS_PER_DIRECTION = 150.0
-"""The same where R is seen through a few directions, each of which has a number for every column.
+"""The same where R is seen through a few directions: each has a number for every column."""
 
-From about 150 on the AUC was 0.54 to 0.59 on three real graphs.
-"""
+_SHOWN = 4  # tensors that are named
 
 
 @dataclass(frozen=True)
@@ -60,13 +45,11 @@ class AuditedSum:
 class Behind:
     """How many rows stand behind the numbers of one sum.
 
-    `columns`: of what is kept of R, which are directions where R is seen through a few of them.
-    `smallest` is the class with the fewest rows, and how many; None where counts are not kept.
-    `products`: whether products of columns are kept, R, and not class means alone. `thinnest` and
-    `typical` are the least and the median of `(sum_c q_jc)^2 / R_jj` over the columns j that are
-    not negative: at least so many rows stand behind one (Cauchy-Schwarz). Where it is one, column j
-    of R is that row. None without such columns or class sums, or where R is seen through
-    directions.
+    `columns` are directions where R is seen through a few of them. `smallest` is the class with the
+    fewest rows, and how many. `products`: whether R is kept, and not class means alone. `thinnest`
+    and `typical` are the least and the median of `(sum_c q_jc)^2 / R_jj` over the columns j that
+    are not negative: at least so many rows stand behind one (Cauchy-Schwarz). Where it is one,
+    column j of R is that row. None is unknown.
     """
 
     name: str
@@ -82,6 +65,12 @@ class Behind:
     def rows_per_column(self) -> float:
         """Rows over columns."""
         return self.rows / max(self.columns, 1)
+
+    @property
+    def size(self) -> str:
+        """Rows and columns in words."""
+        what = "directions" if self.directions else "columns"
+        return f"{self.rows:,} rows in {self.columns:,} {what}"
 
 
 @dataclass(frozen=True)
@@ -149,13 +138,12 @@ def audit(
 
     Broken is: a class of fewer training nodes than `least_rows`, or fewer effective rows behind a
     column; fewer rows than `ROWS_PER_COLUMN` times the columns, or `ROWS_PER_DIRECTION` times the
-    directions; an attack whose figure is one to act on (`attacks.finding.LEAST`); examples that are
-    kept. An AUC counts where a coin would not have it (`Finding.leaks`). Not judged is: a tensor
-    that may be a sum over rows and that the learner does not name (`Learner.inventory`); class
-    means without counts; an AUC that is high and may be chance. Without batches, what attacks would
-    find is foretold from counts. Where sums were released with noise, how many rows stand behind
-    them tells nothing, and nothing is foretold: what holds is their epsilon. `names`: of the
-    classes. Cost: d^2, and with batches 9 d^3, for d columns; no Gram is made without batches.
+    directions; an attack whose figure is one to act on (`Finding.leaks`); examples that are kept.
+    Not judged is: a tensor that may be a sum over rows and that the learner does not name
+    (`Learner.inventory`); class means without counts; an AUC that is high and may be chance.
+    Without batches, what attacks would find is foretold from counts. Where sums were released with
+    noise, what holds is their epsilon: nothing is foretold, and rows behind them do not count.
+    `names`: of the classes. Cost: d^2, and with batches 9 d^3, for d columns.
 
     >>> from undrift.learners.propagation import Propagation
     >>> from undrift.testing.graphs import tiny_stream
@@ -177,9 +165,11 @@ def audit(
     broken = [*([] if bound else _thin(behind, least_rows)), *_leaks(findings)]
     if learner.keeps_examples:
         broken.insert(0, "examples are kept: nodes as they were, or what stands for them")
+    known = learner.learned_
+    tensors = pack(known, halved=size_of_half)[0] if known is not None else {}
     return Audit(
         learner.name,
-        _tensors(learner),
+        tuple(AuditedSum(name, tuple(t.shape), t.nbytes) for name, t in tensors.items()),
         behind,
         findings,
         tuple(broken),
@@ -202,12 +192,6 @@ def _bound(learner: Learner) -> str:
     )
 
 
-def _tensors(learner: Learner) -> tuple[AuditedSum, ...]:
-    known = learner.learned_
-    found = pack(known, halved=size_of_half)[0] if known is not None else {}
-    return tuple(AuditedSum(name, tuple(t.shape), t.nbytes) for name, t in found.items())
-
-
 def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
     """A phrase for what a learner keeps and does not tell enough of."""
     found = unnamed(learner.learned_, inventory)
@@ -223,22 +207,10 @@ def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
             yield f"{each.name}: how many rows each class has is not kept"
 
 
-def _open(findings: Iterable[Finding]) -> Iterator[str]:
-    """A phrase for each sum on which an attack did well, perhaps by chance."""
-    worst: dict[str, Finding] = {}
-    for each in findings:
-        if each.open and each.attack not in SHOWN_ONLY:
-            worst.setdefault(each.where, each)
-    for each in worst.values():
-        yield f"{each.where}: {each.attack}, {each.text}, may be chance ({each.tried})"
-
-
 def _behind(kept: KeptSum, names: Mapping[int, str]) -> Behind:
-    smallest = None
-    if kept.counts is not None and bool((kept.counts > 0.5).any()):
-        sizes = torch.where(kept.counts > 0.5, kept.counts, torch.inf)
-        c = int(sizes.argmin())
-        smallest = names[kept.classes[c]], round(float(sizes[c]))
+    smallest, c = None, kept.smallest()
+    if c is not None and kept.counts is not None:
+        smallest = names[kept.classes[c]], round(float(kept.counts[c]))
     seen = kept.seen is not None
     told = Behind(kept.name, kept.count, kept.columns, smallest, kept.has_products, seen)
     rows = _effective_rows(kept)
@@ -264,12 +236,9 @@ def _thin(behind: Iterable[Behind], least_rows: int) -> Iterator[str]:
         if each.smallest is not None and each.smallest[1] < least_rows:
             c, n = each.smallest
             yield f"{each.name}: class {c!r} has {counted(n, 'row')}, under {least_rows}"
-        least, what = ROWS_PER_COLUMN, "columns"
-        if each.directions:
-            least, what = ROWS_PER_DIRECTION, "directions"
+        least = ROWS_PER_DIRECTION if each.directions else ROWS_PER_COLUMN
         if each.products and 0 < each.rows < least * each.columns:
-            told = f"{each.rows:,} rows in {each.columns:,} {what}"
-            yield f"{each.name}: {told}, under {least:g} each"
+            yield f"{each.name}: {each.size}, under {least:g} each"
         if each.thinnest is not None and each.thinnest < min(least_rows, each.rows):
             yield f"{each.name}: a column with {each.thinnest:.1f} rows, under {least_rows}"
 
@@ -286,6 +255,16 @@ def _leaks(findings: Iterable[Finding]) -> Iterator[str]:
         yield f"{each.where}: {each.attack}, {each.text}, not under {LEAST[each.measure]:g}"
 
 
+def _open(findings: Iterable[Finding]) -> Iterator[str]:
+    """A phrase for each sum on which an attack did well, perhaps by chance."""
+    first: dict[str, Finding] = {}
+    for each in findings:
+        if each.open and each.attack not in SHOWN_ONLY:
+            first.setdefault(each.where, each)
+    for each in first.values():
+        yield f"{each.where}: {each.attack}, {each.text}, may be chance ({each.tried})"
+
+
 def _named(text: str, names: Mapping[int, str]) -> str:
     """A sentence with classes by their names."""
     return re.sub(r"\bclass (\d+)\b", lambda m: f"class {names.get(int(m[1]), m[1])!r}", text)
@@ -295,23 +274,15 @@ def lines(found: Audit) -> list[str]:
     """The audit as plain lines, for cards and terminals."""
     told = [f"{counted(len(found.kept), 'tensor')}, {size(found.nbytes)}"]
     for each in found.behind:
-        told.append(f"{each.name}: {_about(each)}")
-    told += [f"{each.where}: {_figure(each)}" for each in found.findings]
+        parts = [f"{each.name}: {each.size} ({each.rows_per_column:.2f} each)"]
+        if each.smallest is not None:
+            parts.append(f"smallest class {each.smallest[0]!r} with {each.smallest[1]:,}")
+        if each.thinnest is not None and each.typical is not None:
+            parts.append(
+                f"behind a column at least {each.thinnest:.1f}, in the middle {each.typical:.0f}"
+            )
+        told.append(", ".join(parts))
+    for finding in found.findings:
+        how = "" if finding.measured else ", foretold"
+        told.append(f"{finding.where}: {finding.attack} ({finding.tried}): {finding.text}{how}")
     return told
-
-
-def _about(each: Behind) -> str:
-    what = "directions" if each.directions else "columns"
-    parts = [f"{each.rows:,} rows in {each.columns:,} {what} ({each.rows_per_column:.2f} each)"]
-    if each.smallest is not None:
-        parts.append(f"smallest class {each.smallest[0]!r} with {each.smallest[1]:,}")
-    if each.thinnest is not None and each.typical is not None:
-        parts.append(
-            f"behind a column at least {each.thinnest:.1f}, in the middle {each.typical:.0f}"
-        )
-    return ", ".join(parts)
-
-
-def _figure(each: Finding) -> str:
-    how = "" if each.measured else ", foretold"
-    return f"{each.attack} ({each.tried}): {each.text}{how}"

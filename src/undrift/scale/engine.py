@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import get_all_start_methods, get_context, parent_process
@@ -33,14 +33,8 @@ def engine_of(workers: int | None = None, dask: str | None = None) -> Iterator[E
     if dask is not None:
         with _client(dask) as client:
             yield Dask(client)
-    elif workers is None or workers == 1:
-        yield Local()
     else:
-        pool = Pool(workers)
-        try:
-            yield pool
-        finally:
-            pool.close()
+        yield Local() if workers is None or workers == 1 else Pool(workers)
 
 
 class Local:
@@ -56,11 +50,10 @@ class Local:
 
 
 class Pool:
-    """So many processes on this machine; one that lost a process is replaced."""
+    """So many processes on this machine; a pool that lost a process is replaced."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pool: ProcessPoolExecutor | None = None
 
     def run(self, plan: BlockPlan, calls: Sequence[Call], done: Callable[[], None]) -> None:
         """Have all of them done."""
@@ -77,59 +70,30 @@ class Pool:
                 )
 
     def _once(self, plan: BlockPlan, left: list[Call], done: Callable[[], None]) -> None:
-        """Take what is done off the list; the rest when the pool has broken."""
-        pool = self._opened()
+        """Take what is done off the list; the rest stays when the pool has broken."""
+        # not forked from this process, whose threads may hold locks
+        server = "forkserver" in get_all_start_methods()
+        context = get_context("forkserver" if server else "spawn")
+        if server:
+            context.set_forkserver_preload([__name__])
+        pool = ProcessPoolExecutor(self.workers, context, initializer=_end_with_parent)
         try:
-            futures = self._submitted(pool, plan, left)
+            try:
+                futures = {pool.submit(perform, plan, call): call for call in left}
+            except (OSError, EOFError) as error:  # pipes of a process that died before it began
+                raise BrokenProcessPool("a process died while it started") from error
             for future in as_completed(futures):
                 future.result()
                 left.remove(futures[future])
                 done()
         except BrokenProcessPool:
             _end_all(pool)
-            self.close()
-        except BaseException:
-            self.close()  # the others' tasks with it
-            raise
-
-    @staticmethod
-    def _submitted(
-        pool: ProcessPoolExecutor, plan: BlockPlan, calls: Sequence[Call]
-    ) -> dict[Future[None], Call]:
-        """The calls, handed in: this starts processes, and one may die before it has begun.
-
-        The pool says so in many ways: a pipe that broke, a file at its end, a closed handle.
-        """
-        try:
-            return {pool.submit(perform, plan, call): call for call in calls}
-        except (OSError, EOFError) as error:
-            raise BrokenProcessPool("a process died while it started") from error
-
-    def _opened(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            # not forked from this process, whose threads may hold locks
-            server = "forkserver" in get_all_start_methods()
-            context = get_context("forkserver" if server else "spawn")
-            if server:
-                context.set_forkserver_preload([__name__])
-            self._pool = ProcessPoolExecutor(
-                self.workers, mp_context=context, initializer=_end_with_parent
-            )
-        return self._pool
-
-    def close(self) -> None:
-        """End its processes."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._pool = None
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _end_all(pool: ProcessPoolExecutor) -> None:
-    """End what is left of a broken pool, as `kill_workers` of Python 3.14 does.
-
-    A process that was started in the moment it broke is not ended by the pool, which then waits
-    for it for ever.
-    """
+    """End what is left of a broken pool: it waits for ever for one started as it broke."""
     for process in list((pool._processes or {}).values()):
         process.kill()
 
@@ -166,7 +130,13 @@ class Dask:
             for future in self._finished(set(futures)):
                 if future.status in ("error", "cancelled", "lost"):
                     future.result()  # raises; else there is nothing to wait for, as files tell all
-                _check_seen(plan, futures[future])
+                name = futures[future].name
+                if plan.find(name) is None:
+                    raise InputError(
+                        f"a worker has written {name}, but {plan.work} does not show it: workers "
+                        "must see the graph's folder under the same path; use a disk that all of "
+                        "them share"
+                    )
                 done()
         except KilledWorker as error:
             raise InputError(
@@ -245,11 +215,3 @@ def _check_workers(client: Any) -> int:
                 "version everywhere and give the command again, which goes on where it was"
             )
     return len(found)
-
-
-def _check_seen(plan: BlockPlan, call: Call) -> None:
-    if plan.find(call.name) is None:
-        raise InputError(
-            f"a worker has written {call.name}, but {plan.work} does not show it: workers must see "
-            "the graph's folder under the same path; use a disk that all of them share"
-        )

@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 from torch import Tensor
 
 from undrift.datasets.tables import Repairs
@@ -40,6 +41,7 @@ FORMAT, MANIFEST, WORK = 2, "graph.json", "work"
 GB = 1e9
 AGAIN = "free some space and give the same command again, which goes on from here"
 """What to do about a full disk."""
+_RESTORE = "restore it from a copy, or import the tables again into another folder"
 
 
 class Shard(NamedTuple):
@@ -118,7 +120,7 @@ class GraphFolder:
             self.manifest = GraphManifest.model_validate_json(data)
             if self.manifest != self.manifest.sealed():
                 raise ValueError("other words than were written")
-        except (ValidationError, ValueError) as error:
+        except ValueError as error:
             raise InputError(
                 f"{file} is damaged or of another version of undrift; import the tables again"
             ) from error
@@ -130,20 +132,11 @@ class GraphFolder:
             progress("check", done, len(files))
             path = self.path / name
             try:
-                found = checksum(path)
+                if checksum(path) != told:
+                    raise InputError(f"{path} is damaged or of another import; {_RESTORE}")
             except OSError as error:
-                raise InputError(
-                    f"{path} is missing; restore it from a copy, or import the tables again into "
-                    "another folder"
-                ) from error
-            if found != told:
-                raise InputError(
-                    f"{path} is damaged or of another import; restore it from a copy, or import "
-                    "the tables again into another folder"
-                )
+                raise InputError(f"{path} is missing; {_RESTORE}") from error
         progress("check", len(files), len(files))
-
-    # what there is -----------------------------------------------------------------------
 
     @property
     def num_nodes(self) -> int:
@@ -167,11 +160,8 @@ class GraphFolder:
 
     def nbytes(self) -> int:
         """Bytes of all its files, without those of unfinished steps."""
-        return sum(
-            (self.path / name).lstat().st_size
-            for name in self.manifest.files
-            if (self.path / name).is_file()
-        )
+        there = (self.path / name for name in self.manifest.files)
+        return sum(path.lstat().st_size for path in there if path.is_file())
 
     def left_over(self) -> int:
         """Bytes of unfinished steps."""
@@ -213,17 +203,12 @@ class GraphFolder:
         """The features of the rows that `Scaling.of` looks at."""
         wanted, size = sample(self.num_nodes), self.manifest.rows
         chunks = wanted // size
-        return torch.cat(
-            [
-                torch.from_numpy(self.rows(c))[wanted[chunks == c] - c * size]
-                for c in chunks.unique().tolist()
-            ]
-        )
+        places = {c: wanted[chunks == c] - c * size for c in chunks.unique().tolist()}
+        return torch.cat([torch.from_numpy(self.rows(c))[at] for c, at in places.items()])
 
     def columns(self, chunk: int, block: int) -> Array:
         """One block of columns of some rows, `[rows, width]` in float32."""
-        found: Array = self._load(feature_file(chunk))[block]
-        return found
+        return np.asarray(self._load(feature_file(chunk))[block])
 
     def shards(self) -> Iterator[tuple[Shard, Array, Array, Array]]:
         """Every shard with its row pointers, senders and weights."""
@@ -232,17 +217,15 @@ class GraphFolder:
             yield shard, indptr, indices, weights
 
     def operator(self, kind: str) -> Iterator[tuple[Shard, Csr]]:
-        """The rows of a normalised adjacency, a shard at a time, without self-loops.
+        """The rows of a normalised adjacency, a shard at a time, without self-loops, in float64.
 
-        `symmetric` weighs as `graphs.normalise` does with self-loops, `row` and `sum` without. In
-        float64, with the same float32 rounding.
+        `symmetric` weighs as `graphs.normalise` does with self-loops, `row` and `sum` without.
         """
         n, into = self.manifest.nodes, self.degrees[0]
         for shard, indptr, indices, weights in self.shards():
-            if kind == "symmetric":
-                values = torch.from_numpy(weights).double()
-            else:
-                values = torch.ones(len(indices), dtype=torch.float64)
+            values = torch.from_numpy(weights).double()
+            if kind != "symmetric":
+                values = torch.ones_like(values)
             matrix = Csr.trusted(
                 torch.from_numpy(indptr), torch.from_numpy(indices), values, (len(indptr) - 1, n)
             )
@@ -264,22 +247,18 @@ class GraphFolder:
         except InputError:
             raise
         except (OSError, ValueError) as error:
-            raise InputError(
-                f"{self.path / name} is missing or damaged; restore it from a copy, or import the "
-                "tables again into another folder"
-            ) from error
+            raise InputError(f"{self.path / name} is missing or damaged; {_RESTORE}") from error
         return found
 
 
 def inverse_roots(degrees: Array) -> Array:
     """`1 / sqrt(degree + 1)`, the two factors of a symmetric weight."""
-    roots: Array = (degrees + 1.0) ** -0.5
-    return roots
+    return np.asarray((degrees + 1.0) ** -0.5)
 
 
-def shard_files(i: int) -> tuple[str, str, str]:
-    """The names of the files of a shard."""
-    return (f"edges-{i:05}-indptr.npy", f"edges-{i:05}-indices.npy", f"edges-{i:05}-weights.npy")
+def shard_files(i: int) -> list[str]:
+    """The names of the files of a shard: row pointers, senders, weights."""
+    return [f"edges-{i:05}-{what}.npy" for what in ("indptr", "indices", "weights")]
 
 
 def feature_file(i: int) -> str:
@@ -287,30 +266,24 @@ def feature_file(i: int) -> str:
     return f"features-{i:05}.npy"
 
 
-# files -----------------------------------------------------------------------------------
-
-
-def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
-    """The first bytes of a `.npy` file of rows in order, so that it can be written in pieces."""
-    from io import BytesIO
-
-    told = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False}
-    file = BytesIO()
-    np.lib.format.write_array_header_1_0(file, {**told, "shape": shape})
-    return file.getvalue()
-
-
-def put(path: Path, pieces: Iterable[bytes | Array], *, hashed: bool = False) -> tuple[Path, str]:
-    """Write a file whole or not at all; its path and the SHA-256 of its content (`write_pieces`).
+def put(path: Path, pieces: Iterable[bytes | Array], *, hashed: bool = False) -> None:
+    """Write a file whole or not at all (`write_pieces`).
 
     No piece is written through a memory map: a full disk is then an error, not the end of the
     process.
     """
     data = (p if isinstance(p, bytes) else np.ascontiguousarray(p).data for p in pieces)
-    return write_pieces(path, data, hashed=hashed, way_out=AGAIN)
+    write_pieces(path, data, hashed=hashed, way_out=AGAIN)
 
 
-def put_array(path: Path, array: Array, *, hashed: bool = False) -> tuple[Path, str]:
+def put_array(path: Path, array: Array) -> None:
     """Write an array as `.npy`, whole or not at all."""
-    header = npy_header(array.shape, array.dtype)
-    return put(path, [header, array], hashed=hashed)
+    put(path, [npy_header(array.shape, array.dtype), array])
+
+
+def npy_header(shape: tuple[int, ...], dtype: Any = np.float64) -> bytes:
+    """The first bytes of a `.npy` file of rows in order, so that it can be written in pieces."""
+    told = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False}
+    file = BytesIO()
+    np.lib.format.write_array_header_1_0(file, {**told, "shape": shape})
+    return file.getvalue()

@@ -1,8 +1,7 @@
 """From tables of any size to a `GraphFolder`: DuckDB joins and sorts, files are written in pieces.
 
-What DuckDB has staged lies in a database beside the folder's files, in transactions, and each file
-takes its name when it is whole. So an import that was killed goes on with the same command: what
-is there is kept.
+What DuckDB has staged lies in a database beside the folder's files, and each file takes its name
+when it is whole. So an import that was killed goes on with the same command.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from undrift.scale.graph_folder import (
     put_array,
 )
 from undrift.scale.staging import Asked, Staging, sizes
-from undrift.scale.tables import Table, TableError, literal, widths
+from undrift.scale.tables import Table, TableError, literal
 from undrift.storage.files import checksum, make_folder
 from undrift.storage.lock import exclusive
 from undrift.storage.own import check_own, check_own_folder, read_own
@@ -62,41 +61,28 @@ def import_graph(
     out = Path(out)
     if (out / MANIFEST).is_file() and not (out / _ASKED).is_file():
         raise InputError(f"{out} holds a graph already; choose another folder or delete it")
-    table = Table.of(nodes)
+    table, ends = Table.of(nodes), Table.of(edges)
     if label is None and "label" in table.columns:
         label = "label"
-    asked = Asked(
-        nodes=table,
-        edges=Table.of(edges),
-        id=id,
-        label=label,
-        source=source,
-        target=target,
-        features=tuple(name for name in table.columns if name not in (id, label, *ignore)),
-        undirected=undirected,
-        unknown_edges=unknown_edges,
-        memory=memory,
-    )
-    _check_columns(asked)
+    table.need(id, *([label] if label else []))
+    ends.need(source, target)
+    features = tuple(name for name in table.columns if name not in (id, label, *ignore))
+    if not features:
+        raise InputError(
+            f"{table.path} has no column of features beside the id and the label; give every node "
+            "at least one number"
+        )
+    named = (id, label, source, target, features)
+    asked = Asked(table, ends, *named, undirected, unknown_edges, memory)
     make_folder(out)
     with exclusive(out / _LOCK, f"importing into {out}"):
         _begin(out, asked)
         if not (out / MANIFEST).is_file():
-            with _discarded(out), _database(out, memory) as connection:
+            with _database(out, memory) as connection:
                 manifest = _imported(asked, out, connection, progress)
             put(out / MANIFEST, [manifest.sealed().model_dump_json(indent=1).encode()])
         _scrap(out, _OURS)  # what tells that an import is not finished goes last
     return GraphFolder(out)
-
-
-def _check_columns(asked: Asked) -> None:
-    asked.nodes.need(asked.id, *([asked.label] if asked.label else []))
-    asked.edges.need(asked.source, asked.target)
-    if not asked.features:
-        raise InputError(
-            f"{asked.nodes.path} has no column of features beside the id and the label; give every "
-            "node at least one number"
-        )
 
 
 def _begin(out: Path, asked: Asked) -> None:
@@ -109,9 +95,8 @@ def _begin(out: Path, asked: Asked) -> None:
         return
     if _ASKED not in there:
         raise InputError(f"{out} holds other files; choose a folder that is empty or not there")
-    for name in there:
-        if name != _SPILL:
-            check_own(out / name, alone=True)
+    for name in {*there} - {_SPILL}:
+        check_own(out / name, alone=True)
     check_own_folder(out / _SPILL)
     if read_own(out / _ASKED) != told.encode():
         raise InputError(
@@ -128,19 +113,11 @@ def _scrap(out: Path, names: Sequence[str]) -> None:
 
 
 @contextmanager
-def _discarded(out: Path) -> Iterator[None]:
-    """Where the tables or what was said of them must change, nothing that is staged is of use."""
-    try:
-        yield
-    except TableError:
-        _scrap(out, [path.name for path in out.iterdir() if path.name not in (_LOCK, _ASKED)])
-        _scrap(out, [_ASKED])
-        raise
-
-
-@contextmanager
 def _database(out: Path, memory: float) -> Iterator[Any]:
-    """The staging database; what goes wrong in it is one sentence."""
+    """The staging database; what goes wrong in it is one sentence.
+
+    Where the tables themselves are wrong, nothing that is staged is of use, and it is deleted.
+    """
     import duckdb
 
     try:
@@ -150,14 +127,24 @@ def _database(out: Path, memory: float) -> Iterator[Any]:
             connection.execute(f"SET temp_directory = {literal(str(out / _SPILL))}")
             connection.execute("SET enable_progress_bar = false")
             yield connection
+    except TableError:
+        _discard(out)
+        raise
     except duckdb.Error as error:
         sentence = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())[:300]
         if isinstance(error, duckdb.DataError | duckdb.ProgrammingError):
-            raise TableError(
+            _discard(out)
+            raise InputError(
                 f"the tables cannot be imported into {out} ({sentence}); correct them and give "
                 "the same command again"
             ) from error
         raise InputError(f"the import into {out} stopped ({sentence}); {AGAIN}") from error
+
+
+def _discard(out: Path) -> None:
+    """Delete all that an import has left; what says which import it was goes last."""
+    _scrap(out, [path.name for path in out.iterdir() if path.name not in (_LOCK, _ASKED)])
+    _scrap(out, [_ASKED])
 
 
 def _opened(out: Path) -> Any:
@@ -174,9 +161,7 @@ def _opened(out: Path) -> Any:
 def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> GraphManifest:
     """All stages; each leaves alone what an earlier process has finished."""
     stage = Staging(asked, out, connection, progress)
-    n = stage.nodes()
-    wide = widths(connection, asked.nodes, asked.features)
-    features = sum(1 if w is None else w for w in wide.values())
+    n, features = stage.nodes()
     width, rows = sizes(n, features, asked.memory)
     classes, labels = stage.classes()
     stage.write_ids(out / "ids.parquet")

@@ -1,27 +1,33 @@
-"""`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order."""
+"""`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order.
+
+Predictions are written a chunk of rows at a time, as parts of one table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
 
 from undrift.errors import InputError
+from undrift.formatting import class_columns
 from undrift.learners.base import Learner
 from undrift.learners.parts.propagation.plan import Plan
 from undrift.learners.parts.propagation.size import First
 from undrift.learners.propagation import Propagation, PropagationSums
-from undrift.scale.blocks import block_calls, first_calls
-from undrift.scale.estimate import MemoryEstimate
-from undrift.scale.graph_folder import GraphFolder, put_array
-from undrift.scale.plan import BlockPlan, Call, Engine, complete
-from undrift.scale.scores import WEIGHTS, Answer, joined_parts, no_probabilities, score_calls
-from undrift.scale.sums import EDGES, added, class_edges, count_edges, sum_calls
+from undrift.scale import blocks
+from undrift.scale.graph_folder import AGAIN, GraphFolder, put_array
+from undrift.scale.plan import BlockPlan, Call, Engine, MemoryEstimate, complete
+from undrift.scale.tables import copied, literal, quoted
+from undrift.storage.files import checksum, hashed_name, whole_file
 from undrift.typing import Progress, silent
 
+WEIGHTS = "weights.npy"
 Tell = Callable[[MemoryEstimate], None]
 """What is done with an estimate before the work begins."""
 
@@ -41,9 +47,11 @@ def observe(
     unlabelled. The plans' files are to be cleared once what was learned is safe.
     """
     propagation = _propagation(learner, graph)
-    found = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
-    propagation.take(found.rows, found.ids, found.sums, progress=progress)
-    return found.plans
+    rows, ids, sums, plans = _summed(
+        propagation, graph, classes, engine, tell=tell, progress=progress
+    )
+    propagation.take(rows, ids, sums, progress=progress)
+    return plans
 
 
 def forget(
@@ -55,25 +63,13 @@ def forget(
     tell: Tell | None = None,
     progress: Progress = silent,
 ) -> list[BlockPlan]:
-    """Be as if a graph in a folder had never been observed; all else is as in `observe`.
-
-    Cost: that of observing it.
-    """
+    """Be as if a graph in a folder had never been observed; cost and all else as `observe`."""
     propagation = _propagation(learner, graph)
     if propagation.learned_ is None:
         raise InputError("nothing was observed yet, so there is nothing to forget")
-    found = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
-    propagation.give_back(found.ids, found.sums, progress=progress)
-    return found.plans
-
-
-class _Summed(NamedTuple):
-    """The sums of a graph, a column for each of `ids`, and the plans whose files they are from."""
-
-    rows: Plan
-    ids: tuple[int, ...]
-    sums: PropagationSums
-    plans: list[BlockPlan]
+    _, ids, sums, plans = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
+    propagation.give_back(ids, sums, progress=progress)
+    return plans
 
 
 def _summed(
@@ -84,8 +80,8 @@ def _summed(
     *,
     tell: Tell | None,
     progress: Progress,
-) -> _Summed:
-    """Have all tasks done that the sums of a graph take."""
+) -> tuple[Plan, tuple[int, ...], PropagationSums, list[BlockPlan]]:
+    """How rows are made, class ids, the sums of a graph by them, and the plans of their files."""
     if propagation.private is not None:
         raise InputError(
             "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
@@ -101,29 +97,26 @@ def _summed(
     graph.verify(progress)
     known = propagation.learned_
     counted = BlockPlan.of(graph, {}, columns)
+    edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
     if known is None or "separate" in known.plan.banks:
-        complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
+        complete(counted, [Call(blocks.EDGES, blocks.count_edges)], engine, "count edges", progress)
+        edges = torch.from_numpy(counted.load(blocks.EDGES)).clone()
     if known is None:
         m = graph.manifest
         first = First(counted.rows, 4 * m.nodes * m.features + 8 * m.edges, dense=True)
-        rows = propagation.plan_by(m.features, class_edges(counted), first)
+        rows = propagation.plan_by(m.features, edges, first)
     else:
         rows = known.plan
     maps = {bank: rows.feature_map(bank) for bank in rows.banks}
     plan = BlockPlan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
         tell(MemoryEstimate.of(plan, engine.workers))
-    for phase, calls in (
-        ("measure", first_calls),
-        ("propagate", block_calls),
-        ("accumulate", sum_calls),
-    ):
-        complete(plan, calls(plan), engine, phase, progress)
-    edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
-    if "separate" in rows.banks:
-        edges = class_edges(counted)
-    sums = PropagationSums({bank: added(plan, bank) for bank in rows.banks}, edges)
-    return _Summed(rows, ids, sums, [counted, plan])
+    complete(plan, blocks.first_calls(plan), engine, "measure", progress)
+    complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
+    complete(plan, blocks.sum_calls(plan), engine, "accumulate", progress)
+    kept = edges if "separate" in rows.banks else torch.zeros_like(edges)
+    sums = PropagationSums({bank: blocks.added(plan, bank) for bank in rows.banks}, kept)
+    return rows, ids, sums, [counted, plan]
 
 
 def predict(
@@ -157,15 +150,18 @@ def predict(
     plan = BlockPlan.of(graph, maps, None, told, propagation.scaling_)
     if tell is not None:
         tell(MemoryEstimate.of(plan, engine.workers))
-    complete(plan, first_calls(plan), engine, "measure", progress)
-    complete(plan, block_calls(plan), engine, "propagate", progress)
+    complete(plan, blocks.first_calls(plan), engine, "measure", progress)
+    complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
     put_array(plan.work / WEIGHTS, weights)
-    parts = score_calls(plan, Answer(answer.bank, answer.temperature, tuple(names), probabilities))
+    size = blocks.at_once(plan, sum(group.columns for group in plan.groups))
+    parts = [
+        Call(f"scores-{i:05}.parquet", write_scores, (where, *asked))
+        for i, where in enumerate(blocks.slices(0, plan.rows, size))
+    ]
     complete(plan, parts, engine, "predict", progress)
-    joined_parts(plan, parts, Path(out))
-    rows = plan.rows
+    _join(plan, parts, Path(out))
     plan.clear()
-    return rows
+    return plan.rows
 
 
 def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
@@ -181,3 +177,76 @@ def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
             f"{known.num_features} were learned; import the same columns"
         )
     return learner
+
+
+def no_probabilities() -> InputError:
+    """Where every class's probability was asked for, and there is none."""
+    return InputError(
+        "there are no probabilities: the method has scores only, or it has observed one class; "
+        "leave out probabilities, or use propagation with two or more classes"
+    )
+
+
+def write_scores(plan: BlockPlan, name: str, where: slice, *asked: Any) -> None:
+    """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does.
+
+    `asked`: the temperature, None where there are no probabilities; the names of the classes;
+    whether there is a column for each class as well.
+    """
+    temperature, names, every = asked
+    start, stop = where.start, where.stop
+    ((bank, features),) = plan.maps.items()
+    weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
+    at_a_time = blocks.slices(start, stop, blocks.at_once(plan, len(weights)))
+    scores = torch.cat([features.scored(blocks.rows_of(plan, bank, w), weights) for w in at_a_time])
+    ranking = scores if temperature is None else torch.softmax(scores / temperature, dim=1)
+    best = ranking.topk(min(2, len(names)), dim=1)
+    called = np.array([*names, ""], dtype=object)
+    second = best.indices[:, 1] if len(names) > 1 else torch.full((stop - start,), -1)
+    rows = {
+        "n": np.arange(start, stop),
+        "class": called[best.indices[:, 0].numpy()],
+        "p": np.full(stop - start, np.nan) if temperature is None else best.values[:, 0].numpy(),
+        "runner_up": called[second.numpy()],
+    }
+    more = class_columns(names) if every else []
+    rows |= {f"q{i}": ranking[:, i].numpy() for i, _ in enumerate(more)}
+    ids = f"read_parquet({literal(str(plan.folder.ids_file))}, file_row_number = true)"
+    path = plan.work / name
+
+    def named() -> Path:
+        return hashed_name(path, checksum(Path(file.name)))
+
+    with whole_file(path, named=named, way_out=AGAIN) as file, _duckdb(path) as connection:
+        connection.register("rows", rows)
+        query = (
+            "SELECT id, class, CASE WHEN isnan(p) THEN NULL ELSE p END AS probability, runner_up"
+            f"{''.join(f', q{i} AS {quoted(name)}' for i, name in enumerate(more))} FROM rows "
+            f"JOIN (SELECT id, file_row_number FROM {ids} WHERE file_row_number >= {start} AND "
+            f"file_row_number < {stop}) ON file_row_number = n ORDER BY n"
+        )
+        connection.execute(copied(query, file.name))
+
+
+def _join(plan: BlockPlan, parts: Sequence[Call], out: Path) -> None:
+    files = [plan.find(call.name) for call in parts]
+    listed = ", ".join(literal(str(file)) for file in files)
+    kind = "csv, HEADER" if out.suffix.lower() == ".csv" else "parquet"
+    with whole_file(out, way_out=AGAIN) as file, _duckdb(out) as connection:
+        connection.execute(copied(f"SELECT * FROM read_parquet([{listed}])", file.name, kind))
+
+
+@contextmanager
+def _duckdb(path: Path) -> Iterator[Any]:
+    """A connection with one thread, so that the same rows are the same bytes."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            connection.execute("SET threads = 1")
+            connection.execute("SET enable_progress_bar = false")
+            yield connection
+    except duckdb.Error as error:
+        raise InputError(
+            f"cannot write {path} ({' '.join(str(error).split())[:200]}); {AGAIN}"
+        ) from error

@@ -8,8 +8,8 @@ does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
@@ -24,15 +24,18 @@ from torch import Tensor
 
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
+from undrift.formatting import duration, size
 from undrift.graphs import Scaling
 from undrift.learners.parts.propagation.feature_map import FeatureMap
-from undrift.scale.graph_folder import WORK, Array, GraphFolder, put
+from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.scale.graph_folder import WORK, Array, GraphFolder, GraphManifest, put
 from undrift.storage.files import checksum
 from undrift.storage.lock import sweep
 from undrift.storage.own import check_own, check_own_folder
 from undrift.typing import Progress
 
 _DONE = ".done"
+Kind = Literal["symmetric", "row"]
 
 
 def installed() -> str:
@@ -44,7 +47,7 @@ def installed() -> str:
 class Group:
     """Banks whose rows are hops of the same columns: they are propagated together."""
 
-    kind: Literal["symmetric", "row"]
+    kind: Kind
     sketch: Sketch | None
     columns: int
     banks: tuple[str, ...]
@@ -112,38 +115,32 @@ class BlockPlan:
             return None
         return np.flatnonzero(self.places_of(self.folder.labels) >= 0)
 
-    def places_of(self, labels: Array) -> Array:
-        """The column of every label, -1 where it has none."""
-        found: Array = np.array([*(self.columns or ()), -1])[labels]
-        return found
-
-    def features(self, chunk: int) -> Tensor:
-        """All features of some rows in the learner's units, `[rows, features]` in float64."""
-        rows = torch.from_numpy(self.folder.rows(chunk))
-        return rows if self.scaling is None else _rounded(self.scaling, rows)
-
-    def block(self, chunk: int, block: int) -> Tensor:
-        """One block of their columns, `[rows, width]` in float64."""
-        rows = torch.from_numpy(self.folder.columns(chunk, block)).double()
-        if self.scaling is None:
-            return rows
-        start = block * rows.shape[1]
-        return _rounded(self.scaling.columns(start, start + rows.shape[1]), rows)
-
     @property
     def rows(self) -> int:
         """How many rows are wanted."""
         return self.folder.manifest.nodes if self.nodes is None else len(self.nodes)
 
+    def places_of(self, labels: Array) -> Array:
+        """The column of every label, -1 where it has none."""
+        return np.asarray(np.array([*(self.columns or ()), -1])[labels])
+
+    def features(self, chunk: int) -> Tensor:
+        """All features of some rows in the learner's units, `[rows, features]` in float64."""
+        return _scaled(torch.from_numpy(self.folder.rows(chunk)), self.scaling)
+
+    def block(self, chunk: int, block: int) -> Tensor:
+        """One block of their columns, `[rows, width]` in float64."""
+        rows = torch.from_numpy(self.folder.columns(chunk, block)).double()
+        start, stop = block * rows.shape[1], (block + 1) * rows.shape[1]
+        return _scaled(rows, self.scaling and self.scaling.columns(start, stop))
+
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The banks, by what can be propagated together."""
         features = self.folder.manifest.features
-        found: dict[tuple[Literal["symmetric", "row"], Sketch | None], list[str]] = {}
+        found: dict[tuple[Kind, Sketch | None], list[str]] = {}
         for name, each in self.maps.items():
-            kind: Literal["symmetric", "row"] = (
-                "row" if each.propagated.mix == "separate" else "symmetric"
-            )
+            kind: Kind = "row" if each.propagated.mix == "separate" else "symmetric"
             found.setdefault((kind, each.sketch_of(features)), []).append(name)
         return tuple(
             Group(kind, sketch, features if sketch is None else sketch.size, tuple(banks))
@@ -157,8 +154,6 @@ class BlockPlan:
     def __getstate__(self) -> dict[str, Any]:
         """What travels to a worker: not the arrays that were opened here."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    # files -------------------------------------------------------------------------------
 
     def put(self, name: str, pieces: Iterable[bytes | Array]) -> None:
         """Write what a task came to."""
@@ -184,11 +179,6 @@ class BlockPlan:
         found: Array = np.load(path, mmap_mode="c")
         return found
 
-    def take_up(self) -> None:
-        """Go on with the files of a step that was killed after all but the last of it."""
-        with suppress(OSError):  # there are none, or a task has begun anew
-            _done(self.work).rename(self.work)
-
     def set_aside(self) -> None:
         """Mark its files as of no more use, just before the step is taken (`clear_done`)."""
         with suppress(OSError):  # a step without tasks has none
@@ -196,32 +186,29 @@ class BlockPlan:
 
     def clear(self) -> None:
         """Delete the files of all its tasks, once the step is taken."""
-        for folder in (self.work, _done(self.work)):
-            rmtree(folder, ignore_errors=True)
-        _clear_if_empty(self.work.parent)
+        _delete(self.work.parent, [self.work, _done(self.work)])
 
 
 def _done(work: Path) -> Path:
     return work.with_name(f"{work.name}{_DONE}")
 
 
-def _rounded(scaling: Scaling, rows: Tensor) -> Tensor:
-    """Scaled rows with the rounding that they have in memory: float32."""
+def _scaled(rows: Tensor, scaling: Scaling | None) -> Tensor:
+    """Rows in the learner's units, with the rounding that they have in memory: float32."""
+    if scaling is None:
+        return rows
     return torch.as_tensor(scaling.apply(rows)).float().double()
 
 
 def clear_done(graph: GraphFolder) -> None:
-    """Delete what a process has set aside and was killed before it could delete.
+    """Delete what a process has set aside and was killed before it could delete."""
+    _delete(graph.work, graph.work.glob(f"*{_DONE}"))
 
-    Of a step that is just being taken it costs the time, if that is killed too.
-    """
-    for folder in graph.work.glob(f"*{_DONE}"):
+
+def _delete(work: Path, folders: Iterable[Path]) -> None:
+    for folder in folders:
         rmtree(folder, ignore_errors=True)
-    _clear_if_empty(graph.work)
-
-
-def _clear_if_empty(work: Path) -> None:
-    with suppress(OSError):  # another step may be under way
+    with suppress(OSError):  # not empty: another step may be under way
         work.rmdir()
 
 
@@ -248,7 +235,8 @@ def complete(
     plan: BlockPlan, calls: Sequence[Call], engine: Engine, phase: str, progress: Progress
 ) -> None:
     """Have all tasks done that are not; what a killed one left half written goes."""
-    plan.take_up()
+    with suppress(OSError):  # go on with what was set aside, if no task has begun anew
+        _done(plan.work).rename(plan.work)
     sweep([plan.work])
     finished = [call for call in calls if plan.find(call.name, check=True)]
     count = len(finished)
@@ -270,15 +258,74 @@ def perform(plan: BlockPlan, call: Call) -> None:
             "the same version everywhere and give the command again, which goes on where it was"
         )
     if plan.find(call.name) is None:
-        with _one_thread():
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
             call.function(plan, call.name, *call.args)
+        finally:
+            torch.set_num_threads(threads)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+# seconds on one core; where they come from: docs/larger-than-memory.md
+_EDGE = 2e-8  # of a block, however few its columns
+_EDGE_AND_COLUMN = 2.4e-9
+_MULTIPLICATION = 1.3e-10
+_FOURIER = 2.4e-8
+_FEATURE = 5e-8  # of every node, once
+_CLASSES = 20  # of a prediction: too few to matter
+_PROGRAM = 4e8  # bytes of a process that has done nothing yet
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Seconds with all workers, bytes of disk until the step is done, bytes of each worker."""
+
+    seconds: float
+    disk: float
+    memory: float
+
+    @classmethod
+    def of(cls, plan: BlockPlan, workers: int) -> MemoryEstimate:
+        """What a plan will take: hops, the Gram matrix or the scores, and Fourier features."""
+        m = plan.folder.manifest
+        disk = wide = 0.0
+        seconds = m.nodes * m.features * _FEATURE * workers  # one task, shared by nobody
+        for group in plan.groups:
+            mixes = [plan.maps[bank].propagated for bank in group.banks]
+            hops = max(_hops(mix, m) for mix in mixes)
+            passes = max(hops - 1, 0) + (plan.rows / m.nodes if hops else 0)
+            seconds += plan.blocks(group) * passes * hop_seconds(m.edges, m.width)
+            disk += 8.0 * plan.rows * group.columns * sum(mix.blocks for mix in mixes)
+            disk += 8.0 * m.nodes * group.columns if group.sketch is not None else 0
+            for bank in group.banks:
+                each = plan.maps[bank]
+                width = each.width(m.features)
+                fourier = width - group.columns * each.propagated.blocks
+                answers = (each.rank or width) if plan.columns else _CLASSES
+                seconds += plan.rows * (fourier * _FOURIER + width * answers * _MULTIPLICATION)
+                wide = max(wide, width)
+        memory = _PROGRAM + max(24.0 * m.nodes * m.width, 32.0 * wide**2) + m.memory * 1e9 / 8
+        return cls(seconds / workers, disk + 72.0 * m.nodes, memory)
+
+    def __str__(self) -> str:
+        """A phrase for people."""
+        return (
+            f"about {duration(self.seconds)}, {size(self.disk)} of disk until it is done, "
+            f"{size(self.memory)} of memory per worker"
+        )
+
+
+def hop_seconds(edges: int, width: int) -> float:
+    """Seconds of one hop of a block of so many columns: a random row is read for every edge."""
+    return edges * (_EDGE + width * _EDGE_AND_COLUMN)
+
+
+def _hops(mix: Propagated, manifest: GraphManifest) -> int:
+    """How many hops, at a node of mean degree whose features count half."""
+    if mix.same_for_all() is not None:
+        return mix.hops
+    reached, hops = manifest.features / 2, 0
+    while hops < mix.hops and reached < mix.evidence_threshold:
+        reached *= 1 + manifest.edges / manifest.nodes
+        hops += 1
+    return hops

@@ -23,17 +23,7 @@ from undrift.scale.graph_folder import (
     put_array,
     shard_files,
 )
-from undrift.scale.tables import (
-    Table,
-    TableError,
-    copied,
-    kinds_of,
-    number,
-    quoted,
-    text,
-    whole,
-    widths,
-)
+from undrift.scale.tables import Table, TableError, copied, quoted, text, whole
 from undrift.storage.files import whole_file
 from undrift.typing import Progress
 
@@ -73,31 +63,28 @@ class Staging:
     connection: Any
     progress: Progress
 
-    # nodes -------------------------------------------------------------------------------
-
-    def nodes(self) -> int:
-        """Stage the table of nodes, in its order; how many there are."""
+    def nodes(self) -> tuple[int, int]:
+        """Stage the table of nodes, in its order; how many nodes and features there are."""
         asked, table = self.asked, self.asked.nodes
         self.progress("nodes", 0, 1)
-        kinds = kinds_of(self.connection, table)
+        kinds = table.kinds(self.connection)
         cells = [f"{text(asked.id, kinds[asked.id])} AS id"]
         if asked.label:
             cells.append(f"{text(asked.label, kinds[asked.label])} AS label")
-        wide = widths(self.connection, table, asked.features)
-        numbers = [c for f in asked.features for c in number(f, kinds[f], wide[f])]
-        cells += [f"{cell} AS f{i}" for i, cell in enumerate(numbers)]
+        numbers = table.numbers(self.connection, asked.features)
+        cells += [f"{cell} AS f{i}" for i, (_, cell) in enumerate(numbers)]
         self._make("nodes", f"SELECT {', '.join(cells)} FROM {table.sql}")
         n = self.count("nodes")
         if not 0 < n < _MOST_NODES:
             raise TableError(f"{table.path} has {n:,} rows; a graph needs 1 to {_MOST_NODES:,}")
         self._check_ids()
-        self._check_numbers([f for f in asked.features for _ in range(wide[f] or 1)])
+        self._check_numbers([name for name, _ in numbers])
         as_number = whole("id", "VARCHAR")
         strange = self._one(f"SELECT count(*) FROM nodes WHERE ({as_number}) IS NULL")
         kind = "VARCHAR" if strange else "BIGINT"
         self._make("ids", f"SELECT CAST(id AS {kind}) AS id, rowid AS n FROM nodes ORDER BY n")
         self.progress("nodes", 1, 1)
-        return n
+        return n, len(numbers)
 
     def _check_ids(self) -> None:
         where = f"column {self.asked.id!r} of {self.asked.nodes.path}"
@@ -118,33 +105,30 @@ class Staging:
 
         Among labels that are all numbers, -1 is unknown too.
         """
-        n = self.count("nodes")
-        if not self.asked.label:
-            return {}, np.full(n, -1, dtype=np.int32)
-        found = self.connection.execute(
-            "SELECT label, count(*) FROM nodes WHERE label IS NOT NULL GROUP BY label"
-        ).fetchall()
-        counts = dict(sorted(found))
-        if all(map(_is_number, counts)):
-            wrong = [c for c in counts if not _is_class(c)]
-            if wrong:
+        counts = self._labels() if self.asked.label else {}
+        if not counts:
+            return {}, np.full(self.count("nodes"), -1, dtype=np.int32)
+        named = {"name": np.array([*counts], dtype=object), "place": np.arange(len(counts))}
+        self.connection.register("named", named)
+        query = "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN named ON label = name"
+        places = self.connection.execute(f"{query} ORDER BY nodes.rowid").fetchnumpy()["place"]
+        return counts, np.asarray(places, dtype=np.int32)
+
+    def _labels(self) -> dict[str, int]:
+        query = "SELECT label, count(*) FROM nodes WHERE label IS NOT NULL GROUP BY label"
+        counts: dict[str, int] = dict(sorted(self.connection.execute(query).fetchall()))
+        try:
+            numbers = {c: float(c) for c in counts}
+        except ValueError:  # names
+            return counts
+        for c, number in numbers.items():
+            if not (number.is_integer() and -1 <= number < LARGEST):
                 raise TableError(
-                    f"column {self.asked.label!r} of {self.asked.nodes.path} holds {wrong[0]!r}; "
-                    "write classes as whole numbers from 0 or as names, and leave the cell of an "
+                    f"column {self.asked.label!r} of {self.asked.nodes.path} holds {c!r}; write "
+                    "classes as whole numbers from 0 or as names, and leave the cell of an "
                     "unlabelled node empty"
                 )
-            counts = {c: count for c, count in counts.items() if float(c) >= 0}
-        self._make("classes", "SELECT NULL::VARCHAR AS name, NULL::INTEGER AS place LIMIT 0")
-        self.connection.execute("DELETE FROM classes")
-        if counts:
-            rows = [[name, place] for place, name in enumerate(counts)]
-            self.connection.executemany("INSERT INTO classes VALUES (?, ?)", rows)
-        query = (
-            "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN classes ON label = name "
-            "ORDER BY nodes.rowid"
-        )
-        places = self.connection.execute(query).fetchnumpy()["place"]
-        return counts, np.asarray(places, dtype=np.int32)
+        return {c: count for c, count in counts.items() if numbers[c] >= 0}
 
     def features(self, n: int, features: int, width: int, rows: int) -> str:
         """Write all features, a chunk of rows at a time; a SHA-256 of ids and numbers."""
@@ -161,18 +145,14 @@ class Staging:
                 matrix[:, j] = found[f"f{j}"]
             digest.update("\n".join(found["id"].tolist()).encode())
             digest.update(matrix[:, :features].tobytes())
-            shaped = matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2)
             path = self.out / feature_file(i)
             if not path.is_file():  # else of a process before, and the same
-                put_array(path, np.ascontiguousarray(shaped))
+                put_array(path, matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2))
         self.progress("features", n, n)
         return digest.hexdigest()
 
     def _check_numbers(self, names: list[str]) -> None:
-        """Refuse columns with other things than numbers, all of them at once.
-
-        `names`: the column of the table that each staged column is of.
-        """
+        """Refuse columns (of these names) with other things than numbers, all of them at once."""
         too_large = "coalesce(NOT abs(f{i}) < 3.4028235677973366e38, true)"  # NaN is larger still
         wrong = [too_large.format(i=i) for i in range(len(names))]
         cells = [f"min(CASE WHEN {each} THEN rowid END)" for each in wrong]
@@ -181,40 +161,36 @@ class Staging:
         for name, row in zip(names, found, strict=True):
             if row is not None:
                 first[name] = min(row, first.get(name, row))
-        if not first:
-            return
-        troubles = [Trouble(name, row + 1, self._cell(name, row)) for name, row in first.items()]
-        raise TableError(unusable(self.asked.nodes.path, troubles))
+        if first:
+            troubles = [
+                Trouble(name, row + 1, self._cell(name, row)) for name, row in first.items()
+            ]
+            raise TableError(unusable(self.asked.nodes.path, troubles))
 
     def _cell(self, name: str, row: int) -> Any:
-        """A cell of the table of nodes as it stands there."""
         return self._one(f"SELECT {quoted(name)} FROM {self.asked.nodes.sql} OFFSET {row} LIMIT 1")
-
-    # edges -------------------------------------------------------------------------------
 
     def edges(self) -> tuple[int, int]:
         """Stage every edge as one number, sorted; how many are self-loops, and to unknown nodes."""
         asked, table = self.asked, self.asked.edges
         self.progress("edges", 0, 3)
-        kinds = kinds_of(self.connection, table)
+        kinds = table.kinds(self.connection)
         numeric = self._one("SELECT typeof(id) FROM ids LIMIT 1") == "BIGINT"
+        source, target = ((end, kinds[end]) for end in (asked.source, asked.target))
         as_id = whole if numeric else text
-        ends = [
-            f"{as_id(e, kinds[e])} AS {s}" for e, s in ((asked.source, "s"), (asked.target, "t"))
-        ]
-        named = f"SELECT {', '.join(ends)} FROM {table.sql}"
         self._make(
             "pairs",
-            f"SELECT a.n AS s, b.n AS t FROM ({named}) AS e LEFT JOIN ids AS a ON e.s = a.id "
-            "LEFT JOIN ids AS b ON e.t = b.id",
+            f"SELECT a.n AS s, b.n AS t FROM (SELECT {as_id(*source)} AS s, {as_id(*target)} AS t "
+            f"FROM {table.sql}) AS e LEFT JOIN ids AS a ON e.s = a.id LEFT JOIN ids AS b ON "
+            "e.t = b.id",
         )
         self.progress("edges", 1, 3)
         unknown = self._one("SELECT count(*) FROM pairs WHERE s IS NULL OR t IS NULL")
         if unknown and asked.unknown_edges == "error":
             first = self._one(
-                f"SELECT coalesce(n, '') FROM (SELECT {text(asked.source, kinds[asked.source])} "
-                f"AS n FROM {table.sql} UNION ALL SELECT {text(asked.target, kinds[asked.target])} "
-                f"FROM {table.sql}) ANTI JOIN nodes ON n = nodes.id LIMIT 1"
+                f"SELECT coalesce(n, '') FROM (SELECT {text(*source)} AS n FROM {table.sql} UNION "
+                f"ALL SELECT {text(*target)} FROM {table.sql}) ANTI JOIN nodes ON n = nodes.id "
+                "LIMIT 1"
             )
             raise TableError(
                 f"{unknown:,} of the {self.count('pairs'):,} edges in {table.path} name a node "
@@ -261,33 +237,27 @@ class Staging:
         """Sorted keys, a shard's at a time: the edges into a node are never divided."""
         total = self.count("keys")
         size = max(int(self.asked.memory * GB / 64 / 16), 100)
-        left = np.zeros(0, dtype=np.int64)
+        keys = np.zeros(0, dtype=np.int64)
         for begin in range(0, total, size):
             self.progress("shards", begin, total)
             query = "SELECT key FROM keys WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
             found = self.connection.execute(query, [begin, begin + size]).fetchnumpy()["key"]
-            keys = np.concatenate([left, found])
+            keys = np.concatenate([keys, found])
             whole_rows = int(np.searchsorted(keys >> 33, keys[-1] >> 33))
-            if begin + size < total:
-                left = keys[whole_rows:]
-                if whole_rows:
-                    yield keys[:whole_rows], False
-            else:
-                yield keys, True
-        if total == 0:
-            yield left, True
+            if whole_rows and begin + size < total:
+                yield keys[:whole_rows], False
+                keys = keys[whole_rows:]
+        yield keys, True
         self.progress("shards", total, total)
 
     def weights(self, shards: list[Shard], degrees: Array) -> None:
         """Write the weights of all edges: those of `graphs.normalise`, to the last bit."""
         into, out = inverse_roots(degrees)
         for i, shard in enumerate(shards):
-            names = shard_files(i)
-            indices = np.load(self.out / names[1], mmap_mode="r")
-            rows = np.repeat(into[shard.start : shard.stop], degrees[0, shard.start : shard.stop])
-            put_array(self.out / names[2], (rows * out[indices]).astype(np.float32))
-
-    # SQL ---------------------------------------------------------------------------------
+            _, senders, weights = (self.out / name for name in shard_files(i))
+            here = slice(shard.start, shard.stop)
+            rows = np.repeat(into[here], degrees[0, here])
+            put_array(weights, (rows * out[np.load(senders, mmap_mode="r")]).astype(np.float32))
 
     def count(self, table: str) -> int:
         """How many rows a table has."""
@@ -312,15 +282,3 @@ def sizes(n: int, features: int, memory: float) -> tuple[int, int]:
         width *= 2
     rows = max(int(memory * GB / 32 / (8 * features)), 32)
     return min(width, features), min(rows, n)
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_class(name: str) -> bool:
-    return float(name).is_integer() and -1 <= float(name) < LARGEST

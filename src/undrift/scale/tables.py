@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +47,15 @@ class Table:
     def _check_same(self, file: Path) -> None:
         """Refuse a file with other columns than the first; in CSV their order counts, too."""
         theirs = tuple(column_names(file))
-        if theirs != self.columns and (self.is_text or set(theirs) != set(self.columns)):
-            place = next(
-                (i for i, (a, b) in enumerate(zip(theirs, self.columns, strict=False)) if a != b),
-                min(len(theirs), len(self.columns)),
-            )
-            named = [
-                repr(each[place]) if place < len(each) else "nothing"
-                for each in (theirs, self.columns)
-            ]
-            raise InputError(
-                f"column {place + 1} of {file} is {named[0]} and of {self.files[0]} {named[1]}; "
-                f"give all files in {self.path} the same columns in the same order"
-            )
+        if theirs == self.columns or (not self.is_text and set(theirs) == set(self.columns)):
+            return
+        pairs = enumerate(zip_longest(theirs, self.columns), start=1)
+        place, pair = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+        other, first = ("nothing" if name is None else repr(name) for name in pair)
+        raise InputError(
+            f"column {place} of {file} is {other} and of {self.files[0]} {first}; "
+            f"give all files in {self.path} the same columns in the same order"
+        )
 
     @property
     def is_text(self) -> bool:
@@ -92,16 +89,36 @@ class Table:
         told = [(str(f.resolve()), f.stat()) for f in self.files]
         return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in told]
 
+    def kinds(self, connection: Any) -> dict[str, str]:
+        """The type of every column."""
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {self.sql}").fetchall()
+        return {name: str(kind) for name, kind, *_ in rows}
 
-def kinds_of(connection: Any, table: Table) -> dict[str, str]:
-    """The type of every column."""
-    rows = connection.execute(f"DESCRIBE SELECT * FROM {table.sql}").fetchall()
-    return {name: str(kind) for name, kind, *_ in rows}
+    def numbers(self, connection: Any, names: Sequence[str]) -> list[tuple[str, str]]:
+        """Columns of features as numbers in SQL, with their names.
 
+        A column with a list in each row stands once for each number of the lists.
+        """
+        kinds = self.kinds(connection)
+        found = []
+        for name in names:
+            cells = [quoted(name)]
+            if kinds[name].endswith("]"):
+                width = self._list_width(connection, name)
+                cells = [f"{quoted(name)}[{i + 1}]" for i in range(width)]
+            cast = "{}" if kinds[name].startswith("FLOAT") else "TRY_CAST({} AS DOUBLE)"
+            found += [(name, cast.format(cell)) for cell in cells]
+        return found
 
-def is_whole(kind: str) -> bool:
-    """Whether a type holds whole numbers of at most 64 bits."""
-    return kind in _WHOLE
+    def _list_width(self, connection: Any, name: str) -> int:
+        query = f"SELECT min(len({quoted(name)})), max(len({quoted(name)})) FROM {self.sql}"
+        least, most = connection.execute(query).fetchone()
+        if least != most or not most:
+            raise TableError(
+                f"the lists in column {name!r} of {self.path} have {least} to {most} numbers; "
+                "give every node a list of the same length"
+            )
+        return int(most)
 
 
 def text(name: str, kind: str) -> str:
@@ -116,36 +133,11 @@ def text(name: str, kind: str) -> str:
 
 def whole(name: str, kind: str) -> str:
     """A column as a whole number; NULL where its text is not how that number is written."""
-    if is_whole(kind):
+    if kind in _WHOLE:
         return f"CAST({quoted(name)} AS BIGINT)"
     as_text = text(name, kind)
     number = f"TRY_CAST({as_text} AS BIGINT)"
     return f"CASE WHEN CAST({number} AS VARCHAR) = {as_text} THEN {number} END"
-
-
-def number(name: str, kind: str, width: int | None) -> list[str]:
-    """A column of features as numbers; a list in each row is a column per place."""
-    column = quoted(name)
-    cells = [column] if width is None else [f"{column}[{i + 1}]" for i in range(width)]
-    return cells if kind.startswith("FLOAT") else [f"TRY_CAST({c} AS DOUBLE)" for c in cells]
-
-
-def widths(connection: Any, table: Table, names: Sequence[str]) -> dict[str, int | None]:
-    """How many numbers the cells of a column hold; None: one, not in a list."""
-    kinds = kinds_of(connection, table)
-    found: dict[str, int | None] = dict.fromkeys(names)
-    for name in names:
-        if not kinds[name].endswith("]"):
-            continue
-        query = f"SELECT min(len({quoted(name)})), max(len({quoted(name)})) FROM {table.sql}"
-        least, most = connection.execute(query).fetchone()
-        if least != most or not most:
-            raise TableError(
-                f"the lists in column {name!r} of {table.path} have {least} to {most} numbers; "
-                "give every node a list of the same length"
-            )
-        found[name] = most
-    return found
 
 
 def copied(query: str, path: str, kind: str = "parquet") -> str:

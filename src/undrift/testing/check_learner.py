@@ -6,8 +6,7 @@ Each check takes a learner, works on clones of it and raises AssertionError with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields
 
 import torch
@@ -19,9 +18,9 @@ from undrift.learners.base import Learner
 from undrift.storage.state import State
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
-from undrift.testing.check_examples import found_examples
-from undrift.testing.check_kept import check_inventory
-from undrift.testing.check_living import LIVING_CHECKS
+from undrift.testing import check_living as living
+from undrift.testing.check_living import refused, taught, unchanged
+from undrift.testing.check_state import check_inventory, found_examples, matches
 from undrift.testing.graphs import tiny_stream
 
 
@@ -35,26 +34,9 @@ def check_learner(learner: Learner) -> None:
         check(learner)
 
 
-def _taught(learner: Learner, stream: TaskStream, tasks: int | None = None) -> Learner:
-    clone = learner.clone()
-    for t in range(len(stream) if tasks is None else tasks):
-        clone.observe(stream.task(t))
-    return clone
-
-
-@contextmanager
-def _rejected(why: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        return
-    raise AssertionError(f"{why} was accepted; it must raise InputError")
-
-
 def check_clone_and_repr(learner: Learner) -> None:
     """A clone has the parameters and no memory; repr and params tell the parameters."""
-    taught = _taught(learner, tiny_stream(), tasks=1)
-    clone = taught.clone()
+    clone = taught(learner, tiny_stream().task(0)).clone()
     assert clone.classes_ == (), "a clone must have observed nothing"
     assert repr(clone) == repr(learner), "repr must depend on the parameters only"
     assert clone.params() == learner.params(), "a clone must have the same parameters"
@@ -69,7 +51,7 @@ def check_same_seed_same_result(learner: Learner) -> None:
     """Two learners with one seed agree in every bit, and the global generator is left alone."""
     stream = tiny_stream()
     before = torch.random.get_rng_state()
-    first, second = _taught(learner, stream), _taught(learner, stream)
+    first, second = taught(learner, *stream), taught(learner, *stream)
     assert torch.equal(before, torch.random.get_rng_state()), (
         "learning must draw from its own generator, not from torch's global one"
     )
@@ -81,39 +63,28 @@ def check_same_seed_same_result(learner: Learner) -> None:
 def check_restored_continues(learner: Learner) -> None:
     """A learner restored from its state after each task goes on bit for bit."""
     stream = tiny_stream()
-    through = learner.clone()
-    restored = learner.clone()
+    through, restored = learner.clone(), learner.clone()
     for task in stream:
         through.observe(task)
         restored.observe(task)
-        restored = learner.clone().load(_copied(restored.state()))
+        restored = learner.clone().load(living.copied(restored.state()))
         same = torch.equal(through.scores(stream.graph), restored.scores(stream.graph))
         assert same, f"after {len(through.classes_)} classes the restored learner differs"
     assert restored.classes_ == through.classes_, "a restored learner must know its classes"
 
 
-def _copied(state: State) -> State:
-    # in order of rows, as a file gives them back: another layout may round differently
-    tensors = {
-        key: tensor.clone(memory_format=torch.contiguous_format)
-        for key, tensor in state.tensors.items()
-    }
-    return State(state.method, dict(state.params), tensors, dict(state.values))
-
-
 def check_state_of_another_method(learner: Learner) -> None:
     """A state that belongs to another method is refused."""
-    state = _taught(learner, tiny_stream(), tasks=1).state()
-    with _rejected("the state of another method"):
-        learner.clone().load(State("another", state.params, state.tensors, state.values))
+    state = taught(learner, tiny_stream().task(0)).state()
+    other = State("another", state.params, state.tensors, state.values)
+    refused("the state of another method", lambda: learner.clone().load(other))
 
 
 def check_unseen_never_predicted(learner: Learner) -> None:
     """Scores have a column per class seen, and only those classes are predicted."""
     stream = tiny_stream()
     clone = learner.clone()
-    with _rejected("predicting before anything was observed"):
-        clone.predict(stream.graph)
+    refused("predicting before anything was observed", lambda: clone.predict(stream.graph))
     for t, task in enumerate(stream):
         clone.observe(task)
         seen = [c for classes in stream.classes[: t + 1] for c in classes]
@@ -131,7 +102,7 @@ def check_unseen_never_predicted(learner: Learner) -> None:
 def check_some_nodes(learner: Learner) -> None:
     """Asked for some nodes, a learner scores them as when asked for all."""
     stream = tiny_stream()
-    clone = _taught(learner, stream)
+    clone = taught(learner, *stream)
     scores = clone.scores(stream.graph)
     larger = float(scores.abs().max())
     for nodes in (torch.tensor([7, 3, 30]), stream.test, torch.zeros(60, dtype=torch.bool)):
@@ -139,8 +110,7 @@ def check_some_nodes(learner: Learner) -> None:
         assert some.shape == scores[nodes].shape, "one row per node that was asked for"
         close = torch.allclose(some, scores[nodes], rtol=1e-5, atol=1e-5 * larger)
         assert close, "a node's scores depend on which others are asked for"
-    with _rejected("a node that is not there"):
-        clone.predict(stream.graph, torch.tensor([60]))
+    refused("a node that is not there", lambda: clone.predict(stream.graph, torch.tensor([60])))
 
 
 def _check_probabilities(learner: Learner, graph: Graph, scores: Tensor) -> None:
@@ -159,11 +129,10 @@ def _check_probabilities(learner: Learner, graph: Graph, scores: Tensor) -> None
 def check_node_order(learner: Learner) -> None:
     """Nodes given in another order get the same scores."""
     stream = tiny_stream()
-    taught = _taught(learner, stream)
-    n = stream.graph.num_nodes
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(5))
-    shuffled = taught.scores(stream.graph.subgraph(order))
-    straight = taught.scores(stream.graph)[order]
+    mine = taught(learner, *stream)
+    order = torch.randperm(stream.graph.num_nodes, generator=torch.Generator().manual_seed(5))
+    shuffled = mine.scores(stream.graph.subgraph(order))
+    straight = mine.scores(stream.graph)[order]
     error = float((shuffled - straight).norm() / straight.norm())
     assert error < 1e-4, f"scores change by {error:.1e} when nodes are reordered"
 
@@ -173,15 +142,15 @@ def check_keeps_examples(learner: Learner) -> None:
 
     It grows if each of three streams, larger than the one before, leaves more numbers behind:
     a learner that chooses one of two shapes for its solution does not. Neither may its tensors
-    hold a training node's features, as a row or linearly disguised: what `check_examples` finds,
-    and what it cannot. One that says it keeps examples must be caught by one of these, else it
-    should say otherwise.
+    hold a training node's features, as a row or linearly disguised (`check_state`). One that says
+    it keeps examples must be caught by one of these, else it should say otherwise.
     """
     streams = [tiny_stream(nodes=nodes) for nodes in (66, 80, 96)]
-    states = [_taught(learner, stream).state() for stream in streams]
+    states = [taught(learner, *stream).state() for stream in streams]
     small, middle, large = (sum(t.numel() for t in state.tensors.values()) for state in states)
     grows = small < middle < large
-    holds = _holds_a_node(states[-1], streams[-1])
+    nodes = streams[-1].graph.features.to_dense()
+    holds = any(matches(tensor, nodes) for tensor in states[-1].tensors.values())
     disguised = None if grows or holds else found_examples(learner)
     if learner.keeps_examples:
         assert grows or holds or disguised, "says it keeps examples, but its state has none"
@@ -191,73 +160,37 @@ def check_keeps_examples(learner: Learner) -> None:
         assert not disguised, f"says it keeps no examples, but {disguised}"
 
 
-def _holds_a_node(state: State, stream: TaskStream) -> bool:
-    features = stream.graph.features
-    nodes = features.to_dense()
-    for tensor in state.tensors.values():
-        if tensor.dim() != 2 or tensor.shape[1] != nodes.shape[1] or not tensor.numel():
-            continue
-        distance = torch.cdist(tensor.double(), nodes.double()).min()
-        if float(distance) < 1e-6:
-            return True
-    return False
-
-
-class _InterruptedError(Exception):
-    """Stands for anything that stops a learner in the middle of a task."""
-
-
 def check_rejected_task(learner: Learner) -> None:
     """A task that is refused or breaks off in the middle leaves the learner as it was."""
     stream = tiny_stream()
-    taught = _taught(learner, stream, tasks=2)
-    before = taught.scores(stream.graph)
-    with _rejected("a task with another feature width"):
-        taught.observe(_narrower(stream.task(2)))
-    _unchanged(taught, before, stream.graph, "a wrong feature width")
-
-    def interrupt(phase: str, done: int, total: int) -> None:
-        raise _InterruptedError
-
-    try:
-        taught.observe(stream.task(2), progress=interrupt)
-    except _InterruptedError:
-        _unchanged(taught, before, stream.graph, "an interrupted task")
-    else:
-        raise AssertionError("observe must call progress at least once")
-
-
-def _narrower(task: Task) -> Task:
-    dense = task.graph.features.to_dense()
-    graph = Graph(dense[:, :-1].contiguous(), task.graph.adjacency, task.graph.labels)
-    return Task(graph, task.train, task.val, task.test, task.classes)
-
-
-def _unchanged(learner: Learner, before: Tensor, graph: Graph, why: str) -> None:
-    assert torch.equal(learner.scores(graph), before), f"{why} changed what was learned"
+    mine = taught(learner, stream.task(0), stream.task(1))
+    before, last = mine.scores(stream.graph), stream.task(2)
+    narrow = last.graph.features.to_dense()[:, :-1].contiguous()
+    graph = Graph(narrow, last.graph.adjacency, last.graph.labels)
+    narrower = Task(graph, last.train, last.val, last.test, last.classes)
+    refused("another feature width", lambda: mine.observe(narrower))
+    unchanged(mine, before, "a wrong feature width")
+    living.interrupted("observe", mine, lambda stop: mine.observe(last, progress=stop))
 
 
 def check_input_not_changed(learner: Learner) -> None:
     """Observing and predicting leave the task's tensors as they were."""
-    stream = tiny_stream()
-    task = stream.task(0)
+    task = tiny_stream().task(0)
     assert isinstance(task.graph.features, Tensor)
-    copies = [task.graph.features.clone(), task.graph.adjacency.values.clone(), task.train.clone()]
+    parts = [task.graph.features, task.graph.adjacency.values, task.train]
+    copies = [part.clone() for part in parts]
     learner.clone().observe(task).predict(task.graph)
-    same = [task.graph.features, task.graph.adjacency.values, task.train]
-    for copy, now in zip(copies, same, strict=True):
-        assert torch.equal(copy, now), "a learner must not write into the task it was given"
+    same = all(map(torch.equal, parts, copies))
+    assert same, "a learner must not write into the task it was given"
 
 
 def check_sparse_features(learner: Learner) -> None:
     """Sparse and dense forms of the same features give the same result up to rounding."""
     sparse = tiny_stream(sparse=True)
-    features = sparse.graph.features
-    assert not isinstance(features, Tensor)
-    same = Graph(features.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
+    same = Graph(sparse.graph.features.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
     dense = TaskStream.from_graph(same, base=2, increment=2, seed=0)
-    one = _taught(learner, sparse).scores(sparse.graph)
-    other = _taught(learner, dense).scores(same)
+    one = taught(learner, *sparse).scores(sparse.graph)
+    other = taught(learner, *dense).scores(same)
     error = float((one - other).norm() / other.norm())
     assert error < 1e-2, f"sparse features change the scores by {error:.1e}"
 
@@ -275,5 +208,5 @@ LEARNER_CHECKS: dict[str, Callable[[Learner], None]] = {
     "rejected_task": check_rejected_task,
     "input_not_changed": check_input_not_changed,
     "sparse_features": check_sparse_features,
-    **LIVING_CHECKS,
+    **living.LIVING_CHECKS,
 }

@@ -20,11 +20,11 @@ def check_stream(stream: TaskStream, make: Callable[[int], TaskStream] | None = 
     """Raise an AssertionError that says which promise the stream breaks; else return.
 
     Checked: the tasks' classes cover every label of the graph, and are disjoint unless the stream
-    is `returning`, when they are those of the task's training nodes; every labelled node is in
-    one task; masks are disjoint and cover no node outside the tasks; every class is in every
-    split; no label of a test node or of context is visible in a task; a task's features, labels,
-    masks and edges are exactly those of the full graph; and a seed draws the same split and tasks
-    again, for a stream of your own if you give `make`, a function from a seed to a stream.
+    is `returning`; every labelled node is in one task; masks are disjoint and cover no node outside
+    the tasks; every class is in every split; no label of a test node or of context is visible in a
+    task; a task's features, labels, masks and edges are those of the full graph; and a seed draws
+    the same split and tasks again. For that of a stream of your own give `make`, a function from a
+    seed to a stream.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> check_stream(tiny_stream())
@@ -59,8 +59,7 @@ def _check_classes(stream: TaskStream) -> None:
 
 def _check_masks(stream: TaskStream) -> None:
     masks = {split: getattr(stream, split) for split in SPLITS}
-    together = sum(mask.long() for mask in masks.values())
-    assert isinstance(together, Tensor)
+    together = torch.stack([*masks.values()]).sum(dim=0)
     assert int(together.max()) <= 1, (
         f"node {int(together.argmax())} is in more than one of train, val and test"
     )
@@ -80,7 +79,13 @@ def _check_task(stream: TaskStream, t: int, task: Task) -> None:
     nodes = stream.shown(t)
     labels, visible = _labels(stream)[nodes], task.graph.labels
     where = f"task {t}"
-    own = _check_shown(stream, t, nodes)
+    own = stream.task_of[nodes] == t
+    assert int(own.sum()) == int((stream.task_of == t).sum()), (
+        f"{where} does not show all its nodes"
+    )
+    before = (stream.task_of[nodes] >= 0) & (stream.task_of[nodes] < t)
+    assert bool((own | before).all()), f"{where} shows a node that arrives later"
+    assert stream.context == "seen" or bool(own.all()), f"{where} shows nodes of other tasks"
     assert task.classes == stream.classes[t], (
         f"{where} says its classes are {task.classes}, the stream says {stream.classes[t]}"
     )
@@ -92,8 +97,9 @@ def _check_task(stream: TaskStream, t: int, task: Task) -> None:
     for split in SPLITS:
         wanted = getattr(stream, split)[nodes] & own
         wanted = wanted & taught if split == "val" else wanted
-        same = torch.equal(getattr(task, split), wanted)
-        assert same, f"the {split} mask of {where} is not that of the stream at its nodes"
+        assert torch.equal(getattr(task, split), wanted), (
+            f"the {split} mask of {where} is not that of the stream at its nodes"
+        )
     leaked = int((visible[task.test] >= 0).sum())
     assert leaked == 0, f"{where} shows the labels of {leaked} test nodes; they must be -1"
     around = int((visible[~own] >= 0).sum())
@@ -103,19 +109,15 @@ def _check_task(stream: TaskStream, t: int, task: Task) -> None:
         f"{where} shows a wrong label at a train or val node"
     )
     _check_edges(stream, nodes, task, where)
-    _check_features(stream, nodes, task, where)
-
-
-def _check_shown(stream: TaskStream, t: int, nodes: Tensor) -> Tensor:
-    """Which of the nodes shown are the task's own; the others must have arrived before."""
-    own = stream.task_of[nodes] == t
-    assert int(own.sum()) == int((stream.task_of == t).sum()), (
-        f"task {t} does not show all its nodes"
+    full, part = stream.graph.features, task.graph.features
+    assert full.shape[1] == part.shape[1], (
+        f"{where} has {part.shape[1]} features per node, the stream's graph {full.shape[1]}"
     )
-    before = (stream.task_of[nodes] >= 0) & (stream.task_of[nodes] < t)
-    assert bool((own | before).all()), f"task {t} shows a node that arrives later"
-    assert stream.context == "seen" or bool(own.all()), f"task {t} shows nodes of other tasks"
-    return own
+    rows = [
+        each.to_scipy() if isinstance(each, Csr) else each.cpu().numpy() for each in (full, part)
+    ]
+    same = not (rows[0][nodes.cpu().numpy()] != rows[1]).sum()
+    assert same, f"the features of {where} are not those of the graph at its nodes"
 
 
 def _check_edges(stream: TaskStream, nodes: Tensor, task: Task, where: str) -> None:
@@ -139,34 +141,21 @@ def _check_edges(stream: TaskStream, nodes: Tensor, task: Task, where: str) -> N
     assert weights, f"{where} changed the weight of an edge"
 
 
-def _check_features(stream: TaskStream, nodes: Tensor, task: Task, where: str) -> None:
-    full, part = stream.graph.features, task.graph.features
-    assert full.shape[1] == part.shape[1], (
-        f"{where} has {part.shape[1]} features per node, the stream's graph {full.shape[1]}"
-    )
-    if isinstance(full, Csr) and isinstance(part, Csr):
-        same = (full.to_scipy()[nodes.cpu().numpy()] != part.to_scipy()).nnz == 0
-    else:
-        same = torch.equal(full.to_dense()[nodes], part.to_dense())
-    assert same, f"the features of {where} are not those of the graph at its nodes"
-
-
 def _check_seed(stream: TaskStream, make: Callable[[int], TaskStream] | None) -> None:
-    pairs = []
+    own = (stream.train, stream.val, stream.test)
+    again: list[tuple[Tensor, ...]] = []
     if stream.fractions is not None:
-        drawn = split_nodes(_labels(stream), seed=stream.seed, fractions=stream.fractions)
-        pairs.append((stream.train, stream.val, stream.test, *drawn))
-    if make is not None:
-        a, b = make(stream.seed), make(stream.seed)
-        pairs.append((a.train, a.val, a.test, b.train, b.val, b.test))
-        pairs.append((stream.train, stream.val, stream.test, a.train, a.val, a.test))
-        assert a.classes == b.classes == stream.classes, (
+        again.append(split_nodes(_labels(stream), seed=stream.seed, fractions=stream.fractions))
+    for other in (make(stream.seed), make(stream.seed)) if make is not None else ():
+        again.append((other.train, other.val, other.test))
+        assert other.classes == stream.classes, (
             f"seed {stream.seed} gives other classes per task when the stream is made again"
         )
-        same = torch.equal(a.task_of, stream.task_of) and torch.equal(b.task_of, stream.task_of)
-        assert same, f"seed {stream.seed} gives other nodes per task when the stream is made again"
-    for masks in pairs:
-        for split, first, second in zip(SPLITS, masks[:3], masks[3:], strict=True):
+        assert torch.equal(other.task_of, stream.task_of), (
+            f"seed {stream.seed} gives other nodes per task when the stream is made again"
+        )
+    for masks in again:
+        for split, first, second in zip(SPLITS, own, masks, strict=True):
             assert torch.equal(first.cpu(), second.cpu()), (
                 f"seed {stream.seed} does not give the same {split} nodes again"
             )

@@ -19,9 +19,8 @@ def tiny_graph(
     """An undirected, connected graph in which most neighbours are of the same class.
 
     Node i has class `i % classes`, so classes are equal up to one node (give at least five per
-    class for a stream). Features are a class mean plus noise; with `sparse=True` the same
-    matrix cut off at zero, as a `Csr`. A path through each class and one through all nodes keep
-    it connected.
+    class for a stream). Features are a class mean plus noise; with `sparse=True` the same matrix
+    cut off at zero, as a `Csr`.
 
     >>> tiny_graph()
     Graph(60 nodes, ... edges, 12 features dense, 6 classes)
@@ -33,15 +32,9 @@ def tiny_graph(
     i = np.arange(nodes)
     friend = (i + classes * rng.integers(1, 4, size=nodes)) % nodes  # nearly always own class
     other = rng.integers(0, nodes, size=nodes // 3)
-    edges = np.concatenate(
-        [
-            np.stack([i[:-classes], i[:-classes] + classes]),  # the path through each class
-            np.stack([i, friend]),
-            np.stack([i[: nodes // 3], other]),
-            np.stack([i[: classes - 1], i[1:classes]]),  # joins the classes
-        ],
-        axis=1,
-    )
+    source = [i[:-classes], i, i[: nodes // 3], i[: classes - 1]]
+    target = [i[classes:], friend, other, i[1:classes]]  # a path through each class ... joins them
+    edges = np.stack([np.concatenate(source), np.concatenate(target)])
     matrix = sp.csr_matrix(np.maximum(x, 0.0)) if sparse else x
     return Graph.from_arrays(matrix, edges, labels, undirected=True)
 
@@ -52,9 +45,8 @@ def tiny_stream(seed: int = 0, **graph: Any) -> TaskStream:
     >>> tiny_stream().classes
     ((0, 1), (2, 3), (4, 5))
     """
-    return TaskStream.from_graph(
-        tiny_graph(seed, **graph), base=2, increment=2, name="tiny", seed=seed
-    )
+    made = tiny_graph(seed, **graph)
+    return TaskStream.from_graph(made, base=2, increment=2, name="tiny", seed=seed)
 
 
 def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
@@ -94,16 +86,13 @@ def patterned_graph(
     rng = np.random.default_rng(seed)
     classes = len(follows)
     labels = np.repeat(np.arange(classes), per_class)
-    features = draw_words(
-        rng, labels, word_chances(rng, classes, words, 0.6), words_per_node, topic_share=0.6
-    )
+    chances = word_chances(rng, classes, words, 0.6)
+    features = draw_words(rng, labels, chances, words_per_node, topic_share=0.6)
     count = round(labels.size * average_degree / 2)
     source = rng.integers(0, labels.size, count)
     anywhere = rng.integers(0, classes, count)
     wanted = np.array([-1 if f is None else f for f in follows])[labels[source]]
     loose = (rng.random(count) >= share) | (wanted < 0)
     target = np.where(loose, anywhere, wanted) * per_class + rng.integers(0, per_class, count)
-    kept = source != target
-    return Graph.from_arrays(
-        features, np.stack([source[kept], target[kept]]), labels, undirected=True
-    )
+    ends = np.stack([source, target])[:, source != target]
+    return Graph.from_arrays(features, ends, labels, undirected=True)

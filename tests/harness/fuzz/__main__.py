@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.harness.fuzz.guard import Target, run_case
+from tests.harness.fuzz.guard import Target, copied, run_case
 from tests.harness.fuzz.targets import TARGETS
-from tests.harness.fuzz.workers import Job, Workers, copied, prepare
+from tests.harness.fuzz.workers import Job, Workers, prepare
 
 _BATCH = 50
 HOW = ("refused", "same", "read", "missed", "found")
@@ -22,12 +22,15 @@ HOW = ("refused", "same", "read", "missed", "found")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run cases; print a line of JSON per target and per finding. 1 where there are findings."""
-    asked = _asked(arguments)
+    parser = argparse.ArgumentParser(prog="python -m tests.harness.fuzz", description=__doc__)
+    parser.add_argument("--cases", type=int, default=2000, help="how many, over all targets")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3600.0, help="stop after so long")
+    parser.add_argument("--target", choices=[t.name for t in TARGETS], help="only this one")
+    parser.add_argument("--seed", type=int, help="one case again, in words")
+    asked = parser.parse_args(arguments)
     targets = [target for target in TARGETS if asked.target in (None, target.name)]
-    if not targets:
-        raise SystemExit(
-            f"no target {asked.target!r}; one of: {', '.join(t.name for t in TARGETS)}"
-        )
     with tempfile.TemporaryDirectory() as place:
         clean = Path(place) / "clean"
         for target in targets:
@@ -36,17 +39,6 @@ def main(arguments: list[str] | None = None) -> int:
         if asked.seed is not None:
             return _again(targets, asked.seed, clean, Path(place))
         return _many(targets, asked, clean, Path(place))
-
-
-def _asked(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.harness.fuzz", description=__doc__)
-    parser.add_argument("--cases", type=int, default=2000, help="how many, over all targets")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="stop after so long")
-    parser.add_argument("--target", help="only this one")
-    parser.add_argument("--seed", type=int, help="one case again, in words")
-    return parser.parse_args(arguments)
 
 
 def _again(targets: list[Target], seed: int, clean: Path, place: Path) -> int:
@@ -61,33 +53,22 @@ def _again(targets: list[Target], seed: int, clean: Path, place: Path) -> int:
 
 
 def _many(targets: list[Target], asked: argparse.Namespace, clean: Path, place: Path) -> int:
-    jobs = _jobs(targets, asked.cases, asked.first)
     counts: Counter[tuple[str, str]] = Counter()
-    spent: Counter[str] = Counter()
-    slowest: dict[str, float] = {}
-    findings = 0
+    seconds: dict[str, list[float]] = {target.name: [] for target in targets}
     began = time.monotonic()
-    workers = Workers(asked.workers, clean, place)
-    for case in workers.run(jobs, began + asked.seconds):
+    jobs = _jobs(targets, asked.cases, asked.first)
+    for case in Workers(asked.workers, clean, place).run(jobs, began + asked.seconds):
         counts[case.target, case.outcome] += 1
-        spent[case.target] += int(1e6 * case.seconds)
-        slowest[case.target] = max(slowest.get(case.target, 0.0), case.seconds)
+        seconds[case.target].append(case.seconds)
         if case.outcome == "found":
-            findings += 1
             _tell(asdict(case))
-    for target in targets:
-        mine = {how: counts[target.name, how] for how in HOW}
-        _tell(
-            {
-                "target": target.name,
-                "cases": sum(mine.values()),
-                **mine,
-                "mean_ms": round(spent[target.name] / 1e3 / max(1, sum(mine.values())), 1),
-                "slowest_ms": round(1e3 * slowest.get(target.name, 0.0)),
-            }
-        )
-    total, seconds = sum(counts.values()), round(time.monotonic() - began, 1)
-    _tell({"cases": total, "found": findings, "seconds": seconds, "workers": asked.workers})
+    for name, spent in seconds.items():
+        told = {"target": name, "cases": len(spent)} | {how: counts[name, how] for how in HOW}
+        mean = round(1e3 * sum(spent) / max(1, len(spent)), 1)
+        _tell(told | {"mean_ms": mean, "slowest_ms": round(1e3 * max(spent, default=0.0))})
+    findings = sum(counts[name, "found"] for name in seconds)
+    whole = {"seconds": round(time.monotonic() - began, 1), "workers": asked.workers}
+    _tell({"cases": sum(counts.values()), "found": findings} | whole)
     return int(findings > 0)
 
 
@@ -102,10 +83,8 @@ def _jobs(targets: list[Target], cases: int, first: int) -> list[Job]:
     jobs = []
     for target in targets:
         count = max(1, round(cases * target.weight / total))
-        jobs += [
-            (target.name, first + start, min(_BATCH, count - start))
-            for start in range(0, count, _BATCH)
-        ]
+        for start in range(0, count, _BATCH):
+            jobs.append((target.name, first + start, min(_BATCH, count - start)))
     return sorted(jobs, key=lambda job: job[1])  # all targets from the start
 
 

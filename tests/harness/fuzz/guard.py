@@ -65,39 +65,40 @@ class Case:
 
 def run_case(target: Target, seed: int, clean: Path, place: Path, answer: Any) -> Case:
     """Change a copy of the clean files by this seed and read it; `answer` is that of the clean."""
-    shutil.rmtree(place, ignore_errors=True)
-    given = place / "given"
-    shutil.copytree(clean, given)
+    given = copied(clean, place / "given", fresh=place)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         change = target.change(Random(f"{target.name} {seed}"), given)
-    plain, peak = target.plain, _peak()
+    peak = _peak()
     began = time.process_time()  # a machine may be busy, or the process paused
+    outcome: Outcome = "found"
     try:
         with only_inside(given) as outside:
             found = target.read(given)
     except InputError as error:
         outcome, said = _sentence(str(error))
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        outcome, said = "found", "".join(traceback.format_exception(error))
+        said = "".join(traceback.format_exception(error))
     else:
-        outcome, said = "read" if isinstance(found, Forged) else "same", ""
-        if outcome == "same" and found != answer:
-            outcome, said = "found", f"another answer: {_short(found)} and not {_short(answer)}"
-            if plain is not None:
-                outcome, said = _compared(found, target, given)
-    seconds = time.process_time() - began
-    strange = [path.name for path in place.iterdir() if path != given]
-    if outside or strange:
-        outcome, said = "found", f"written outside: {outside or strange}"
-    more = _peak() - peak
-    if more > BYTES:
-        outcome, said = "found", f"{more / 1e9:.1f} GB of memory"
-    if seconds > SECONDS:
-        outcome, said = "found", f"{seconds:.0f} s"
+        outcome, said = _judged(found, answer, target, given)
+    seconds, more = time.process_time() - began, _peak() - peak
+    strange = outside or [path.name for path in place.iterdir() if path != given]
+    for wrong, told in (
+        (strange, f"written outside: {strange}"),
+        (more > BYTES, f"{more / 1e9:.1f} GB of memory"),
+        (seconds > SECONDS, f"{seconds:.0f} s"),
+    ):
+        outcome, said = ("found", told) if wrong else (outcome, said)
     return Case(target.name, seed, change, outcome, said, seconds)
+
+
+def copied(clean: Path, place: Path, fresh: Path | None = None) -> Path:
+    """A copy of a folder at this place, where nothing stays of before."""
+    shutil.rmtree(fresh or place, ignore_errors=True)
+    shutil.copytree(clean, place)
+    return place
 
 
 def _peak() -> int:
@@ -105,16 +106,20 @@ def _peak() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _compared(found: Any, target: Target, given: Path) -> tuple[Outcome, str]:
-    assert target.plain is not None
+def _judged(found: Any, answer: Any, target: Target, given: Path) -> tuple[Outcome, str]:
+    """What is read must be the answer of clean files, or what a plain reading gives."""
+    if isinstance(found, Forged):
+        return "read", ""
+    if found == answer:
+        return "same", ""
+    if target.plain is None:
+        return "found", f"another answer: {_short(found)} and not {_short(answer)}"
     try:
         wanted = target.plain(given)
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        return (
-            "missed" if target.lenient else "found",
-            f"accepted ({_short(found)}), though a plain reading says {told[:300]}",
-        )
+        told = f"{type(error).__name__}: {error}"[:300]
+        said = f"accepted ({_short(found)}), though a plain reading says {told}"
+        return "missed" if target.lenient else "found", said
     if found == wanted:
         return "read", ""
     return "found", f"read as {_short(found)}, but a plain reading gives {_short(wanted)}"
@@ -122,14 +127,15 @@ def _compared(found: Any, target: Target, given: Path) -> tuple[Outcome, str]:
 
 def _sentence(text: str) -> tuple[Outcome, str]:
     """Whether an error is one sentence for people."""
-    if not text.strip() or "\n" in text or "\r" in text:
-        return "found", f"no single line: {text[:300]!r}"
-    if len(text) > LONGEST:
-        return "found", f"{len(text)} characters: {text[:300]!r}"
-    if re.search(r"Traceback|at 0x[0-9a-f]{6}|\bat::|ATen|\w+Error\b|errors\.pydantic", text):
-        return "found", f"words of a library: {text[:500]!r}"
-    if not text.isprintable():
-        return "found", f"signs that a terminal would obey: {text[:300]!r}"
+    words = r"Traceback|at 0x[0-9a-f]{6}|\bat::|ATen|\w+Error\b|errors\.pydantic"
+    for wrong, why in (
+        (not text.strip() or "\n" in text or "\r" in text, "no single line"),
+        (len(text) > LONGEST, f"{len(text)} characters"),
+        (re.search(words, text), "words of a library"),
+        (not text.isprintable(), "signs that a terminal would obey"),
+    ):
+        if wrong:
+            return "found", f"{why}: {text[:500]!r}"
     return "refused", text
 
 
@@ -140,15 +146,8 @@ def _short(value: Any) -> str:
 
 # files outside ---------------------------------------------------------------------------
 
-_CHANGES = {
-    "os.mkdir",
-    "os.rename",
-    "os.remove",
-    "os.rmdir",
-    "os.link",
-    "os.symlink",
-    "os.truncate",
-}
+_VERBS = ("mkdir", "rename", "remove", "rmdir", "link", "symlink", "truncate")
+_CHANGES = {f"os.{verb}" for verb in _VERBS}
 _watching: list[tuple[str, list[str]]] = []
 _hooked: list[bool] = []
 
@@ -170,22 +169,15 @@ def only_inside(folder: Path) -> Iterator[list[str]]:
 def _audit(event: str, args: tuple[Any, ...]) -> None:
     if not _watching:
         return
+    paths: tuple[Any, ...] = args[:2] if event in _CHANGES else ()
     if event == "open":
         path, mode, flags = args
-        writes = (
-            flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-            if mode is None
-            else set("wxa+") & set(mode)
-        )
-        if not writes or isinstance(path, int):
-            return
-        paths = [path]
-    elif event in _CHANGES:
-        paths = [path for path in args[:2] if isinstance(path, str | bytes | os.PathLike)]
-    else:
-        return
+        opened = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+        if flags & opened if mode is None else set("wxa+") & set(mode):
+            paths = (path,)
     folder, found = _watching[-1]
     for path in paths:
-        real = os.path.realpath(os.fsdecode(path))
-        if not (real == folder or real.startswith(folder + os.sep) or real == os.devnull):
-            found.append(f"{event} {real}")
+        if isinstance(path, str | bytes | os.PathLike):
+            real = os.path.realpath(os.fsdecode(path))
+            if not (real == folder or real.startswith(folder + os.sep) or real == os.devnull):
+                found.append(f"{event} {real}")

@@ -1,18 +1,310 @@
-"""All targets."""
+"""Targets: files that undrift itself writes; and all targets.
+
+What its own files say is protected by checksums, or by what else they say: a change is refused or
+does not matter.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import Any
 
-from tests.harness.fuzz.archive_targets import ARCHIVE_TARGETS
+import torch
+
+from tests.harness.fuzz.archives import change_npy, change_safetensors, change_zip
+from tests.harness.fuzz.changes import (
+    change_file,
+    change_json,
+    damage_bytes,
+    damage_file,
+    no_file,
+    odd_value,
+)
 from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
-from tests.harness.fuzz.guard import Target
-from tests.harness.fuzz.own_targets import OWN_TARGETS
-from tests.harness.fuzz.table_targets import TABLE_TARGETS
+from tests.harness.fuzz.guard import Forged, Target
+from tests.harness.fuzz.table_targets import TABLE_TARGETS, make_stream, write_csv
+from undrift.errors import InputError
+from undrift.experiments.checkpoint import load_checkpoint
+from undrift.experiments.run import PreparedRun, execute, prepare
+from undrift.experiments.spec import RunSpec
+from undrift.experiments.store import load_records, read_run
+from undrift.experiments.table import load_table
+from undrift.folder.folder import LearnerFolder
+from undrift.graphs import Graph
+from undrift.learners.registry import METHODS, load, make_learner, method_class
+from undrift.scale.engine import Local
+from undrift.scale.graph_folder import GraphFolder
+from undrift.scale.importing import import_graph
+from undrift.scale.learning import observe
+from undrift.storage.files import load_state, save_state
+from undrift.storage.splits import load_split, save_split
+from undrift.storage.state import State
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
-_ALL = (*GRAPH_TARGETS, *ARCHIVE_TARGETS, *TABLE_TARGETS, *OWN_TARGETS)
+QUICK: dict[str, Any] = {"epochs": 1, "hidden": (4,)}
+
+
+def batches(*ways: tuple[int, ...]) -> list[Graph]:
+    """The nodes of these classes of a tiny graph, a batch each."""
+    graph = tiny_graph()
+    labels = graph.labelled()
+    return [
+        graph.subgraph(torch.isin(labels, torch.tensor(way)).nonzero().flatten()) for way in ways
+    ]
+
+
+# states ----------------------------------------------------------------------------------
+
+
+def _make_state(name: str, folder: Path) -> None:
+    known, quick = method_class(name).defaults(), QUICK | {"n_encoders": 2}
+    learner = make_learner(name, **{key: value for key, value in quick.items() if key in known})
+    for task in list(tiny_stream())[:2]:
+        learner.observe(task)
+    learner.save(folder / "state")
+
+
+def _change_state(random: Random, folder: Path) -> str:
+    path = folder / "state"
+    kind = random.random()
+    if kind < 0.35:
+        return damage_file(random, path)
+    if kind < 0.6:
+        return change_file(random, path, change_safetensors)
+    told = forge(random, path)
+    (folder / "forged").touch()
+    return told
+
+
+def forge(random: Random, path: Path) -> str:
+    """Change what a state says and give it the checksum that fits, as somebody could on purpose."""
+    state = load_state(path)
+    tensors, values, params = dict(state.tensors), dict(state.values), dict(state.params)
+    kind = random.random()
+    if kind < 0.6 and tensors:
+        name = random.choice(sorted(tensors))
+        old = tensors.pop(name)
+        told = "gone"
+        if kind < 0.45:
+            odd = [old[:0], old.flatten(), old.unsqueeze(0), old.double(), old.float(), old.long()]
+            odd += [old.T if old.dim() == 2 else old.reshape(-1, 1), old * 0, old.new_ones(3)]
+            odd += [old.float() * float("nan"), old.bool(), random.choice(list(tensors.values()))]
+            odd += [old.repeat(*[2] * max(1, old.dim()))]
+            tensors[name] = random.choice(odd).contiguous().clone()
+            told = f"{tuple(tensors[name].shape)} {tensors[name].dtype}"
+    else:
+        part = values if kind < 0.85 and values else params
+        name = random.choice(sorted(part))
+        part[name] = odd_value(random, part[name])
+        told = str(part[name])[:60]
+    try:
+        save_state(path, State(state.method, params, tensors, values))
+    except (TypeError, ValueError):
+        return damage_file(random, path)
+    return f"forged: {name} is {told}"
+
+
+def _read_state(folder: Path) -> Any:
+    learner = load(folder / "state")
+    scores = learner.scores(tiny_graph(nodes=12))
+    found = (learner.classes_, tuple(scores.shape), scores.numpy().tobytes())
+    return Forged() if (folder / "forged").exists() else found
+
+
+# folders of a learner and of a graph -------------------------------------------------------
+
+
+def _make_folder(folder: Path) -> None:
+    living = LearnerFolder.new(folder / "desk", "bare", settings=QUICK)
+    for batch in batches((0, 1), (2, 3)):
+        living.observe(batch)
+
+
+def _change_line(random: Random, data: bytes) -> tuple[bytes, str]:
+    lines = data.splitlines()
+    i = random.randrange(len(lines))
+    lines[i], done = change_json(random, lines[i])
+    return b"".join(line + b"\n" for line in lines), f"line {i + 1}: {done}"
+
+
+def _change_folder(random: Random, folder: Path) -> str:
+    path = random.choice(sorted((folder / "desk").iterdir()))
+    kind = random.random()
+    if kind < 0.05:
+        path.unlink()
+        return f"{path.name} gone"
+    if kind < 0.15:
+        return no_file(random, path)
+    ways = {".jsonl": _change_line, ".json": change_json, ".safetensors": change_safetensors}
+    if kind < 0.5 or path.suffix not in ways:
+        return damage_file(random, path)
+    return change_file(random, path, ways[path.suffix])
+
+
+def _read_folder(folder: Path) -> Any:
+    living = LearnerFolder(folder / "desk")
+    classes = living.predict(tiny_graph(nodes=12)).classes
+    living.verify()
+    lines = [line.model_dump_json() for line in living.history()]
+    try:
+        living.observe(batches((0, 1))[0])
+    except InputError as error:
+        again = str(error).replace(str(folder), "")
+    else:
+        again = "observed twice"
+    return list(classes), lines, again, living.show().description()
+
+
+def _make_graph(folder: Path) -> None:
+    write_csv(folder)
+    import_graph(folder / "nodes.csv", folder / "edges.csv", folder / "graph", memory=2e-5)
+    for name in ("nodes.csv", "edges.csv"):
+        (folder / name).unlink()
+
+
+def _change_graph(random: Random, folder: Path) -> str:
+    there = sorted(path for path in (folder / "graph").iterdir() if path.is_file())
+    path = random.choice([*there, *[folder / "graph" / "graph.json"] * len(there)])
+    kind = random.random()
+    if kind < 0.1:
+        return no_file(random, path)
+    ways = {".json": change_json, ".npy": change_npy}
+    if kind < 0.4 or path.suffix not in ways:
+        return damage_file(random, path)
+    return change_file(random, path, ways[path.suffix])
+
+
+def _read_graph(folder: Path) -> Any:
+    graph = GraphFolder(folder / "graph")
+    learner = make_learner("propagation")
+    classes = {name: c for c, name in enumerate(graph.manifest.classes)}
+    observe(learner, graph, classes, Local())
+    scores = learner.scores(tiny_graph(nodes=12, features=3))
+    told = graph.manifest.model_dump(mode="json", exclude={"sources"})
+    return scores.numpy().tobytes(), graph.ids().tolist(), json.dumps(told, sort_keys=True)
+
+
+# splits and runs -------------------------------------------------------------------------
+
+
+def _make_split(folder: Path) -> None:
+    save_split(folder / "split.npz", tiny_stream().saved_split())
+
+
+def _change_split(random: Random, folder: Path) -> str:
+    path = folder / "split.npz"
+    if random.random() < 0.4:
+        return damage_file(random, path)
+    return change_zip(random, path, change_npy)
+
+
+def _prepared(folder: Path) -> PreparedRun:
+    """A run of a stream of one's own."""
+    make_stream(folder)
+    return prepare(RunSpec(stream=str(folder / "stream.toml"), method="bare", params=QUICK))
+
+
+def _make_runs(folder: Path) -> None:
+    execute(_prepared(folder), folder / "runs")
+    (folder / "clean.json").write_bytes(_result(folder).read_bytes())
+
+
+def _result(folder: Path) -> Path:
+    return next((folder / "runs").glob("*/result.json"))
+
+
+def _change_result(random: Random, folder: Path) -> str:
+    how = change_json if random.random() < 0.7 else damage_bytes
+    return change_file(random, _result(folder), how)
+
+
+def _read_result(folder: Path) -> Any:
+    found = read_run(_result(folder))
+    records = load_records(folder / "runs")
+    assert not records.damaged, records.damaged
+    table = load_table(folder / "runs")
+    assert len(table.rows(table.columns)) == 1
+    return _numbers(json.loads(found.model_dump_json(by_alias=True)))
+
+
+def _plain_result(folder: Path) -> Any:
+    """The JSON as it stands; what an older format lacks has its default or is computed."""
+    found = json.loads(_result(folder).read_bytes())
+    clean = json.loads((folder / "clean.json").read_bytes())
+    found = {"imbalance": None, "returning": None} | found | {"format": clean["format"]}
+    found["cost"] = {"state_bytes": []} | found["cost"]
+    for by in ("class", "node"):
+        found["metrics"][by] = clean["metrics"][by] | found["metrics"][by]
+    return _numbers(found)
+
+
+def _numbers(tree: Any) -> Any:
+    """A tree whose numbers are floats, as are texts and truths that stand for numbers."""
+    if isinstance(tree, dict):
+        return {key: _numbers(part) for key, part in sorted(tree.items())}
+    if isinstance(tree, list):
+        return [_numbers(part) for part in tree]
+    try:
+        number = float(tree)
+    except (TypeError, ValueError):
+        return tree
+    if math.isnan(number):
+        return tree
+    return None if number == float("inf") else number  # which JSON cannot say
+
+
+def _make_checkpoint(folder: Path) -> None:
+    def stop(t: int, _: Any) -> None:
+        if t == 1:
+            raise InterruptedError
+
+    with contextlib.suppress(InterruptedError):
+        execute(_prepared(folder), folder / "runs", checkpoints=True, after_task=stop)
+
+
+def _checkpoint(folder: Path) -> Path:
+    return next((folder / "runs").glob("*/checkpoint.safetensors"))
+
+
+def _change_checkpoint(random: Random, folder: Path) -> str:
+    how = change_safetensors if random.random() < 0.5 else damage_bytes
+    return change_file(random, _checkpoint(folder), how)
+
+
+def _read_checkpoint(folder: Path) -> Any:
+    learner = make_learner("bare", **QUICK)
+    found = load_checkpoint(_checkpoint(folder).parent, learner)
+    if found is None:
+        raise InputError("counts as none: the run starts again")
+    scores = learner.scores(tiny_graph(nodes=12, features=3))
+    return found.grades["test"].by_class.rows, learner.classes_, scores.numpy().tobytes()
+
+
+def _read_split(folder: Path) -> Any:
+    return load_split(folder / "split.npz").sha256
+
+
+OWN_TARGETS = (
+    *(
+        Target(f"state of {n}", partial(_make_state, n), _change_state, _read_state, weight=0.4)
+        for n in METHODS
+    ),
+    Target("learner's folder", _make_folder, _change_folder, _read_folder, weight=1.5),
+    Target("graph folder", _make_graph, _change_graph, _read_graph),
+    Target("split.npz", _make_split, _change_split, _read_split),
+    Target("result.json", _make_runs, _change_result, _read_result, _plain_result, weight=2),
+    Target("checkpoint", _make_checkpoint, _change_checkpoint, _read_checkpoint),
+)
 _LACKS_ARROW = find_spec("pyarrow") is None  # which reads Parquet in the second way
 
 TARGETS: tuple[Target, ...] = tuple(
-    target for target in _ALL if not (_LACKS_ARROW and target.name == "parquet")
+    target
+    for target in (*GRAPH_TARGETS, *TABLE_TARGETS, *OWN_TARGETS)
+    if not (_LACKS_ARROW and target.name == "parquet")
 )

@@ -1,4 +1,4 @@
-"""Processes that run cases: with a watchdog, a limit of memory, and another when one dies."""
+"""Processes that run cases, with a watchdog and a limit of memory; one that dies is replaced."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import faulthandler
 import multiprocessing
 import os
 import resource
-import shutil
 import sys
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from tests.harness.fuzz.guard import BYTES, SECONDS, Case, run_case
+from tests.harness.fuzz.guard import BYTES, SECONDS, Case, copied, run_case
 from tests.harness.fuzz.targets import TARGETS
 
 Job = tuple[str, int, int]
@@ -33,7 +33,7 @@ class Workers:
         self._started = 0
         self._died: set[tuple[str, int]] = set()
 
-    def run(self, jobs: list[Job], until: float) -> Any:
+    def run(self, jobs: list[Job], until: float) -> Iterator[Case]:
         """Every case of these jobs, as they end."""
         left = list(reversed(jobs))
         busy: dict[Any, tuple[Any, Job]] = {}
@@ -41,32 +41,29 @@ class Workers:
         while (left and time.monotonic() < until) or busy:
             while left and len(busy) < self._number and time.monotonic() < until:
                 process, line = idle.pop() if idle else self._start()
-                job = left.pop()
-                line.send(job)
-                busy[line] = (process, job)
+                busy[line] = process, left.pop()
+                line.send(busy[line][1])
             ready: list[Any] = wait(list(busy), timeout=1.0)
             for line in ready:
-                process, (name, first, count) = busy[line]
+                process, (name, first, count) = busy.pop(line)
                 try:
                     case = line.recv()
                 except (EOFError, OSError):
                     process.join(5)
-                    del busy[line]
-                    if (name, first) not in self._died:  # a machine may be that slow: once more
-                        self._died.add((name, first))
-                        left.append((name, first, count))
-                        continue
-                    said = f"the process ended ({process.exitcode}): too long at it, or killed"
-                    yield Case(name, first, "", "found", said, SECONDS)
-                    if count > 1:
-                        left.append((name, first + 1, count - 1))
+                    again = (name, first) not in self._died  # a machine may be that slow: once more
+                    self._died.add((name, first))
+                    if not again:
+                        said = f"the process ended ({process.exitcode}): too long at it, or killed"
+                        yield Case(name, first, "", "found", said, SECONDS)
+                        first, count = first + 1, count - 1
+                    left += [(name, first, count)] if count else []
                     continue
                 if case is None:
-                    del busy[line]
                     idle.append((process, line))
                 else:
                     yield case
-                    busy[line] = (process, (name, case.seed + 1, count - (case.seed + 1 - first)))
+                    done = case.seed + 1 - first
+                    busy[line] = process, (name, first + done, count - done)
         for process, line in idle:
             line.close()
             process.join(5)
@@ -127,10 +124,3 @@ def _limit() -> None:
     used = int(text.split()[0]) * os.sysconf("SC_PAGE_SIZE")
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (used + 4 * BYTES, hard))
-
-
-def copied(clean: Path, place: Path) -> Path:
-    """A copy of a folder at this place."""
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(clean, place)
-    return place

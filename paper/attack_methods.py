@@ -1,17 +1,29 @@
-"""Rows that are read out of sums: of small classes, thin columns, few rows, and beside known rows.
+"""Attacks that only this study runs; those of `undrift learner audit` are in `undrift.privacy`.
 
-The difference of two states is the sum over what came between them. A first state is such a
-difference as well.
+Rows that are read out of a sum of few rows or beside rows that are known, one unknown word of a
+node, and the baseline: how sure plain weights are of a node. The difference of two states is the
+sum over what came between them; a first state is such a difference as well.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-_LIKE = 0.9  # the cosine from which a row counts as read from a column
-_UNLIKE = 0.8  # the cosine that no row of a node that was not summed may reach beside it
+from undrift.graphs import Graph
+from undrift.learners.base import Learner
+from undrift.learners.kept import KeptSum
+from undrift.privacy.attacks import Finding, roc
+from undrift.privacy.membership import Distance, Seen, normalised_leverage
+from undrift.sparse import Csr, stacked
+from undrift.streams.task import Task
+
+READ = 0.99  # the cosine from which a row counts as read out
+_BATCH = 256  # rows of a batch up to which the sparse search is tried
 _ZERO = 1e-10  # of the largest eigenvalue: what rounding leaves of the others
 _THRESHOLDS = (1.5, 0.75, 0.3, 0.15, 0.07, 0.03, 0.015)  # of the mean entry, from coarse to fine
 _STEPS = 8  # at each threshold
@@ -31,72 +43,40 @@ def nearest(rows: Tensor, read: Tensor) -> Tensor:
     return (a @ b.T).abs().amax(dim=1)
 
 
-# small classes and thin columns ----------------------------------------------------------
+# two states ------------------------------------------------------------------------------
 
 
-def row_of_class(means: Tensor, column: int) -> tuple[Tensor, Tensor]:
-    """What a state gives for a row of a class, `q_c / |q_c|`, and what all other classes share.
+def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding]:
+    """What the difference of two states gives of the batch between them: rows read out.
 
-    Of a class with one row the first is that row, up to its length. The second is the direction of
-    the other classes' mean, which can be said of any row. Cost: d C.
-
-    >>> read, shared = row_of_class(torch.tensor([[3.0, 1.0], [4.0, 0.0]]), 0)
-    >>> [round(x, 3) for x in read.tolist()], shared.tolist()
-    ([0.6, 0.8], [1.0, 0.0])
+    A node counts where its row, or its own features, is one of the sparsest vectors.
     """
-    directions = functional.normalize(means.double().cpu().T, dim=1)
-    others = directions.sum(dim=0) - directions[column]
-    return directions[column], functional.normalize(others, dim=0)
+    if not kept.has_products or (older is not None and not older.has_products):
+        return []
+    members = kept.members(task)
+    count = int(members.sum())
+    if not 0 < count <= _BATCH:
+        return []
+    columns = kept.linear or kept.width
+    products = _between(kept, older)[:columns]
+    rows = kept.rows_of(task, members)[:, :columns]
+    own = kept.own_rows_of(task, members)[:, :columns]
+    read = sparse_rows(products, nonnegative=bool((rows >= 0).all()), most=count)
+    cosine = torch.maximum(nearest(rows, read), nearest(own, read))
+    tried = f"the sparsest vectors in the difference of two states, against {count} rows"
+    got = float((cosine >= READ).sum())
+    return [Finding("two states", kept.name, tried, "rows", got, count)]
 
 
-def cosines_beside(rows: Tensor, read: Tensor, shared: Tensor) -> Tensor:
-    """The cosine of what was read with each row, without the direction that all rows share.
-
-    1 is verbatim. Embeddings may all point nearly the same way; only the rest counts.
-
-    >>> cosines_beside(torch.eye(2), torch.tensor([1.0, 1.0]), torch.tensor([1.0, 0.0])).tolist()
-    [0.0, 1.0]
-    """
-
-    def rest(vectors: Tensor) -> Tensor:
-        return vectors - torch.outer(vectors @ shared.double(), shared.double())
-
-    own = rest(read.double().unsqueeze(0))
-    return functional.cosine_similarity(own, rest(rows.double()), dim=1)
-
-
-def expected_cosine(rows: int, likeness: float = 0.0) -> float:
-    """The mean cosine of a mean with its rows, of one length and alike by `likeness`.
-
-        sqrt((1 + (n - 1) rho) / n)
-
-    >>> expected_cosine(1), expected_cosine(4)
-    (1.0, 0.5)
-    """
-    return float(((1 + (rows - 1) * likeness) / max(rows, 1)) ** 0.5)
-
-
-def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
-    """Which of `rows` are read from a column of R: like it, and no row of `others` is.
-
-    `R_j = sum_i z_ij z_i`: where one row has most of a column, such as a rare word, the column is
-    that row. No class and no second state is needed. Cost: d^2 for each row.
-
-    >>> rows = torch.tensor([[3.0, 4.0, 0.0], [3.0, 0.0, 4.0], [5.0, 0.0, 0.0]]) / 5
-    >>> read_rows(rows[:2].T @ rows[:2], rows[:2], rows[2:]).tolist()
-    [True, True]
-    """
-    read = functional.normalize(gram.double().T, dim=1)
-    cosines = [
-        (read @ functional.normalize(each.double(), dim=1).T).abs() for each in (rows, others)
-    ]
-    alike = torch.zeros(read.shape[0], dtype=torch.bool)
-    if others.shape[0]:
-        alike = cosines[1].amax(dim=1) >= _UNLIKE
-    return ((cosines[0] >= _LIKE) & ~alike.unsqueeze(1)).any(dim=0)
-
-
-# few rows --------------------------------------------------------------------------------
+def _between(kept: KeptSum, older: KeptSum | None) -> Tensor:
+    """A matrix `sum z v^T` over the rows that came between two states, of whatever v."""
+    now, then = kept.seen, older.seen if older is not None else None
+    if now is not None:
+        return now.seen - then.seen if then is not None else now.seen
+    if kept.gram is None:
+        raise ValueError("a sum without products has no difference")
+    gram = kept.gram.double().cpu()
+    return gram if older is None or older.gram is None else gram - older.gram.double().cpu()
 
 
 def sparse_rows(
@@ -263,3 +243,124 @@ def _centred(count: int) -> Tensor:
         table[:j, j - 1], table[j, j - 1] = 1.0, -float(j)
         table[:, j - 1] /= (j * (j + 1)) ** 0.5
     return table
+
+
+# the one unknown word of a node that is known otherwise -------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Blank:
+    """A node with one word taken out, and the words that it might be: the first is the true one.
+
+    `graph` is without the word; `value` is what stood there.
+    """
+
+    graph: Graph
+    node: int
+    words: Tensor
+    value: float
+
+    @classmethod
+    def of(cls, graph: Graph, node: int, others: int, generator: torch.Generator) -> Blank | None:
+        """A word of the node drawn at random, and others drawn as often as nodes have them.
+
+        None for a node of fewer than two words. So drawn, how common a word is tells nothing.
+        """
+        features = graph.features
+        matrix = features.to_scipy() if isinstance(features, Csr) else sp.csr_matrix(features)
+        mine = torch.from_numpy(matrix[node].indices).long()
+        if mine.numel() < 2:
+            return None
+        hidden = int(mine[torch.randint(mine.numel(), (1,), generator=generator)])
+        often = torch.from_numpy(matrix.getnnz(axis=0)).double()
+        often[mine] = 0
+        drawn = torch.multinomial(often, others, generator=generator)
+        value = float(matrix[node, hidden])
+        without = _plus(graph, node, hidden, -value)
+        return cls(without, node, torch.cat([torch.tensor([hidden]), drawn]), value)
+
+    def completed(self, word: int) -> Graph:
+        """The graph with this word in the blank."""
+        return _plus(self.graph, self.node, word, self.value)
+
+    def all_completed(self) -> tuple[Graph, Tensor]:
+        """A copy of the graph for every word, side by side, and the node in each."""
+        k, n = self.words.numel(), self.graph.num_nodes
+        adjacency = sp.block_diag([self.graph.adjacency.to_scipy()] * k, format="csr")
+        features = stacked([self.completed(int(word)).features for word in self.words])
+        edges = Csr.from_scipy(
+            adjacency, dtype=self.graph.adjacency.dtype, symmetric=self.graph.adjacency.symmetric
+        )
+        return Graph(features, edges.to(features.device)), self.node + n * torch.arange(k)
+
+
+def completions(kept: KeptSum, metric: Distance | Seen, blank: Blank) -> Tensor:
+    """A score per word of a blank: how much the row that it makes looks like a member.
+
+    A row that was summed lies in the span of R, or has a lower leverage than one that differs in a
+    word (`normalised_leverage`). Of a node that was not learned from, the score is how usual the
+    word is beside the others: what any model of the data tells. Cost: a row per word.
+    """
+    rows = kept.rows(*blank.all_completed()).double().cpu()
+    if isinstance(metric, Seen):
+        return metric.unexplained(rows)
+    return normalised_leverage(metric, rows)
+
+
+def named(scores: Tensor) -> float:
+    """Whether the first, true word has the best score; ties share.
+
+    >>> named(torch.tensor([2.0, 1.0, 2.0]))
+    0.5
+    """
+    best = scores == scores.max()
+    return float(best[0]) / float(best.sum())
+
+
+def _plus(graph: Graph, node: int, word: int, value: float) -> Graph:
+    """The graph with something added to one feature of a node; zeros are taken out."""
+    features = graph.features
+    matrix = features.to_scipy() if isinstance(features, Csr) else sp.csr_matrix(features)
+    more = sp.csr_matrix(([value], ([node], [word])), shape=matrix.shape, dtype=matrix.dtype)
+    changed = sp.csr_matrix(matrix + more)
+    changed.eliminate_zeros()
+    dense = torch.from_numpy(changed.toarray()) if isinstance(features, Tensor) else None
+    made = Csr.from_scipy(changed, dtype=features.dtype) if dense is None else dense
+    return Graph(made.to(features.device), graph.adjacency, graph.labels)
+
+
+# membership ------------------------------------------------------------------------------
+
+
+def confidence(learner: Learner, task: Task, nodes: Tensor, labels: Tensor) -> Tensor:
+    """The margin of each node's class: its score less the best other's; larger means member.
+
+    A model tends to be surer of what it was trained on (Yeom et al., "Privacy risk in machine
+    learning", CSF 2018). It needs the class of every node, and works on any state. Cost: one
+    prediction.
+
+    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> task = tiny_stream().task(0)
+    >>> margin = confidence(Propagation().observe(task), task, task.train, task.labels[task.train])
+    >>> bool(margin.median() > 0)
+    True
+    """
+    scores = learner.scores(task.graph, nodes).double()
+    places = {c: i for i, c in enumerate(learner.classes_)}
+    columns = torch.tensor([places[int(c)] for c in labels.tolist()])
+    own = scores.gather(1, columns.unsqueeze(1)).squeeze(1)
+    if scores.shape[1] == 1:
+        return own
+    scores.scatter_(1, columns.unsqueeze(1), -torch.inf)
+    return own - scores.amax(dim=1)
+
+
+def found_at(statistic: Tensor, members: Tensor, false_rate: float) -> float:
+    """The share of members that are found at this rate of false positives.
+
+    >>> found_at(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([True, False, True]), 0.01)
+    0.5
+    """
+    false, true = roc(statistic, members)
+    return float(true[false <= false_rate + 1e-12].max())

@@ -9,9 +9,7 @@ from math import ceil, sqrt
 import torch
 from torch import Tensor
 
-from undrift.learners.base import Learner
 from undrift.learners.kept import SeenThrough
-from undrift.streams.task import Task
 
 _TINY = torch.finfo(torch.float64).tiny
 _SMALL, _SMOOTH, _FITTED = 1e-8, 0.1, 1e-3  # ridges, relative to the mean diagonal
@@ -22,19 +20,12 @@ _STEPS = 100  # of conjugate gradients, at most
 _ENOUGH = 1e-4  # of the right side, that they may leave
 
 
-# one row at a time -----------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Distance:
     """`(R + g I)^-1` of a Gram matrix R, for the few ridges g that attacks use.
 
     Ridges are relative to the mean diagonal. A ridge that is too small for the rounding or noise
     in R is raised until there is a Cholesky factor. Cost: d^3 / 3 for each, then d^2 per row.
-
-    >>> metric = Distance(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
-    >>> metric.outside(torch.eye(2)).gt(0.5).tolist()
-    [False, True]
     """
 
     gram: Tensor
@@ -46,11 +37,9 @@ class Distance:
             gram = self.gram.double().cpu()
             eye = torch.eye(gram.shape[0], dtype=torch.float64)
             level = ridge * float(gram.diagonal().mean().abs().clamp(min=_TINY))
-            lower, failed = torch.linalg.cholesky_ex(gram + level * eye)
-            while int(failed):
+            while int((found := torch.linalg.cholesky_ex(gram + level * eye)).info):
                 level *= 10
-                lower, failed = torch.linalg.cholesky_ex(gram + level * eye)
-            self._made[ridge] = lower, level
+            self._made[ridge] = found.L, level
         return self._made[ridge]
 
     def whitened(self, rows: Tensor, ridge: float) -> Tensor:
@@ -73,13 +62,10 @@ class Distance:
 
 
 def from_one_row(metric: Distance, rows: Tensor, count: int) -> dict[str, Tensor]:
-    """Four statistics of each row alone, by name; larger means member.
+    """Four statistics of each row alone, by name; larger means member. `count`: the rows in R.
 
-    - `span`: minus the share outside the span. It tells members where there are fewer rows than
-      columns.
-    - `leverage`: minus the leverage. A member with `u = z^T (R - z z^T)^-1 z` has `u / (1 + u)`.
-    - `normalised leverage`: see `normalised_leverage`.
-    - `likelihood`: see `_likelihood`. `count`: the rows in R.
+    The share outside the span tells members where there are fewer rows than columns. A member with
+    `u = z^T (R - z z^T)^-1 z` has the leverage `u / (1 + u)`.
     """
     outside = metric.outside(rows)
     return {
@@ -104,9 +90,8 @@ def _likelihood(metric: Distance, rows: Tensor, count: int) -> Tensor:
 
         (n - d - 2) / 2 log(1 - z^T R^-1 z) + z^T S^-1 z / 2
 
-    for R of n Gaussian rows of covariance S (`R - z z^T` is Wishart of n - 1 rows if z is in it).
-    S is R under the ridge of `normalised_leverage`, scaled so that the median row cancels. With
-    more columns than rows it is the leverage.
+    for R of n Gaussian rows of covariance S: R under the ridge of `normalised_leverage`, scaled so
+    that the median row cancels. With more columns than rows it is the leverage.
     """
     exact, smooth = metric.leverage(rows), metric.leverage(rows, _SMOOTH)
     freedom = count - metric.gram.shape[0] - 2
@@ -138,12 +123,7 @@ def in_class_gram(class_grams: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return found
 
 
-# all candidates at once ------------------------------------------------------------------
-
-
-def fitted(
-    metric: Distance, count: int, rows: Tensor, *, ridge: float = 0.01, explicit: bool | None = None
-) -> Tensor:
+def fitted(metric: Distance, count: int, rows: Tensor, *, ridge: float = 0.01) -> Tensor:
     """`[N]`: by how much more than on average each candidate is in a Gram matrix.
 
         min_m |R - sum_i m_i z_i z_i^T|^2 + lambda |m - n / N|^2
@@ -151,35 +131,23 @@ def fitted(
     in the metric in which R is nearly the identity. R has d (d + 1) / 2 different numbers and m
     has N. So N known candidates can be told apart in sqrt(2 N) columns, and no useful width is
     safe. Rows that the attacker does not hold count as noise.
-
-    >>> rows = torch.randn(30, 8, generator=torch.Generator().manual_seed(0))
-    >>> found = fitted(Distance(rows[:20].T @ rows[:20]), 20, rows)
-    >>> bool(found[:20].min() > found[20:].max())
-    True
     """
     z = metric.whitened(rows, _FITTED)
     whitened = metric.whitened(metric.whitened(metric.gram.cpu(), _FITTED).T, _FITTED)
-    return _fitted_products(z, z, whitened, count, ridge=ridge, explicit=explicit)
+    return _fitted_products(z, z, whitened, count, ridge=ridge)
 
 
 def _fitted_products(
-    left: Tensor,
-    right: Tensor,
-    total: Tensor,
-    count: int,
-    *,
-    ridge: float,
-    explicit: bool | None = None,
+    left: Tensor, right: Tensor, total: Tensor, count: int, *, ridge: float
 ) -> Tensor:
     """The m of `total = sum_i m_i l_i r_i^T`, less its mean n / N, by ridge regression.
 
     In the kernel `K_ij = (l_i . l_j) (r_i . r_j)` it is `(K + lambda I) (m - n / N) = b`, solved by
-    conjugate gradients. `ridge`: lambda over the mean of K's diagonal. Cost: N^2 d + steps N^2; for
-    many candidates 4 steps N k^2 with `k = min(d, 2 sqrt(2 N))` random combinations of the columns,
-    which are as good.
+    conjugate gradients. Cost: N^2 d + steps N^2; for many candidates 4 steps N k^2 with
+    `k = min(d, 2 sqrt(2 N))` random combinations of the columns, which are as good.
     """
     number = left.shape[0]
-    small = number <= _EXPLICIT if explicit is None else explicit
+    small = number <= _EXPLICIT
     if not small:
         columns = ceil(2 * sqrt(2 * number))
         a, b = _combined(left.shape[1], columns), _combined(right.shape[1], columns)
@@ -192,9 +160,7 @@ def _fitted_products(
         return ((left @ matrix) * right).sum(dim=1)
 
     def times(m: Tensor) -> Tensor:
-        product: Tensor = (
-            against((left * m.unsqueeze(1)).T @ right) if kernel is None else kernel @ m
-        )
+        product = against((left * m.unsqueeze(1)).T @ right) if kernel is None else kernel @ m
         return product + ridge * diagonal.mean() * m
 
     return _conjugate_gradients(times, against(rest))
@@ -224,9 +190,6 @@ def _conjugate_gradients(times: Callable[[Tensor], Tensor], right: Tensor) -> Te
         way = left + now / before * way
         before = now
     return x
-
-
-# through directions ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,14 +228,7 @@ class Seen:
             e = z - Y (sum w w^T + lambda I)^-1 w,    -(e^T S^-1 e) / (z^T S^-1 z)
 
         S is the Nystroem matrix of what was seen, with the true diagonal. A regression fits the
-        rows that it was made of better than others, here in d columns at once. Cost: 2 d k^2, and
-        4 d k per row.
-
-        >>> rows = torch.randn(90, 60, generator=torch.Generator().manual_seed(0)).double()
-        >>> gram, omega = rows[:60].T @ rows[:60], rows[60:80].T
-        >>> found = Seen(gram @ omega, omega, gram.diagonal()).unexplained(rows)
-        >>> bool(found[:60].median() > found[80:].median())
-        True
+        rows that it was made of better than others. Cost: 2 d k^2, and 4 d k per row.
         """
         z = rows.double()
         w = z @ self.directions
@@ -306,30 +262,3 @@ class Seen:
         w = core.whitened(z @ self.directions, _FITTED)
         total = core.whitened(self.seen * scale.unsqueeze(1), _FITTED)
         return _fitted_products(z * scale, w, total, count, ridge=0.01)
-
-
-# the baseline ----------------------------------------------------------------------------
-
-
-def confidence(learner: Learner, task: Task, nodes: Tensor, labels: Tensor) -> Tensor:
-    """The margin of each node's class: its score less the best other's; larger means member.
-
-    A model tends to be surer of what it was trained on (Yeom et al., "Privacy risk in machine
-    learning", CSF 2018). It needs the class of every node, and works on any state. Cost: one
-    prediction.
-
-    >>> from undrift.learners.propagation import Propagation
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> task = tiny_stream().task(0)
-    >>> margin = confidence(Propagation().observe(task), task, task.train, task.labels[task.train])
-    >>> bool(margin.median() > 0)
-    True
-    """
-    scores = learner.scores(task.graph, nodes).double()
-    places = {c: i for i, c in enumerate(learner.classes_)}
-    columns = torch.tensor([places[int(c)] for c in labels.tolist()])
-    own = scores.gather(1, columns.unsqueeze(1)).squeeze(1)
-    if scores.shape[1] == 1:
-        return own
-    scores.scatter_(1, columns.unsqueeze(1), -torch.inf)
-    return own - scores.amax(dim=1)
