@@ -42,7 +42,7 @@ def test_means_over_seeds_stand_in_the_grid() -> None:
     other = {place: (score or 0) + 2 for place, score in ONE.items()}
     (grid,) = search_grids([search(0, ONE), search(1, other)])
     assert (grid.base.method, grid.base.place, len(grid.searches)) == ("adr", "cs-cl", 2)
-    assert (grid.across, grid.down, grid.seconds) == ("alpha", ["gamma"], 4.0)
+    assert (grid.across, grid.down) == ("alpha", ["gamma"])
     assert grid.values["alpha"] == [1, 2, 4]
     rows = dict(grid.rows)
     assert list(rows) == ["0.1", "1"]

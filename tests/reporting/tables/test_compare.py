@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.errors import InputError
 from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import Result
 from undrift.reporting.tables.compare import compare, holm, paired_t_test
@@ -101,13 +100,6 @@ def test_grading_by_node_takes_other_numbers_and_none_of_the_papers() -> None:
     assert column(by_node)["adr"].ours.mean == 95.0
     assert column(by_node)["adr"].published is None
     assert by_node.grading == "node"
-
-
-def test_bad_arguments_name_the_choices() -> None:
-    with pytest.raises(InputError, match=r"unknown metric 'a_g'.*a_avg, a_f, a_l, .*forgetting"):
-        table({"adr": [90.0]}, metrics=("a_g",))
-    with pytest.raises(InputError, match="not by 'edge'"):
-        table({"adr": [90.0]}, grading="edge")
 
 
 def test_the_papers_number_and_the_difference() -> None:

@@ -83,7 +83,6 @@ def test_costs_and_who_keeps_examples() -> None:
     _, cost = text.split("### Cost")
     assert line(cost, "ADR") == ["ADR", "no", "12", "2.0 MB"]
     assert line(cost, "CAT") == ["CAT †", "yes", "–", "–"]
-    assert "### Cost" not in markdown_table(found, costs=False)
 
 
 def test_many_streams_make_several_tables_with_every_row() -> None:

@@ -88,12 +88,9 @@ def template() -> Template:
         raise not_installed("the report needs jinja2", "report") from error
     from undrift.reporting.html.views import FILTERS
 
+    quiet: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, **quiet
     )
     environment.filters |= FILTERS
     return environment.get_template("report.html.jinja")
@@ -111,9 +108,12 @@ def render(page: Page) -> str:
     from undrift.reporting.html.views import COSTS, details, methods, overview, table_view
 
     script = _asset("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+    policy += f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return laid_out.render(
         page=page,
-        policy=_policy(script),
+        policy=policy,
         style=Markup(_asset("report.css")),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704
         about=overview(page),
@@ -133,15 +133,6 @@ def render(page: Page) -> str:
 
 def _asset(name: str) -> str:
     return files("undrift.reporting.html").joinpath(name).read_text(encoding="utf-8")
-
-
-def _policy(script: str) -> str:
-    """A content security policy: no request at all, and no script but this one."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _script_json(data: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
@@ -13,6 +14,7 @@ _LEFT_OUT = frozenset({"script", "style", "metadata", "foreignObject", "a", "tit
 _REFERENCE = re.compile(r"url\(\s*#([^)\s]+)\s*\)")
 _DECIMALS = re.compile(r"-?\d+\.\d{4,}")
 _COORDINATES = frozenset({"d", "points", "x", "y"})  # not transforms: glyphs are scaled by 0.0156
+_WITH_TEXT = ("text", "tspan")
 
 
 def inline_svg(text: str, *, prefix: str, label: str) -> Markup:
@@ -40,37 +42,31 @@ def inline_svg(text: str, *, prefix: str, label: str) -> Markup:
 def _clean(element: ElementTree.Element, prefix: str) -> None:
     element.tag = _local(element.tag)
     element.attrib = dict(_attributes(element, prefix))
-    element.tail = None
-    if element.tag not in ("text", "tspan"):
-        element.text = None
     for child in list(element):
         if not isinstance(child.tag, str) or _local(child.tag) in _LEFT_OUT:
             element.remove(child)
         else:
-            tail = child.tail
             _clean(child, prefix)
-            child.tail = tail if element.tag in ("text", "tspan") else None
+            if element.tag not in _WITH_TEXT:
+                child.tail = None
+    if element.tag not in _WITH_TEXT:
+        element.text = None
 
 
-def _attributes(element: ElementTree.Element, prefix: str) -> list[tuple[str, str]]:
-    kept = []
+def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[tuple[str, str]]:
     for qualified, value in element.attrib.items():
         name = _local(qualified)
-        if name.startswith("on") or name in ("base", "space"):
-            continue
         if name == "href":
             if value.startswith("#"):
-                kept.append((name, f"#{prefix}{value[1:]}"))
+                yield name, f"#{prefix}{value[1:]}"
             elif value.startswith("data:image/png;"):
-                kept.append((name, value))
+                yield name, value
         elif name == "id":
-            kept.append((name, prefix + value))
-        else:
+            yield name, prefix + value
+        elif not name.startswith("on") and name not in ("base", "space"):
             own = _REFERENCE.sub(rf"url(#{prefix}\1)", value)
             if "url(" not in own.replace(f"url(#{prefix}", ""):
-                short = name in _COORDINATES
-                kept.append((name, _DECIMALS.sub(_shorter, own) if short else own))
-    return kept
+                yield name, _DECIMALS.sub(_shorter, own) if name in _COORDINATES else own
 
 
 def _shorter(number: re.Match[str]) -> str:

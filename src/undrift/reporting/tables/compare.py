@@ -12,30 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from statistics import fmean, stdev
-from typing import Literal, TypeVar
+from typing import Literal
 
-from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest
 from undrift.experiments.result import Result, metric_keys
 from undrift.experiments.standing import finished_rows
 from undrift.reporting.names import method_facts, metric_value, row_label
-from undrift.reporting.tables.comparison import (
-    IN_PRINT,
-    Comparison,
-    ComparisonEntry,
-    Spread,
-    published_numbers,
-    spread_of,
-)
+from undrift.reporting.tables import comparison
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread, spread_of
 from undrift.reporting.tables.notes import notes_of
 from undrift.streams.benchmarks import listed_stream
 
 Grading = Literal["class", "node"]
 Group = dict[int, tuple[str, Result]]
 """The finished runs of a cell: by seed, the id of the run and its result."""
-
-Key = TypeVar("Key")
 
 _ROUNDING = 1e-9  # differences of accuracies that are closer than this differ by rounding alone
 _DECIMALS = 2  # a table's: rows that print the same number share a rank
@@ -45,7 +36,7 @@ def compare(
     results: Mapping[str, Result],
     manifest: Manifest,
     *,
-    metrics: Sequence[str] = tuple(METRICS)[:IN_PRINT],
+    metrics: Sequence[str] = tuple(METRICS)[: comparison.IN_PRINT],
     grading: Grading = "class",
 ) -> Comparison:
     """The table of a plan, every cell over its finished seeds; `results` go by the id of a run.
@@ -54,11 +45,6 @@ def compare(
     the seeds they share. A metric that none of the runs can have is left out. A published number
     stands beside ours by class and on real data.
     """
-    for metric in metrics:
-        if metric not in METRICS:
-            raise unknown_name("metric", metric, METRICS)
-    if grading not in ("class", "node"):
-        raise InputError(f"accuracies are graded by 'class' or by 'node', not by {grading!r}")
     methods = {row: manifest.row_methods.get(row, row) for row in manifest.rows}
     facts = {row: method_facts(method) for row, method in methods.items()}
     bounds = frozenset(row for row in manifest.rows if facts[row].family == "bound")
@@ -67,7 +53,9 @@ def compare(
     metrics = [key for key in metrics if key in metric_keys(every)]
     gone = {skipped.stream for skipped in manifest.skipped} - {stream for _, stream in groups}
     streams = [stream for stream in manifest.streams if stream not in gone]
-    stand_ins = frozenset(stream for stream in streams if _stand_in(stream, groups))
+    imitated = {s for (_, s), group in groups.items() for _, run in group.values() if run.stand_in}
+    imitated |= {s for s in streams if (info := listed_stream(s)) and info.stand_in}
+    stand_ins = frozenset(imitated.intersection(streams))
     entries: dict[tuple[str, str, str], ComparisonEntry] = {}
     for stream in streams:
         mine = {row: groups[row, stream] for row in manifest.rows if (row, stream) in groups}
@@ -110,7 +98,7 @@ def _column(
     heights = {row: sign * fmean(found.values()) for row, found in ranked.items()}
     printed = {row: round(height, _DECIMALS) for row, height in heights.items()}
     best = max(heights, key=lambda row: heights[row], default="")  # the first of equals
-    tested = _tested(best, ranked, sign) if ranked else {}
+    tested = _tested(best, ranked, sign)
     return {
         row: ComparisonEntry(
             ours=spread_of(found.values()),
@@ -160,26 +148,26 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
     return min(1.0, 2.0 * float(stdtr(n - 1, -abs(t))))
 
 
-def holm(values: Mapping[Key, float]) -> dict[Key, float]:
+def holm(values: Mapping[str, float]) -> dict[str, float]:
     """p-values of several tests, corrected so that one false alarm among all has its level.
 
     Holm 1979: with p_1 <= ... <= p_m, the corrected p_i is the largest of (m - j + 1) p_j over
     j <= i, and at most 1. It assumes nothing about how the tests depend on each other.
 
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
-    {'a': 0.03, 'b': 0.06, 'c': 0.06}
+    {'a': 0.03, 'c': 0.06, 'b': 0.06}
     """
-    corrected: dict[Key, float] = {}
+    corrected: dict[str, float] = {}
     largest = 0.0
     for place, key in enumerate(sorted(values, key=lambda key: values[key])):
         largest = max(largest, min(1.0, (len(values) - place) * values[key]))
         corrected[key] = largest
-    return {key: corrected[key] for key in values}
+    return corrected
 
 
 def _published(row: str, stream: str, metric: str, group: Group) -> Spread | None:
     """The number that is published for what all these runs did."""
-    for each in published_numbers():
+    for each in comparison.published_numbers():
         numbers = {each.number_of(row, result, stream, metric) for _, result in group.values()}
         number = numbers.pop() if len(numbers) == 1 else None
         if number is not None:
@@ -194,11 +182,3 @@ def _costs(group: Group) -> dict[str, float]:
     seconds = fmean(cost.total_seconds for cost in costs)
     means = {"seconds": seconds, "kept_bytes": fmean(cost.kept_bytes for cost in costs)}
     return means | ({"memory_mb": fmean(memory)} if memory else {})
-
-
-def _stand_in(stream: str, groups: Mapping[tuple[str, str], Group]) -> bool:
-    info = listed_stream(stream)
-    ran = (group for (_, name), group in groups.items() if name == stream)
-    return (info is not None and info.stand_in) or any(
-        result.stand_in for group in ran for _, result in group.values()
-    )

@@ -27,18 +27,17 @@ def manifest_of_runs(
     is a column per content.
     """
     settings = {run: _setting(result) for run, result in results.items()}
-    methods = in_order({result.spec.method for result in results.values()}, METHODS)
     rows: dict[str, str] = {}
     unsaid: list[str] = []
     named: list[str] = []
-    for method in methods:
+    for method in in_order({result.spec.method for result in results.values()}, METHODS):
         mine = [run for run, result in results.items() if result.spec.method == method]
-        differ, same = _parted([settings[run] for run in mine])
+        same = _shared([settings[run] for run in mine])
         for run in mine:
-            said = {name: value for name, value in settings[run].items() if name in differ}
-            rows[run] = " ".join([method, *_written(said)])
+            said = {name: value for name, value in settings[run].items() if name not in same}
+            rows[run] = _written(method, said)
         named += sorted({rows[run] for run in mine}, key=_natural)
-        unsaid += [" ".join([method, *_written(same)])] if same else []
+        unsaid += [_written(method, same)] if same else []
     columns = _columns(results)
     cells = [
         PlannedRun(
@@ -66,39 +65,35 @@ def _setting(result: Result) -> dict[str, Any]:
     """What a run does other than by default; values as in a spec's id, so 1.0 is 1."""
     spec = result.spec
     found = {**spec.params, "protocol": spec.protocol, "device": spec.device}
+    said = {name: value for name, value in found.items() if value != _DEFAULTS.get(name, found)}
+    return {name: _plain(value) for name, value in sorted(said.items())}
+
+
+def _shared(settings: list[dict[str, Any]]) -> dict[str, Any]:
+    """What all settings have in common, without `_NAMING`."""
+    first, *others = settings
     return {
-        name: _plain(value)
-        for name, value in sorted(found.items())
-        if name not in _DEFAULTS or value != _DEFAULTS[name]
-    }
-
-
-def _parted(settings: list[dict[str, Any]]) -> tuple[set[str], dict[str, Any]]:
-    """The names whose values differ between settings (with `_NAMING`), and what all share."""
-    every = {name for setting in settings for name in setting}
-    same = {
-        name: settings[0][name]
-        for name in sorted(every)
+        name: value
+        for name, value in first.items()
         if name not in _NAMING
-        and len({repr(setting[name]) if name in setting else "" for setting in settings}) == 1
+        and all(name in each and repr(each[name]) == repr(value) for each in others)
     }
-    return every - set(same), same
 
 
 def _columns(results: Mapping[str, Result]) -> dict[str, str]:
-    contents: dict[str, set[str | None]] = {}
-    for result in results.values():
-        contents.setdefault(result.spec.place, set()).add(result.spec.stream_sha256)
-    columns = {}
-    for run, result in results.items():
-        stream, content = result.spec.place, result.spec.stream_sha256
-        several = content is not None and len(contents[stream]) > 1
-        columns[run] = f"{stream}#{content[:8]}" if content and several else stream
-    return columns
+    specs = {run: result.spec for run, result in results.items()}
+    contents = {(spec.place, spec.stream_sha256) for spec in specs.values()}
+    places = [place for place, _ in contents]
+    return {
+        run: f"{spec.place}#{spec.stream_sha256[:8]}"
+        if spec.stream_sha256 and places.count(spec.place) > 1
+        else spec.place
+        for run, spec in specs.items()
+    }
 
 
-def _written(setting: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={_value(value)}" for name, value in setting.items()]
+def _written(method: str, setting: Mapping[str, Any]) -> str:
+    return " ".join([method, *(f"{name}={_value(value)}" for name, value in setting.items())])
 
 
 def _value(value: Any) -> str:
