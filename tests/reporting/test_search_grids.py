@@ -15,24 +15,12 @@ def search(seed: int, scores: dict[tuple[float, int], float | None], **base: Any
     for (gamma, alpha), score in scores.items():
         metrics = Metrics(a_avg=score or 0, a_f=0, a_l=0, forgetting=0)
         graded = Graded[Metrics](by_class=metrics, by_node=metrics)
-        params = {"gamma": gamma, "alpha": alpha}
-        missing = score is None
-        trials.append(
-            Trial(
-                params=params,
-                validation=None if missing else graded,
-                failed="singular" if missing else None,
-            )
-        )
-    best = max(scores, key=lambda place: scores[place] or 0)
-    return Search(
-        spec=SearchSpec(
-            base=RunSpec(**{"stream": "cs-cl", "method": "adr", "seed": seed} | base), grid=GRID
-        ),
-        trials=trials,
-        chosen={"gamma": best[0], "alpha": best[1]},
-        seconds=2.0,
-    )
+        how: Any = {"failed": "singular"} if score is None else {"validation": graded}
+        trials.append(Trial(params={"gamma": gamma, "alpha": alpha}, **{"validation": None} | how))
+    gamma, alpha = max(scores, key=lambda place: scores[place] or 0)
+    run = RunSpec(**{"stream": "cs-cl", "method": "adr", "seed": seed} | base)
+    chosen = {"gamma": gamma, "alpha": alpha}
+    return Search(spec=SearchSpec(base=run, grid=GRID), trials=trials, chosen=chosen, seconds=2.0)
 
 
 ONE = {(0.1, 1): 10.0, (0.1, 2): 20.0, (0.1, 4): 30.0, (1.0, 1): 40.0, (1.0, 2): 50.0}
