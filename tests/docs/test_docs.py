@@ -120,6 +120,20 @@ def test_the_first_table_is_what_the_first_command_prints(
     assert same(table, shown, within=0.2)
 
 
+def test_the_example_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (code,) = [block for language, block in fences("../README.md") if language == "python"]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    predicted, score = capsys.readouterr().out.splitlines()
+    assert predicted.startswith("tensor([")
+    assert (tmp_path / "learner.safetensors").stat().st_size < 20e6
+    a_f, drift = (float(number) for number in score.split())
+    assert a_f > 75
+    assert 0 < drift < 0.3
+
+
 def same(printed: str, shown: str, within: float = 3) -> bool:
     """The same words; a number with a decimal point may differ as machines do, by 3 points."""
     if _NUMBER.sub("#", printed).split() != _NUMBER.sub("#", shown).split():

@@ -45,6 +45,8 @@ def test_a_failed_setting_does_not_pull_the_mean() -> None:
     (grid,) = search_grids([search(0, ONE), search(1, {**ONE, (0.1, 1): None})])
     assert grid.scores["1", "0.1"] == 10.0
     assert grid.failed == {("1", "0.1")}
+    (grid,) = search_grids([search(0, {(0.1, 1): 5.0})])
+    assert grid.warmth(("1", "0.1")) == 1.0
 
 
 def test_methods_and_streams_are_apart() -> None:
@@ -52,8 +54,3 @@ def test_methods_and_streams_are_apart() -> None:
     found = search_grids([search(0, ONE, **each) for each in changed])
     places = [(grid.base.method, grid.base.place) for grid in found]
     assert places == [("acil", "cs-cl"), ("adr", "cs-cl"), ("adr", "x-stand-in")]
-
-
-def test_one_value_is_as_warm_as_can_be() -> None:
-    (grid,) = search_grids([search(0, {(0.1, 1): 5.0})])
-    assert grid.warmth(("1", "0.1")) == 1.0

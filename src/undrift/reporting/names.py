@@ -94,11 +94,7 @@ def _fact(registry: Registry, name: str, fact: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """The value of a hyperparameter.
-
-    >>> value_text((64, 64)), value_text(1.0), value_text(True)
-    ('64×64', '1', 'True')
-    """
+    """The value of a hyperparameter."""
     if isinstance(value, tuple | list):
         return "×".join(map(value_text, value)) or "()"
     number = isinstance(value, int | float) and not isinstance(value, bool)

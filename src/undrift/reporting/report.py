@@ -15,10 +15,9 @@ from undrift.experiments.plans import announced
 from undrift.experiments.store import Records
 from undrift.reporting.figures.sheet import write_figure
 from undrift.reporting.html.page import Page, PageFigure, PlanTable, render, template
-from undrift.reporting.tables.compare import Grading, compare
+from undrift.reporting.tables.compare import Grading, compare, manifest_of_runs
 from undrift.reporting.tables.comparison import IN_PRINT
 from undrift.reporting.tables.formats import csv_table, latex_document, markdown_table
-from undrift.reporting.tables.loose_runs import manifest_of_runs
 from undrift.storage.files import make_folder, writable_folder, write_atomically
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent, with_progress

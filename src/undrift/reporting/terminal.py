@@ -233,11 +233,7 @@ def tasks_table(rows: Sequence[TaskSummary]) -> Table:
 
 
 def class_ranges(classes: Sequence[int], width: int = 16) -> str:
-    """Class ids in few characters, a list that is too long cut short.
-
-    >>> class_ranges([1, 2, 3, 7]), class_ranges(range(0, 40, 2))
-    ('1-3, 7', '0, 2, ... (20)')
-    """
+    """Class ids in few characters, a list that is too long cut short."""
     text = number_ranges(classes)
     if len(text) <= width:
         return text
@@ -273,11 +269,7 @@ def files_table(files: Iterable[CheckedFile]) -> Table:
 
 
 def shown(name: str, value: object) -> str:
-    """A cell as a person reads it.
-
-    >>> shown("a_f", 84.6158), shown("stand_in", True), shown("params", '{"hidden": [8, 8]}')
-    ('84.62', 'yes', 'hidden=8,8')
-    """
+    """A cell as a person reads it."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -42,25 +42,6 @@ def test_widths_are_those_that_are_drawn() -> None:
         assert text_width(text, size, weight) == pytest.approx(width, abs=0.4)
 
 
-def test_words_after_a_title_do_not_touch_it() -> None:
-    axes = panel(blank(85, 30), 10, 8, 70, 15)
-    sheet.heading(axes, "Reddit-CL stand-in@0.05", "3 seeds")
-    title, rest = axes.texts
-    assert title.get_window_extent().x1 < rest.get_window_extent().x0
-    assert title.xyann[1] == rest.xyann[1]  # one line
-
-
-def test_a_legend_stands_above_in_one_line() -> None:
-    from matplotlib.lines import Line2D
-
-    figure = blank(85, 30)
-    sheet.legend_above(figure, [(Line2D([], []), "one"), (Line2D([], []), "two")], 42.5)
-    figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
-    assert boxes[0].x1 < boxes[1].x0
-    assert boxes[0].y0 > figure.bbox.height - sheet.mm(12) / 25.4 * figure.dpi
-
-
 def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for call in (lambda: blank(85, 30), house_style(lambda: blank(85, 30))):

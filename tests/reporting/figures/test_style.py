@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from undrift.learners import registry
-from undrift.learners.registry import METHODS, REGISTRY
+from undrift.learners.registry import METHODS
 from undrift.reporting.figures.style import (
     display,
     drawn_title,
@@ -64,14 +62,6 @@ def test_a_method_that_keeps_examples_has_a_hollow_marker() -> None:
     hollow = {name for name in METHODS if style_of(name)["markerfacecolor"] == "white"}
     assert hollow == {name for name, method in METHODS.items() if method.keeps_examples}
     assert hollow
-
-
-def test_a_style_does_not_depend_on_who_else_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {name: style_of(name) for name in METHODS}
-    own = {"first": "undrift.learners.adr:Adr", **REGISTRY.own}
-    monkeypatch.setattr(registry, "REGISTRY", replace(REGISTRY, own=own))
-    assert {name: style_of(name) for name in before} == before
-    assert style_of("first") not in before.values()
 
 
 def test_methods_of_others_look_like_none_of_ours_and_mostly_differ() -> None:

@@ -73,10 +73,7 @@ def _spread(runs: Sequence[Result]) -> Spread:
 
 @sheet.house_style
 def plasticity_figure(groups: Groups, methods: Sequence[str]) -> Any:
-    """A_l (eq. 13) by class: a group of bars per stream, the mean over seeds.
-
-    Streams go to a next row when their bars would be narrower than 3 mm.
-    """
+    """A_l (eq. 13) by class: a group of bars per stream, the mean over seeds."""
     from matplotlib.patches import Patch
 
     shown = [method for method in methods if any(method in found for found in groups.values())]

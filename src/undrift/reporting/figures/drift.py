@@ -98,12 +98,7 @@ def load_embedding(path: str | Path) -> Embedding:
 
 @sheet.house_style
 def drift_figure(panels: Sequence[tuple[Result, Embedding]], methods: Sequence[str]) -> Any:
-    """Runs and where their encoders put the base task: a row per stream, a column per method.
-
-    Light circles are nodes under the first encoder, dark triangles the same under the last, at
-    most 200; with up to 12 classes a line joins the two means of each. The title has the drift of
-    all embeddings in their full width, ||last - first|| / ||first||.
-    """
+    """Runs and where their encoders put the base task: a row per stream, a column per method."""
     placed = {(run.spec.place, run.spec.method): (run, at) for run, at in panels}
     methods = [m for m in methods if any(m == method for _, method in placed)]
     streams = {run.spec.place: title_of(run) for run, _ in panels}

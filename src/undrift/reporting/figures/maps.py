@@ -56,10 +56,7 @@ def matrices(shown: Shown) -> Iterator[Figure]:
 
 @sheet.house_style
 def matrices_figure(found: Mapping[str, Sequence[Result]]) -> Any:
-    """M[t, i] by class of several methods on one stream, each the mean over its seeds.
-
-    Colours run from 0 to 100 percent whatever the values, so that figures can be compared.
-    """
+    """M[t, i] by class of several methods on one stream, each the mean over its seeds."""
     inner = COLUMN - _LEFT - _BAR
     columns = min(int((inner + _GAP) / (_LEAST + _GAP)), len(found))
     rows = ceil(len(found) / columns)

@@ -156,9 +156,6 @@ def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -
     """Ascending places moved as little as possible to lie `gap` apart, from low to high.
 
     Place k minus k gaps must not decrease: a monotone regression, by pooling neighbours.
-
-    >>> spread_apart([1.0, 1.0, 5.0], gap=1.0, low=0.0, high=5.0)
-    [0.5, 1.5, 5.0]
     """
     pools: list[list[float]] = []
     for k, place in enumerate(places):

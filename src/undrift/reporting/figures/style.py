@@ -71,11 +71,7 @@ def name_style(method: str) -> dict[str, Any]:
 
 
 def ink(colour: str) -> str:
-    """The colour as dark as text on white needs: at least 4.5 to 1 of contrast.
-
-    >>> ink("#000000"), ink("#E69F00")
-    ('#000000', '#9B6A00')
-    """
+    """The colour as dark as text on white needs: at least 4.5 to 1 of contrast."""
     parts = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
     while _luminance(parts) > 0.18:  # (1 + 0.05) / (0.18 + 0.05) > 4.5
         parts = [int(part * 0.96) for part in parts]
@@ -104,11 +100,7 @@ def drawn_title(stream: str, *, stand_in: bool = False) -> str:
 
 
 def safe_name(text: str) -> str:
-    """A name that any file system takes.
-
-    >>> safe_name("reddit-cl-stand-in@0.01"), safe_name("data/My stream.toml")
-    ('reddit-cl-stand-in-0.01', 'data-my-stream.toml')
-    """
+    """A name that any file system takes."""
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
 
 

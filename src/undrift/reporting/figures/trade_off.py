@@ -53,11 +53,7 @@ class _Point(NamedTuple):
 
 @sheet.house_style
 def trade_off_figure(groups: Groups, against: Literal["bytes", "seconds"]) -> Any:
-    """A_avg by class against what is kept after the last task, or against the run's seconds.
-
-    A panel per stream, a log scale across; points are means over seeds with one deviation. Steps
-    join the methods that no other beats in both, bounds left out.
-    """
+    """A_avg by class against what is kept after the last task, or against the run's seconds."""
     figure, panels, inner = sheet.panels(len(groups), _HEIGHT, right=_RIGHT, head=_KEY)
     for axes, found in zip(panels, groups.values(), strict=True):
         _draw(axes, [_point(*each, against) for each in found.items()], inner)

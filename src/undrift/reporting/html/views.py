@@ -181,10 +181,7 @@ class Curves:
 
 
 def methods(page: Page) -> dict[str, Any]:
-    """A section per method with a run, in our order, and the curves by stream.
-
-    Runs that stand in several plans are shown once, under the first.
-    """
+    """A section per method with a run, in our order, and the curves by stream."""
     keys = metric_keys(page.results.values())
     by_stream: dict[str, Curves] = {}
     sections: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -211,10 +208,7 @@ def methods(page: Page) -> dict[str, Any]:
 
 
 def details(page: Page) -> dict[str, Any]:
-    """What a click on a cell shows, as plain data for the page's script.
-
-    Every cell has the ids of its runs and searches, and those are there once, 600 bytes a run.
-    """
+    """What a click on a cell shows, as plain data for the page's script."""
     searches = {search.spec.id: search for search in page.searches}
     keys = metric_keys(page.results.values())
     cells: dict[str, Any] = {}

@@ -25,11 +25,7 @@ _Column = tuple[str, list[str]]
 
 
 def escape_markdown(text: str) -> str:
-    r"""Text that Markdown and HTML leave as it is, on one line, also inside a table.
-
-    >>> print(escape_markdown("a|b <i> *x*"))
-    a\|b &lt;i&gt; \*x\*
-    """
+    r"""Text that Markdown and HTML leave as it is, on one line, also inside a table."""
     line = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", " ".join(text.split()))
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -114,11 +110,7 @@ def _grids(
 
 
 def cost_text(name: str, value: float | None) -> str | None:
-    """A cost for the reader: no more digits than it is worth.
-
-    >>> cost_text("seconds", 3.14159), cost_text("seconds", 1234.5), cost_text("seconds", None)
-    ('3.1', '1,234', None)
-    """
+    """A cost for the reader: no more digits than it is worth."""
     if value is None:
         return None
     if name == "kept_bytes":
@@ -156,10 +148,7 @@ def _paper(entry: ComparisonEntry | None, markup: Markup) -> str:
 
 
 def markdown_table(table: Comparison) -> str:
-    """The table with its title as a heading, its costs and its notes.
-
-    Best bold, second underlined, a star where the best is better by the stated test.
-    """
+    """The table with its title as a heading, its costs and its notes."""
     parts = [f"## {escape_markdown(table.title)}"]
     parts += map(_markdown_grid, accuracy_grids(table, Markup()))
     if table.costs:
