@@ -20,6 +20,7 @@ from paper.compact import read_compact
 from paper.leakage.figure import leakage_figure
 from paper.leakage.study import load_studies
 from paper.private_figure import private_figure, read_utility
+from paper.published import number_of
 from paper.size_figure import read_sizes, size_figure
 from undrift.errors import InputError
 from undrift.experiments.run import execute, prepare
@@ -27,7 +28,7 @@ from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
 from undrift.formatting import duration
 from undrift.reporting.figures.curves import curves_figure
-from undrift.reporting.figures.drift import METHODS_SHOWN, drift_figure, load_embedding
+from undrift.reporting.figures.drift import drift_figure, load_embedding
 from undrift.reporting.figures.figure import all_figures
 from undrift.reporting.figures.sheet import write_figure
 
@@ -83,7 +84,8 @@ FIGURES: dict[str, Callable[[Records], Any]] = {
 
 def _drift(records: Records, runs: Path, out: Path) -> None:
     found = standing(records.results, records.manifests)
-    chosen = [found[stream][method][0] for stream in DRIFT_STREAMS for method in METHODS_SHOWN]
+    methods = number_of.shown["drift"]
+    chosen = [found[stream][method][0] for stream in DRIFT_STREAMS for method in methods]
     panels = []
     for result in chosen:
         spec = result.spec.model_copy(update={"device": "cpu"})
@@ -92,7 +94,7 @@ def _drift(records: Records, runs: Path, out: Path) -> None:
             _say(f"running {spec.method} on {spec.stream}, seed {spec.seed}")
             execute(prepare(spec), runs)
         panels.append((result, load_embedding(path)))
-    write_figure(drift_figure(panels), out)
+    write_figure(drift_figure(panels, methods), out)
 
 
 def _leakage(records: Records, runs: Path, out: Path) -> None:

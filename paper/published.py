@@ -89,6 +89,13 @@ number_of = Numbers(
         "arxiv-cl": "The paper's Arxiv-CL has 1,166,243 edges, each citation once: that is "
         "arxiv-cl@directed; arxiv-cl has every citation in both directions."
     },
+    proposed="adr",
+    shown={
+        "plasticity": ("adr", "acil", "ds-al", "bare"),
+        "drift": ("efc", "dpcr", "adr"),
+        "matrices": ("acil", "ds-al", "adr"),
+        "surface": ("adr",),
+    },
 )
 
 

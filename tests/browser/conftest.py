@@ -11,12 +11,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 PATIENCE = 20.0  # seconds for any one answer
+OPTIONS = """--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run
+--disable-background-networking --disable-component-update --disable-extensions
+--remote-debugging-pipe"""
 
 # --remote-debugging-pipe reads commands from descriptor 3 and answers on 4
 LAUNCH = """
@@ -36,23 +40,10 @@ class Browser:
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-c", LAUNCH, str(ours[0]), str(theirs[1])),
-                program,
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-extensions",
-                f"--user-data-dir={profile}",
-                "--remote-debugging-pipe",
-                "about:blank",
+                *(program, *OPTIONS.split(), f"--user-data-dir={profile}", "about:blank"),
             ],
             pass_fds=(ours[0], theirs[1]),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL),
         )
         os.close(ours[0])
         os.close(theirs[1])
@@ -72,11 +63,11 @@ class Browser:
                 self._inbox.put(json.loads(message))
         self._inbox.put(None)
 
-    def _next(self, seconds: float) -> dict[str, Any]:
+    def _next(self) -> dict[str, Any]:
         try:
-            message = self._inbox.get(timeout=seconds)
+            message = self._inbox.get(timeout=PATIENCE)
         except queue.Empty:
-            raise TimeoutError(f"chromium did not answer within {seconds} s") from None
+            raise TimeoutError(f"chromium did not answer within {PATIENCE} s") from None
         if message is None:
             raise ConnectionError("chromium ended")
         return message
@@ -89,7 +80,7 @@ class Browser:
             message["sessionId"] = session
         self._commands.write(json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._next(PATIENCE)
+            answer = self._next()
             if "id" not in answer:
                 self.events.append(answer)
             elif answer["id"] == self._number:
@@ -97,10 +88,6 @@ class Browser:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 result: dict[str, Any] = answer["result"]
                 return result
-
-    def open(self, path: Path, **view: Any) -> PageInBrowser:
-        """Load a file in a new page."""
-        return PageInBrowser(self, path, **view)
 
     def close(self) -> None:
         """End the process; it is ours alone."""
@@ -118,13 +105,7 @@ class PageInBrowser:
     """A loaded page: run expressions in it, press keys, and see what it asked for and said."""
 
     def __init__(
-        self,
-        browser: Browser,
-        path: Path,
-        *,
-        width: int = 1280,
-        height: int = 900,
-        dark: bool = False,
+        self, browser: Browser, path: Path, width: int = 1280, height: int = 900, dark: bool = False
     ) -> None:
         self.browser = browser
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
@@ -132,7 +113,9 @@ class PageInBrowser:
         self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.ask(f"{domain}.enable")
-        self.resize(width, height)
+        # a narrow window is a phone
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.ask("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
         self.ask("Page.navigate", url=path.as_uri())
@@ -143,11 +126,6 @@ class PageInBrowser:
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         return self.browser.ask(method, self.session, **params)
-
-    def resize(self, width: int, height: int) -> None:
-        """The window as a screen of this many CSS pixels; a narrow one is a phone."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.ask("Emulation.setDeviceMetricsOverride", **size)
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
@@ -217,11 +195,6 @@ class PageInBrowser:
         printed = self.ask("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
         return base64.b64decode(printed["data"])
 
-    def picture(self, *, whole: bool = False) -> bytes:
-        """A screenshot as PNG, of the window or of the whole page."""
-        shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        return base64.b64decode(shot["data"])
-
 
 @pytest.fixture(scope="session")
 def open_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., PageInBrowser]]:
@@ -230,5 +203,5 @@ def open_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...
     if program is None:
         pytest.skip("needs Chromium: make browser, or apt-get install chromium")
     browser = Browser(program, tmp_path_factory.mktemp("chromium"))
-    yield browser.open
+    yield partial(PageInBrowser, browser)
     browser.close()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.reporting.conftest import Fakes
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.manifest import Manifest, PlannedRun
-from undrift.experiments.result import Graded, Metrics, Result
-from undrift.experiments.search_record import Search, SearchSpec, Trial
+from undrift.experiments.result import Metrics, Result
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS
 
@@ -32,66 +33,32 @@ ADR = '[data-grading="class"] button[data-cell="0-1-0"]'
 Opener = Callable[..., Any]
 
 
-def metrics(rows: list[list[float]]) -> Metrics:
-    return Metrics.of(AccuracyMatrix(rows))
-
-
 def result(spec: RunSpec) -> Result:
     height = {"adr": 85.0, "ewc": 60.0, "er-gnn": 75.0, "joint": 95.0}[spec.method]
-    by_class = [[height], [height - 10 + spec.seed, height]]
-    by_node = [[155 - height], [150 - height, 155 - height]]  # the other way around
-    data: dict[str, Any] = {
-        "spec": spec,
-        "matrix": {"class": by_class, "node": by_node},
-        "metrics": Graded[Metrics](by_class=metrics(by_class), by_node=metrics(by_node)),
-        "validation": None,
-        "drift": [],
-        "cost": {
-            "seconds": {"total": 1000 / height},
-            "peak_memory_mb": 200,
-            "state_mb": 1.5,
-            "threads": 1,
-        },
-        "versions": {"torch": "2.13.0"},
-        "provenance": {"stand_in": "stand-in" in spec.stream},
+    matrix = {
+        "class": [[height], [height - 10 + spec.seed, height]],
+        "node": [[155 - height], [150 - height, 155 - height]],  # the other way around
     }
-    return Result.model_validate(data)
-
-
-def search_of(spec: RunSpec) -> Search:
-    grid: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0)}
-    trials = []
-    for gamma in grid["gamma"]:
-        score = Metrics(a_avg=70 + gamma, a_f=0, a_l=0, forgetting=0)
-        both = Graded[Metrics](by_class=score, by_node=score)
-        trials.append(Trial(params={"gamma": gamma}, validation=both))
-    base = spec.model_copy(update={"params": {}})
-    found = SearchSpec(base=base, grid=grid)
-    return Search(spec=found, trials=trials, chosen={"gamma": 1.0}, seconds=3.0)
+    metrics = {by: Metrics.of(AccuracyMatrix(rows)) for by, rows in matrix.items()}
+    cost = {"seconds": {"total": 1000 / height}, "peak_memory_mb": 200}
+    cost |= {"state_mb": 1.5, "threads": 1}
+    fields = {"matrix": matrix, "metrics": metrics, "cost": cost}
+    return Fakes.plain(spec.model_dump(), **fields)
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small report with everything in it, and names that try to be markup."""
     results, searches, cells = {}, [], []
-    for row in ROWS:
-        for stream in STREAMS:
-            for seed in (0, 1):
-                params = {"gamma": 1.0, "merging": "none"} if row == "adr" else {}
-                spec = RunSpec(stream=stream, method=row, seed=seed, params=params)
-                search = search_of(spec) if row == "adr" else None
-                searches += [search] if search else []
-                results[spec.id] = result(spec)
-                cells.append(
-                    PlannedRun(
-                        row=row,
-                        method=row,
-                        stream=stream,
-                        seed=seed,
-                        run=spec.id,
-                        search=search.spec.id if search else None,
-                    )
-                )
+    for row, stream, seed in product(ROWS, STREAMS, (0, 1)):
+        params = {"gamma": 1.0, "merging": "none"} if row == "adr" else {}
+        spec = RunSpec(stream=stream, method=row, seed=seed, params=params)
+        cell = {"row": row, "method": row, "stream": stream, "seed": seed, "run": spec.id}
+        if row == "adr":
+            searches.append(Fakes().search(stream, row, seed, gamma=(0.1, 1.0)))
+            cell["search"] = searches[-1].spec.id
+        results[spec.id] = result(spec)
+        cells.append(PlannedRun.model_validate(cell))
     manifest = Manifest(
         plan="p", title="Plan", rule="By validation.", rows=ROWS, streams=STREAMS, cells=cells
     )
@@ -166,10 +133,8 @@ def test_costs_sort_from_the_lowest_and_words_from_a(page: Any) -> None:
     assert rows(page) == ["Joint", "ADR", "ER-GNN", "EWC"]
     page.run("document.querySelector('.row-name .sort').click()")
     assert rows(page) == ["ADR", "ER-GNN", "EWC", "Joint"]
-    sorted_columns = (
-        "document.querySelectorAll('.results [aria-sort]:not([aria-sort=none])').length"
-    )
-    assert page.run(sorted_columns) == 1
+    by = "document.querySelectorAll('.results [aria-sort]:not([aria-sort=none])').length"
+    assert page.run(by) == 1
     page.run("const b = document.querySelector('.row-name .sort'); b.click(); b.click()")
     assert rows(page) == ["EWC", "ADR", "ER-GNN", "Joint"]
 
@@ -221,10 +186,8 @@ def test_a_click_on_a_cell_lists_its_runs(page: Any) -> None:
     page.click(ADR)
     assert page.until("document.getElementById('runs').open")
     assert page.run("document.getElementById('runs-title').textContent") == "ADR on CS-CL"
-    specs = [
-        RunSpec(method="adr", stream="cs-cl", seed=s, params={"gamma": 1.0, "merging": "none"})
-        for s in (0, 1)
-    ]
+    params = {"gamma": 1.0, "merging": "none"}
+    specs = [RunSpec(method="adr", stream="cs-cl", seed=s, params=params) for s in (0, 1)]
     shown = "Array.from(document.querySelectorAll('#runs {}')).map((e) => e.textContent)"
     ids = page.run("Array.from(document.querySelectorAll('#runs .run')).map((e) => e.dataset.run)")
     assert ids == [spec.id for spec in specs]
@@ -232,7 +195,7 @@ def test_a_click_on_a_cell_lists_its_runs(page: Any) -> None:
         "undrift run --stream cs-cl --method adr --seed 1 --set gamma=1.0 --set 'merging=\"none\"'"
     )
     assert '"merging": "none"' in page.run(shown.format("pre"))[0]
-    assert page.run(shown.format(".picked")) == ["71.00", "71.00"]
+    assert page.run(shown.format(".picked")) == ["81.30", "82.30"]
     page.press("Escape", 27)
     assert page.until("!document.getElementById('runs').open")
 

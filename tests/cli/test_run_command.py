@@ -23,8 +23,7 @@ from undrift.experiments.tracking import TRACKERS, Measures
 from undrift.learners import registry
 from undrift.learners.bare import Bare
 from undrift.reporting.names import method_facts
-from undrift.reporting.tables.compare import compare
-from undrift.reporting.tables.loose_runs import manifest_of_runs
+from undrift.reporting.tables.compare import compare, manifest_of_runs
 from undrift.testing.graphs import tiny_stream
 
 Captured = pytest.CaptureFixture[str]

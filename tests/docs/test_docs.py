@@ -25,16 +25,8 @@ from undrift.streams.file import is_stream_file
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDE = ("index.md", "getting-started.md", "experiments.md", "api.md")
-WITH_COMMANDS = (
-    *GUIDE,
-    "command-line.md",
-    "your-own-graph.md",
-    "protocols.md",
-    "arrivals.md",
-    "first-year.md",
-    "larger-than-memory.md",
-    "data-stewards.md",
-)
+MORE = "command-line your-own-graph protocols arrivals first-year larger-than-memory data-stewards"
+WITH_COMMANDS = (*GUIDE, *(f"{name}.md" for name in MORE.split()))
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -43,9 +35,13 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 Captured = pytest.CaptureFixture[str]
 
 
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
 def fences(page: str) -> list[tuple[str, str]]:
     """Language and content of every block of code."""
-    return _FENCE.findall((DOCS / page).read_text(encoding="utf-8"))
+    return _FENCE.findall(text_of(page))
 
 
 def anchors(text: str) -> set[str]:
@@ -80,7 +76,7 @@ def test_every_method_has_a_page(method: str) -> None:
 
 @pytest.mark.parametrize("verb", ["returns", "forgets", "merges"])
 def test_the_page_names_the_methods_that_can(verb: str) -> None:
-    text = (DOCS / "choosing-a-method.md").read_text(encoding="utf-8")
+    text = text_of("choosing-a-method.md")
     (cell,) = re.findall(rf"^\| {verb} \|.*\| (.+?) \|$", text, re.MULTILINE)
     told = set(METHODS) if cell == "every method" else set(re.findall(r"`([\w-]+)`", cell))
     assert told == {name for name, method in METHODS.items() if getattr(method, verb)}
@@ -124,19 +120,26 @@ def test_the_first_table_is_what_the_first_command_prints(
     assert same(table, shown, within=0.2)
 
 
+def test_the_example_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (code,) = [block for language, block in fences("../README.md") if language == "python"]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    predicted, score = capsys.readouterr().out.splitlines()
+    assert predicted.startswith("tensor([")
+    assert (tmp_path / "learner.safetensors").stat().st_size < 20e6
+    a_f, drift = (float(number) for number in score.split())
+    assert a_f > 75
+    assert 0 < drift < 0.3
+
+
 def same(printed: str, shown: str, within: float = 3) -> bool:
     """The same words; a number with a decimal point may differ as machines do, by 3 points."""
     if _NUMBER.sub("#", printed).split() != _NUMBER.sub("#", shown).split():
         return False
     pairs = zip(_NUMBER.findall(printed), _NUMBER.findall(shown), strict=True)
     return all(abs(float(a) - float(b)) <= within for a, b in pairs)
-
-
-def test_an_output_that_differs_is_noticed() -> None:
-    assert same("adr  85.9\n", "adr 85.1")
-    assert not same("adr 85.9", "adr 55.1")
-    assert not same("adr 85.9", "acil 85.9")
-    assert not same("bytes: 12", "bytes: 13")
 
 
 # commands ------------------------------------------------------------------------------------
@@ -174,25 +177,20 @@ def test_commands_are_understood(page: str) -> None:
             stream_info(stream)
         for plan in given.get("plans", ()):
             assert plan in (*PLANS, *PARTS) or plan.endswith(".toml"), arguments
-
-
-def test_there_are_commands_to_look_at() -> None:
-    found = [arguments[0] for page in WITH_COMMANDS for arguments in commands(page)]
-    assert {"run", "bench", "results", "report", "streams", "methods", "data"} <= set(found)
-    assert len(found) > 40
+    assert page in ("index.md", "api.md", "protocols.md") or any(commands(page))
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands_within_a_sentence_exist(page: str) -> None:
     known = {name for name in make_app() if not name.startswith("-")}
-    text = _FENCE.sub("", (DOCS / page).read_text(encoding="utf-8"))
+    text = _FENCE.sub("", text_of(page))
     for word in re.findall(r"`undrift ([a-z][\w-]*)", text):
         assert word in known, f"{page} speaks of undrift {word}"
 
 
 def test_the_page_of_the_command_line_is_that_of_the_commands() -> None:
     made = runpy.run_path(str(DOCS / "site" / "command_line.py"))["page"]()
-    stands = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    stands = text_of("command-line.md")
     assert stands == made, "run: python docs/site/command_line.py"
 
 
@@ -200,7 +198,7 @@ def test_the_page_of_the_command_line_is_that_of_the_commands() -> None:
 def test_the_page_has_every_option_that_help_prints(command: str, capsys: Captured) -> None:
     make_app()([command, "--help"], exit_on_error=False, result_action="return_value")
     printed = set(re.findall(r"^│ +(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
-    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    text = text_of("command-line.md")
     section = text.split(f"\n## undrift {command}\n")[1].split("\n## ")[0]
     told = set(re.findall(r"^\| `(--[a-z-]+)", section, re.MULTILINE))
     told |= set(re.findall(r", `(--no-[a-z-]+)`", section))
@@ -212,7 +210,7 @@ def test_the_page_has_every_option_that_help_prints(command: str, capsys: Captur
 
 
 def test_the_python_page_has_every_public_name() -> None:
-    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    text = text_of("api.md")
     missing = [name for name in undrift.__all__ if not re.search(rf"`\.?{name}\b", text)]
     assert missing == []
 
@@ -227,7 +225,7 @@ def test_the_reference_has_every_public_name_and_its_methods() -> None:
 
 @pytest.mark.parametrize("page", GUIDE)
 def test_modules_that_pages_name_are_there(page: str) -> None:
-    text = (DOCS / page).read_text(encoding="utf-8")
+    text = text_of(page)
     for name in set(re.findall(r"`(undrift(?:\.\w+)+)`", text)):
         import_module(name)
 
@@ -253,16 +251,15 @@ def test_the_plan_of_the_page_is_one(tmp_path: Path) -> None:
 
 
 def test_the_page_has_every_key_of_a_plan_and_every_plan() -> None:
-    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    text = text_of("experiments.md")
     first = re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)
     assert {*PlanFile.model_fields, *PLANS, *PARTS} == set(first)
 
 
 def test_the_page_has_every_extra() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    table = (DOCS / "getting-started.md").read_text().split("| extra |")[1].split("\n\n")[0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    table = text_of("getting-started.md").split("| extra |")[1].split("\n\n")[0]
     assert set(extras) == set(re.findall(r"`(\w+)`", table)) - {"results"}
 
 
@@ -271,7 +268,7 @@ def test_the_budget_rule_of_the_page_holds_for_every_grid() -> None:
 
     from undrift.learners.registry import method_class
 
-    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    text = text_of("experiments.md")
     most = int(re.search(r"at most (\d+) settings", text)[1])  # type: ignore[index]
     for method in METHODS:
         sizes = [len(values) for values in method_class(method).grid.values()]
@@ -291,9 +288,5 @@ def test_what_a_browser_would_fetch_is_noticed(monkeypatch: pytest.MonkeyPatch) 
         "@import url(https://fonts.example/css)",
     ):
         assert fetched.search(bad), bad
-    for good in (
-        '<a href="https://example.org">',
-        '<script src="_static/x.js">',
-        '<link href="s.css">',
-    ):
-        assert not fetched.search(good), good
+    good = '<a href="https://example.org"> <script src="_static/x.js"> <link href="s.css">'
+    assert not fetched.search(good)

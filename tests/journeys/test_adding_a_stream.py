@@ -64,11 +64,7 @@ def test_a_stream_is_named_by_its_module_without_an_entry(
     ],
 )
 def test_a_wrong_entry_is_one_sentence(
-    site: Path,
-    capsys: pytest.CaptureFixture[str],
-    package: str,
-    entry: str,
-    sentence: str,
+    site: Path, capsys: pytest.CaptureFixture[str], package: str, entry: str, sentence: str
 ) -> None:
     (site / "outside_rings.py").write_text(package)
     list_of_entries = site / "outside_rings-1.0.dist-info" / "entry_points.txt"

@@ -59,6 +59,10 @@ def test_a_typing_error_prints_the_names_there_are(capsys: pytest.CaptureFixture
     for option, names in (("--stream", STREAMS), ("--method", METHODS)):
         assert start(["run", option, "nonsense"]) == 2
         assert ", ".join(sorted(names)) in capsys.readouterr().err
+    assert start(["run", "--epochs", "3"]) == 2
+    shown = capsys.readouterr()
+    assert "--epochs" in shown.err
+    assert shown.out == ""
 
 
 def test_a_missing_data_file_names_the_variable_to_set(
@@ -72,10 +76,3 @@ def test_a_missing_data_file_names_the_variable_to_set(
         assert "UNDRIFT_DATA" in said
         assert "ms_academic_cs.npz" in said
         assert said.count("\n") == 1
-
-
-def test_wrong_usage_is_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert start(["run", "--epochs", "3"]) == 2
-    shown = capsys.readouterr()
-    assert "--epochs" in shown.err
-    assert shown.out == ""

@@ -92,7 +92,7 @@ def test_without_the_variable_files_go_to_the_cache_folder(
 def test_every_official_address_is_https() -> None:
     files = [file for dataset in OWN.values() for file in dataset.files]
     assert len(files) > 10
-    assert [file.url for file in files if not file.url.startswith("https://")] == []
+    assert all(file.url.startswith("https://") for file in files)
 
 
 def test_a_wrong_file_does_not_pass(shell: Any, official: Any, tmp_path: Path) -> None:

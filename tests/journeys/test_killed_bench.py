@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,23 +27,14 @@ methods = ["bare", "acil", "adr"]
 seeds = [0, 1]
 search = true
 
-[params.bare]
-epochs = 20
-hidden = [16, 16]
+[params]
+bare = { epochs = 20, hidden = [16, 16] }
+acil = { epochs = 20, hidden = [16, 16] }
+adr = { epochs = 20, hidden = [16, 16] }
 
-[params.acil]
-epochs = 20
-hidden = [16, 16]
-
-[grid.acil]
-gamma = [0.1, 1.0]
-
-[params.adr]
-epochs = 20
-hidden = [16, 16]
-
-[grid.adr]
-gamma = [0.1, 1.0]
+[grid]
+acil = { gamma = [0.1, 1.0] }
+adr = { gamma = [0.1, 1.0] }
 """
 
 
@@ -62,7 +54,7 @@ def table(out: Path) -> tuple[str, object]:
         for name, result in records.results.items()
     }
     chosen = {search.spec.id: (search.chosen, search.trials) for search in records.searches}
-    return markdown_table(made, costs=False), (numbers, chosen)
+    return markdown_table(replace(made, costs={})), (numbers, chosen)
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="kills process groups as Unix does")
@@ -75,12 +67,8 @@ def test_the_table_after_power_cuts_is_that_of_an_undisturbed_bench(tmp_path: Pa
     assert "0 failed" in done.stdout
     rng = random.Random(7)
     for k in range(KILLS):
-        bench = subprocess.Popen(
-            command(rough),
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        bench = subprocess.Popen(command(rough), start_new_session=True, **quiet)
         time.sleep(rng.uniform(0.15, 0.6) * length)
         if k % 2:  # the power goes: everything at once
             os.killpg(bench.pid, signal.SIGKILL)

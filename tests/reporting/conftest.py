@@ -16,6 +16,7 @@ from undrift.experiments.result import Graded, Metrics, Result
 from undrift.experiments.search_record import Search, SearchSpec, Trial
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread
 
 # tasks, accuracy at the start
 PAPER_STREAMS = {"cs-cl": (6, 96), "corafull-cl": (21, 85), "arxiv-cl": (11, 72)}
@@ -88,6 +89,47 @@ class Fakes:
         )
         return results, plan
 
+    @staticmethod
+    def plain(spec: dict[str, Any], **changes: Any) -> Result:
+        """A result of two tasks with round numbers; what a test looks at goes into `changes`."""
+        metrics = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
+        rows = [[90.0], [70.0, 80.0]]
+        data: dict[str, Any] = {
+            "spec": {"stream": "cs-cl", "method": "adr"} | spec,
+            "matrix": {"class": rows, "node": rows},
+            "metrics": {"class": metrics, "node": metrics},
+            "validation": None,
+            "drift": [],
+            "cost": {"seconds": {"total": 3.0}, "peak_memory_mb": 100, "state_mb": 2, "threads": 1},
+            "versions": {"torch": "2.13.0"},
+            "provenance": {"stand_in": "stand-in" in spec.get("stream", "")},
+        }
+        return Result.model_validate(data | changes)
+
+    @staticmethod
+    def entry(mean: float = 90.0, deviation: float | None = 1.0, **more: Any) -> ComparisonEntry:
+        return ComparisonEntry(
+            **{"seeds": (0,), "runs": ("r",)} | more, ours=Spread(mean, deviation)
+        )
+
+    @staticmethod
+    def table(entries: dict[tuple[str, str, str], ComparisonEntry], **changes: Any) -> Comparison:
+        """A table of these entries, without costs and with one note."""
+        rows, streams, metrics = (list(dict.fromkeys(k[at] for k in entries)) for at in range(3))
+        fields: dict[str, Any] = {
+            "title": "A table",
+            "rows": rows,
+            "labels": {row: row.upper() for row in rows},
+            "streams": streams,
+            "metrics": metrics or ["a_avg"],
+            "entries": entries,
+            "costs": {},
+            "keeps_examples": {},
+            "stand_ins": frozenset(),
+            "notes": ["A note: 100 % sure."],
+        }
+        return Comparison(**(fields | changes))
+
     def search(
         self, stream: str = "cs-cl", method: str = "adr", seed: int = 0, **grid: tuple[Any, ...]
     ) -> Search:
@@ -95,11 +137,8 @@ class Fakes:
         trials = []
         for values in product(*grid.values()):
             params = dict(zip(grid, values, strict=True))
-            score = (
-                80.0
-                + seed
-                + sum(1.3 * [*grid[name]].index(value) for name, value in params.items())
-            )
+            steps = sum([*grid[name]].index(value) for name, value in params.items())
+            score = 80.0 + seed + 1.3 * steps
             metrics = Metrics(a_avg=score, a_f=0, a_l=0, forgetting=0)
             graded = Graded[Metrics](by_class=metrics, by_node=metrics)
             trials.append(Trial(params=params, validation=graded))

@@ -1,3 +1,5 @@
+"""The words for streams and rows."""
+
 from __future__ import annotations
 
 import pytest
@@ -12,15 +14,24 @@ def test_stand_ins_say_so_once(stream: str) -> None:
     assert title.lower().count("stand-in") == STREAMS[stream].stand_in
 
 
-def test_a_real_name_on_imitated_data_is_marked() -> None:
+def test_options_and_imitated_data_are_told() -> None:
     assert stream_title("cs-cl", stand_in=True) == "CS-CL (stand-in)"
-
-
-def test_an_option_stays_in_the_title() -> None:
     assert stream_title("arxiv-cl@directed") == "Arxiv-CL@directed"
 
 
-def test_rows_of_methods_that_are_not_registered_keep_their_name() -> None:
-    assert row_label("mine", "mine") == "mine"
-    assert row_label("mine x=1", "mine") == "mine x=1"
-    assert row_label("none", "mine") == "none"
+@pytest.mark.parametrize(
+    ("row", "method", "label"),
+    [
+        ("ham", "adr", "ADR (HAM)"),
+        ("fisher", "adr", "ADR with Fisher merging"),
+        ("none", "ewc", "none"),  # it merges nothing
+        ("mine", "mine", "mine"),
+        ("mine x=1", "mine", "mine x=1"),
+        ("none", "mine", "none"),
+        ("none", "no.module:Method", "none"),  # and nothing is imported
+    ],
+)
+def test_rows_are_named_by_their_method_and_what_they_change(
+    row: str, method: str, label: str
+) -> None:
+    assert row_label(row, method) == label

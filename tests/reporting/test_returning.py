@@ -15,8 +15,7 @@ from undrift.experiments.store import Records
 from undrift.reporting.figures.figure import Shown, all_figures
 from undrift.reporting.html.page import Page, PlanTable
 from undrift.reporting.html.views import details, methods
-from undrift.reporting.tables.compare import compare
-from undrift.reporting.tables.loose_runs import manifest_of_runs
+from undrift.reporting.tables.compare import compare, manifest_of_runs
 from undrift.reporting.terminal import matrix_table
 
 EVERY = ("a_avg", "a_f", "a_l", "forgetting", "a_auc", "class_forgetting")

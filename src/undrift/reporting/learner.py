@@ -22,6 +22,7 @@ def fact_table(found: Version, title: str) -> Table:
     """What a folder holds, a line per fact."""
     record, entry = found.record, found.record.entry
     right, tested = record.foresight
+    small = f"{record.small_classes}, under {record.least_rows} training nodes"
     columns = "by position" if record.columns is None else _few(record.columns, ", ")
     facts = [
         ("method", found.method),
@@ -33,7 +34,7 @@ def fact_table(found: Version, title: str) -> Table:
         ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
         ("old states", f"{record.keep} kept"),
         ("node hashes", "remembered" if record.remember_nodes else "not kept"),
-        ("small classes", _small_classes(record)),
+        ("small classes", "hidden by noise" if record.private else small),
     ]
     if entry.spent_epsilon is not None:
         once = "assumed" if record.assumes_disjoint else "checked by node hashes"
@@ -50,18 +51,10 @@ def _scaled(record: Record) -> str:
     return "by the first batch" if record.scale == "robust" else "no"
 
 
-def _small_classes(record: Record) -> str:
-    if record.private:
-        return "hidden by noise"
-    return f"{record.small_classes}, under {record.least_rows} training nodes"
-
-
 def class_table(found: Version) -> Table:
     """Labelled nodes per class."""
-    counts = found.record.counts
-    rows = [
-        (name, "not counted" if found.record.private else f"{n:,}") for name, n in counts.items()
-    ]
+    record = found.record
+    rows = [(c, "not counted" if record.private else f"{n:,}") for c, n in record.counts.items()]
     return plain_table(None, {"class": "name", "labelled nodes": "number"}, rows)
 
 
@@ -70,37 +63,23 @@ def audit_tables(found: Audit) -> list[Table]:
     tensors = [
         (each.name, " x ".join(map(str, each.shape)), size(each.nbytes)) for each in found.kept
     ]
-    behind = [
-        (
-            each.name,
-            f"{each.rows:,}",
-            f"{each.columns:,}",
-            f"{each.rows_per_column:.2f}",
-            "-" if each.smallest is None else f"{each.smallest[1]:,} ({each.smallest[0]})",
-            "-" if each.thinnest is None else f"{each.thinnest:.1f}",
-        )
-        for each in found.behind
-    ]
-    attacks = [
-        (
-            each.where,
-            each.attack,
-            each.text,
-            "-" if each.figure is None else "tried" if each.measured else "foretold",
-            each.tried,
-        )
-        for each in found.findings
-    ]
+    behind = []
+    for each in found.behind:
+        shape = f"{each.rows:,}", f"{each.columns:,}", f"{each.rows_per_column:.2f}"
+        small = "-" if each.smallest is None else f"{each.smallest[1]:,} ({each.smallest[0]})"
+        thin = "-" if each.thinnest is None else f"{each.thinnest:.1f}"
+        behind.append((each.name, *shape, small, thin))
+    attacks = []
+    for one in found.findings:
+        known = "-" if one.figure is None else "tried" if one.measured else "foretold"
+        attacks.append((one.where, one.attack, one.text, known, one.tried))
     numbers = {"rows": "number", "columns": "number", "rows per column": "number"}
     numbers |= {"smallest class": "text", "thinnest column": "number"}
+    words = {"sum": "name", "attack": "word", "figure": "word", "": "word", "how": "text"}
     tables = [
         plain_table("Kept", {"tensor": "name", "shape": "word", "size": "number"}, tensors),
         plain_table("Rows behind it", {"sum": "name", **numbers}, behind),
-        plain_table(
-            "Attacks",
-            {"sum": "name", "attack": "word", "figure": "word", "": "word", "how": "text"},
-            attacks,
-        ),
+        plain_table("Attacks", words, attacks),
     ]
     return [table for table in tables if table.row_count]
 

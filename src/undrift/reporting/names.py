@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.learners.registry import METHODS, Method
+from undrift.learners.registry import METHODS, REGISTRY, Method
 from undrift.merging import RULES
+from undrift.plugins import Registry
 from undrift.streams.arrival import BY_CLASS, split_place
 from undrift.streams.benchmarks import listed_stream
 
@@ -40,23 +41,17 @@ def symbol(key: str, subscript: str = "%s_%s") -> str:
 
 
 def method_facts(name: str) -> Method:
-    """What is known of a method; one that is not installed here goes by its name.
-
-    >>> method_facts("adr").display, method_facts("gone").display, method_facts("gone").family
-    ('ADR', 'gone', 'other')
-    """
+    """What is known of a method; one that is not installed here goes by its name."""
     return METHODS[name] if name in METHODS else Method(name, name)
 
 
 def stream_title(stream: str, *, stand_in: bool = False) -> str:
     """How a table names a stream, a file by the end of its path; a stand-in always says so.
 
-    >>> stream_title("reddit-cl-stand-in@0.01", stand_in=True)
-    'Reddit-CL stand-in@0.01'
+    >>> stream_title("reddit-cl-stand-in@0.01"), stream_title("cs-cl+online:batch=8")
+    ('Reddit-CL stand-in@0.01', 'CS-CL (online:batch=8)')
     >>> stream_title("data/papers/stream.toml", stand_in=True)
     'papers/stream.toml (stand-in)'
-    >>> stream_title("cs-cl+online:batch=8")
-    'CS-CL (online:batch=8)'
     """
     stream, arrive = split_place(stream)
     info, (_, at, option) = listed_stream(stream), stream.partition("@")
@@ -67,11 +62,7 @@ def stream_title(stream: str, *, stand_in: bool = False) -> str:
 
 
 def short_title(stream: str) -> str:
-    """The title of a stream without the word stand-in, where a badge says it.
-
-    >>> short_title("reddit-cl-stand-in@0.01")
-    'Reddit-CL@0.01'
-    """
+    """The title of a stream without the word stand-in, where a badge says it."""
     return stream_title(stream).replace(" stand-in", "")
 
 
@@ -84,28 +75,26 @@ def row_label(row: str, method: str) -> str:
     title = method_facts(method).display
     if row == method:
         return title
-    if method == "adr" and row in ("none", *RULES.names()):
-        own = RULES.facts("ham", ["display"])["display"]
-        if row in ("none", "ham"):
-            return f"{title} without {own}" if row == "none" else f"{title} ({own})"
-        return f"{title} with {_rule_title(row)}"
+    if row in ("none", *RULES.names()) and (own := _fact(REGISTRY, method, "merging")):
+        if row in ("none", own):
+            rule = _fact(RULES, own, "display") or own
+            return f"{title} without {rule}" if row == "none" else f"{title} ({rule})"
+        return f"{title} with {_fact(RULES, row, 'display') or row}"
     return title + row.removeprefix(method) if row.startswith(f"{method} ") else row
 
 
-def _rule_title(rule: str) -> str:
-    """The title of a merging rule; one that cannot be loaded here goes by its name."""
+def _fact(registry: Registry, name: str, fact: str) -> str:
+    """A word on what is listed by this name; nothing where it cannot be loaded."""
+    if name not in registry.names():  # a name spelled out in a file is not to be imported
+        return ""
     try:
-        return str(RULES.facts(rule, ["display"]).get("display", rule))
+        return str(registry.facts(name, [fact]).get(fact, ""))
     except InputError:
-        return rule
+        return ""
 
 
 def value_text(value: Any) -> str:
-    """The value of a hyperparameter.
-
-    >>> value_text((64, 64)), value_text(1.0), value_text(True)
-    ('64×64', '1', 'True')
-    """
+    """The value of a hyperparameter."""
     if isinstance(value, tuple | list):
         return "×".join(map(value_text, value)) or "()"
     number = isinstance(value, int | float) and not isinstance(value, bool)

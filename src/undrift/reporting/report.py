@@ -15,16 +15,14 @@ from undrift.experiments.plans import announced
 from undrift.experiments.store import Records
 from undrift.reporting.figures.sheet import write_figure
 from undrift.reporting.html.page import Page, PageFigure, PlanTable, render, template
-from undrift.reporting.tables.compare import Grading, compare
-from undrift.reporting.tables.comparison import IN_PRINT, Comparison
+from undrift.reporting.tables.compare import Grading, compare, manifest_of_runs
+from undrift.reporting.tables.comparison import IN_PRINT
 from undrift.reporting.tables.formats import csv_table, latex_document, markdown_table
-from undrift.reporting.tables.loose_runs import manifest_of_runs
 from undrift.storage.files import make_folder, writable_folder, write_atomically
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent, with_progress
 
 TITLE = "Continual learning on graphs: results"
-LARGEST = 10_000_000  # bytes of the page
 GRADINGS: tuple[Grading, ...] = ("class", "node")
 
 
@@ -80,7 +78,9 @@ def _settle(aside: Path, folder: Path) -> None:
 
 def _make(records: Records, folder: Path, progress: Progress) -> Report:
     plans = _plans(records, progress)
-    _write_tables(plans, folder / "tables", progress)
+    files = [(plan, grading) for plan in plans for grading in GRADINGS]
+    for plan, grading in with_progress(files, "table files", progress):
+        _write_table(plan, grading, folder / "tables")
     figures, left_out = _draw(records, folder / "figures", progress)
     progress("page", 0, 1)
     page = Page(
@@ -94,24 +94,9 @@ def _make(records: Records, folder: Path, progress: Progress) -> Report:
         newest=_newest(records),
     )
     text = render(page).encode()
-    if len(text) > LARGEST:
-        page = _lighter(page, len(text) - LARGEST)
-        text = render(page).encode()
     write_atomically(folder / "index.html", text)
     progress("page", 1, 1)
     return Report(folder / "index.html", len(text), len(plans), len(figures), list(page.left_out))
-
-
-def _lighter(page: Page, excess: int) -> Page:
-    """The page without its largest figures, so many that it is lighter by the excess."""
-    dropped: list[PageFigure] = []
-    for figure in sorted(page.figures, key=lambda figure: len(figure.svg), reverse=True):
-        # a figure is shorter in the page than in its file, by a third at most
-        if sum(len(each.svg) for each in dropped) * 2 // 3 < excess:
-            dropped.append(figure)
-    told = [f"{each.name}: too large for the page, see figures/{each.name}.svg" for each in dropped]
-    kept = [figure for figure in page.figures if figure not in dropped]
-    return replace(page, figures=kept, left_out=[*page.left_out, *told])
 
 
 def _plans(records: Records, progress: Progress) -> list[PlanTable]:
@@ -127,34 +112,22 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
     for plan in with_progress(manifests, "tables", progress):
         first = known[plan.plan].first_metric if plan.plan in known else ""
         metrics = sorted(METRICS, key=lambda key: key != first)
-        tables = {
-            grading: compare(records.results, plan, metrics=metrics, grading=grading)
-            for grading in GRADINGS
-        }
+        tables = {g: compare(records.results, plan, metrics=metrics, grading=g) for g in GRADINGS}
         if tables["class"].rows and tables["class"].streams:
             made.append(PlanTable(plan, tables))
     return made
 
 
-def _write_tables(plans: list[PlanTable], folder: Path, progress: Progress) -> None:
-    files = [(plan, grading) for plan in plans for grading in GRADINGS]
-    for plan, grading in with_progress(files, "table files", progress):
-        table = plan.tables[grading]
-        short = _shortened(table)
-        name = plan.manifest.plan + ("" if grading == "class" else f"-{grading}")
-        for suffix, text in (
-            ("md", markdown_table(short)),
-            ("tex", latex_document(short)),
-            ("csv", csv_table(table)),
-        ):
-            write_atomically(folder / f"{name}.{suffix}", text.encode())
-
-
-def _shortened(table: Comparison) -> Comparison:
-    """The table with its first metrics alone: as many as fit on paper."""
+def _write_table(plan: PlanTable, grading: Grading, folder: Path) -> None:
+    """Its three files; only as many metrics as fit on paper are in print."""
+    table = plan.tables[grading]
     kept = tuple(table.metrics[:IN_PRINT])
     entries = {place: entry for place, entry in table.entries.items() if place[2] in kept}
-    return replace(table, metrics=kept, entries=entries)
+    short = replace(table, metrics=kept, entries=entries)
+    name = plan.manifest.plan + ("" if grading == "class" else f"-{grading}")
+    texts = {"md": markdown_table(short), "tex": latex_document(short), "csv": csv_table(table)}
+    for suffix, text in texts.items():
+        write_atomically(folder / f"{name}.{suffix}", text.encode())
 
 
 def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[PageFigure], list[str]]:
@@ -163,9 +136,8 @@ def _draw(records: Records, folder: Path, progress: Progress) -> tuple[list[Page
 
     every = all_figures(records)
     left_out = [f"{figure.name}: {figure.left_out}" for figure in every if figure.left_out]
-    drawable = [figure for figure in every if not figure.left_out]
     drawn = []
-    for each in with_progress(drawable, "figures", progress):
+    for each in with_progress([f for f in every if not f.left_out], "figures", progress):
         try:
             figure = each.draw(records)
             if figure is None:

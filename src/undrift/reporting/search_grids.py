@@ -54,11 +54,10 @@ class SearchGrid:
     def scores(self) -> dict[Setting, float]:
         """The mean score of every setting over the seeds that have one."""
         found: dict[Setting, list[float]] = defaultdict(list)
-        for search in self.searches:
-            for trial in search.trials:
-                if trial.validation is not None:
-                    score = metric_value(trial.validation.by_class, CHOSEN_BY.key)
-                    found[self.key(trial.params)].append(score)
+        for trial in (trial for search in self.searches for trial in search.trials):
+            if trial.validation is not None:
+                score = metric_value(trial.validation.by_class, CHOSEN_BY.key)
+                found[self.key(trial.params)].append(score)
         return {key: fmean(scores) for key, scores in found.items()}
 
     @property
@@ -71,11 +70,6 @@ class SearchGrid:
     def chosen(self) -> Counter[Setting]:
         """How many seeds chose a setting."""
         return Counter(self.key(search.chosen) for search in self.searches)
-
-    @property
-    def seconds(self) -> float:
-        """How long the searches took."""
-        return sum(search.seconds for search in self.searches)
 
     @property
     def across(self) -> str:
@@ -112,8 +106,7 @@ def search_grids(searches: Iterable[Search]) -> list[SearchGrid]:
     grids = [SearchGrid(found) for found in alike.values()]
     methods = in_order({grid.base.method for grid in grids}, METHODS)
     streams = in_order({grid.base.place for grid in grids}, STREAMS)
-    places = [(methods.index(g.base.method), streams.index(g.base.place)) for g in grids]
-    return [grids[k] for k in sorted(range(len(grids)), key=places.__getitem__)]
+    return sorted(grids, key=lambda g: (methods.index(g.base.method), streams.index(g.base.place)))
 
 
 def _sorted(values: list[Any]) -> list[Any]:

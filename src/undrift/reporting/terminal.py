@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,16 +45,10 @@ def plain_table(
     rows: Iterable[Sequence[str | Text]] = (),
 ) -> Table:
     """A table in the one style of all tables here; a column is one of `_KINDS`."""
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="italic",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),  # with the divider, two blanks between columns
-        header_style="bold",
-    )
+    look: dict[str, Any] = {"title_justify": "left", "title_style": "italic"}
+    look |= {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "header_style": "bold"}
+    # with the divider, two blanks between columns
+    table = Table(title=title, padding=(0, 1, 0, 0), **look)
     for name, kind in (columns or {}).items():
         table.add_column(name, **_KINDS[kind])
     for row in rows:
@@ -73,10 +68,9 @@ def matrix_table(
     Where classes come back its rows are batches and its columns classes, and no entry is bold.
     One too wide for `width` characters loses its decimals, then columns from its middle.
     """
-    if returning is None:
-        corner, after = "after", [f"T{t}" for t in range(len(matrix))]
-        names = after
-    else:
+    corner, after = "after", [f"T{t}" for t in range(len(matrix))]
+    names = after
+    if returning is not None:
         corner, after = "after batch", [str(batch) for batch in returning.graded]
         names = [str(c) for c in returning.classes]
     shown, decimals = _fit(corner, names, matrix, width)
@@ -117,14 +111,11 @@ def metrics_table(result: Result) -> Table:
     """Every metric, by class and by node, on test and validation nodes."""
     from undrift.experiments.result import metric_keys
 
-    rows, keys = [], metric_keys([result])
+    lines, keys = [], metric_keys([result])
     for split, graded in (("test", result.metrics), ("validation", result.validation)):
         if graded is not None:
-            for first, by, metrics in (
-                (split, "by class", graded.by_class),
-                ("", "by node", graded.by_node),
-            ):
-                rows.append([first, by, *(number_text(metric_value(metrics, k)) for k in keys)])
+            lines += [(split, "by class", graded.by_class), ("", "by node", graded.by_node)]
+    rows = [[*head, *(number_text(metric_value(of, k)) for k in keys)] for *head, of in lines]
     numbers = {METRICS[key].symbol: "number" for key in keys}
     return plain_table("Metrics, percent", {"nodes": "text", "accuracy": "text", **numbers}, rows)
 
@@ -157,16 +148,12 @@ def _drift(drift: Sequence[float | None]) -> str:
 def streams_table(streams: Iterable[StreamInfo]) -> Table:
     """Every stream: its size, its tasks, where it comes from, and whether it can be loaded."""
     counts = ("nodes", "edges", "features", "classes")
-    rows = [
-        [
-            info.name,
-            *(f"{getattr(info, name):,}" for name in counts),
-            f"{info.tasks} ({info.dataset.base}+{info.tasks - 1}x{info.dataset.increment})",
-            "generated" if info.file is None else "yes" if info.on_disk() else "no",
-            marked(info.source, info.stand_in),
-        ]
-        for info in streams
-    ]
+    rows = []
+    for info in streams:
+        graph = (f"{getattr(info, name):,}" for name in counts)
+        tasks = f"{info.tasks} ({info.dataset.base}+{info.tasks - 1}x{info.dataset.increment})"
+        there = "generated" if info.file is None else "yes" if info.on_disk() else "no"
+        rows.append([info.name, *graph, tasks, there, marked(info.source, info.stand_in)])
     numbers = dict.fromkeys((*counts, "tasks"), "number")
     columns = {"name": "name", **numbers, "on disk": "word", "source": "text"}
     return plain_table("Streams", columns, rows)
@@ -178,23 +165,14 @@ def methods_table(methods: Iterable[Method]) -> Table:
     `returns`: known classes may come back; `forgets`: a batch can be forgotten or revised;
     `merges`: two learners can become one; `if set`: with a setting that is not the default.
     """
-    verbs = ("returns", "forgets", "merges")
-    rows = [
-        [
-            *(each.name, each.family, "yes" if each.keeps_examples else "no"),
-            *(_ability(each, verb) for verb in verbs),
-            *(each.keeps, each.paper),
-        ]
-        for each in methods
-    ]
+    verbs, rows = ("returns", "forgets", "merges"), []
+    for each in methods:
+        can = "if set" if each.verbs_need else "yes"
+        able = (can if getattr(each, verb) else "no" for verb in verbs)
+        keeps = "yes" if each.keeps_examples else "no"
+        rows.append([each.name, each.family, keeps, *able, each.keeps, each.paper])
     words = {"name": "name", **dict.fromkeys(("family", "keeps examples", *verbs), "word")}
     return plain_table("Methods", {**words, "what is kept": "text", "paper": "text"}, rows)
-
-
-def _ability(method: Method, verb: str) -> str:
-    if not getattr(method, verb):
-        return "no"
-    return "if set" if method.verbs_need else "yes"
 
 
 def stream_header(
@@ -211,13 +189,13 @@ def stream_header(
     unlabelled = 0 if graph.labels is None else int((graph.labels < 0).sum())
     unused = graph.num_nodes - sum(row.nodes for row in rows) - unlabelled
     first = "first" if stream.returning else "base task"
+    split = "as given" if stream.fractions is None else f"by seed {stream.seed}"
+    share = f"{percent(stream.base_share)} of their nodes in the {first}"
+    counts = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges{made}"
     lines = [
         f"{stream.name}{mark}",
-        f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges{made}, "
-        f"{graph.num_features:,} features",
-        f"{stream.num_classes} classes in {_sizes(stream)}, "
-        f"{percent(stream.base_share)} of their nodes in the {first}; split "
-        f"{'as given' if stream.fractions is None else f'by seed {stream.seed}'}",
+        f"{counts}, {graph.num_features:,} features",
+        f"{stream.num_classes} classes in {_sizes(stream)}, {share}; split {split}",
     ]
     if "scale" in stream.provenance:
         lines.append(f"scale: {stream.provenance['scale']}")
@@ -255,11 +233,7 @@ def tasks_table(rows: Sequence[TaskSummary]) -> Table:
 
 
 def class_ranges(classes: Sequence[int], width: int = 16) -> str:
-    """Class ids in few characters, a list that is too long cut short.
-
-    >>> class_ranges([1, 2, 3, 7]), class_ranges(range(0, 40, 2))
-    ('1-3, 7', '0, 2, ... (20)')
-    """
+    """Class ids in few characters, a list that is too long cut short."""
     text = number_ranges(classes)
     if len(text) <= width:
         return text
@@ -276,19 +250,15 @@ def data_table(datasets: Iterable[Dataset], folder: Path) -> Table:
         paths = [folder / name for name in dataset.names]
         there = [path for path in paths if path.is_file()]
         on_disk = "yes" if len(there) == len(paths) else "in part" if there else "no"
-        files = ", ".join(dataset.names), _size(dataset, paths if on_disk == "yes" else [])
+        sizes = [file.size or nan for file in dataset.files]
+        if on_disk == "yes":
+            sizes = [path.stat().st_size for path in paths]
+        files = ", ".join(dataset.names), "-" if isnan(sum(sizes)) else size(sum(sizes))
         graph = (f"{getattr(dataset, name):,}" for name in counts)
         rows.append([dataset.name, *graph, *files, on_disk, dataset.licence, dataset.source])
     columns = {"name": "name", **dict.fromkeys(counts, "number"), "files": "text"}
     columns |= {"size": "number", "on disk": "word", "licence": "word", "source": "text"}
     return plain_table("Datasets", columns, rows)
-
-
-def _size(dataset: Dataset, paths: list[Path]) -> str:
-    if paths:
-        return size(sum(path.stat().st_size for path in paths))
-    published = [file.size for file in dataset.files if file.size is not None]
-    return size(sum(published)) if len(published) == len(dataset.files) else "-"
 
 
 def files_table(files: Iterable[CheckedFile]) -> Table:
@@ -299,11 +269,7 @@ def files_table(files: Iterable[CheckedFile]) -> Table:
 
 
 def shown(name: str, value: object) -> str:
-    """A cell as a person reads it.
-
-    >>> shown("a_f", 84.6158), shown("stand_in", True), shown("params", '{"hidden": [8, 8]}')
-    ('84.62', 'yes', 'hidden=8,8')
-    """
+    """A cell as a person reads it."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -2,33 +2,24 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from undrift.errors import InputError
 from undrift.experiments.store import Records
 from undrift.plugins import Registry
 from undrift.reporting.figures import figure as module
-from undrift.reporting.figures.figure import Figure
+from undrift.reporting.figures.figure import Figure, Shown
 from undrift.reporting.figures.sheet import write_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
-NAMES = [
-    "plasticity",
-    "drift",
-    "surface-adr",
-    "learning-curves",
-    "matrices-cs-cl",
-    "matrices-corafull-cl",
-    "matrices-arxiv-cl",
-    "matrices-reddit-cl-stand-in",
-    "imbalance",
-    "accuracy-bytes",
-    "accuracy-seconds",
-]
+NAMES = "plasticity drift surface-adr learning-curves matrices-cs-cl matrices-corafull-cl "
+NAMES += "matrices-arxiv-cl matrices-reddit-cl-stand-in imbalance accuracy-bytes accuracy-seconds"
 
 
 class Found:
@@ -66,9 +57,14 @@ def paper(fakes: Any, tmp_path: Path) -> Found:
 
 
 def test_every_figure_of_the_paper_and_more_is_there(paper: Found) -> None:
-    assert list(paper.makers) == NAMES
+    assert list(paper.makers) == NAMES.split()
     assert all(figure.title and figure.caption for figure in paper.figures.values())
     assert paper.left_out == []
+
+
+def test_every_figure_can_be_read_in_print(paper: Found, in_print: Any) -> None:
+    for make in paper.makers.values():
+        in_print.check(make())
 
 
 def test_a_figure_is_written_the_same_twice(paper: Found, tmp_path: Path) -> None:
@@ -116,6 +112,7 @@ def test_embeddings_that_are_missing_or_damaged_are_named(fakes: Any, tmp_path: 
     assert len(whys) == 2
     assert re.match(r"DPCR on CS-CL: .*embedding.npz is damaged", whys[0])
     assert "there is no embedding.npz of EFC on Arxiv-CL, DPCR on Arxiv-CL" in whys[1]
+    assert "did not record" in dict(found.left_out)["imbalance"]
     figure = found.makers["drift"]()
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [
@@ -145,18 +142,12 @@ def test_a_surface_per_method_and_what_its_trials_share(fakes: Any, tmp_path: Pa
         fakes.search(method="efc", damping=(1, 2, 3), strength=(1, 2)),
     ]
     found = Found({}, [], searches, tmp_path)
-    assert set(found.makers) == {
-        "surface-adr",
-        "surface-adr-merging-average",
-        "surface-efc-damping-strength",
-    }
+    shared = "surface-adr-merging-average"
+    assert set(found.makers) == {"surface-adr", shared, "surface-efc-damping-strength"}
     assert "surface" not in " ".join(name for name, _ in found.left_out)
-    assert "with merging=average" in found.figures["surface-adr-merging-average"].title
-
-
-def test_a_grid_of_adr_without_a_surface_is_explained(fakes: Any, tmp_path: Path) -> None:
-    found = Found({}, [], [fakes.search(gamma=(0.1, 1.0))], tmp_path)
-    assert "varies gamma" in dict(found.left_out)["surface-adr"]
+    assert "with merging=average" in found.figures[shared].title
+    alone = Found({}, [], [fakes.search(gamma=(0.1, 1.0))], tmp_path)
+    assert "varies gamma" in dict(alone.left_out)["surface-adr"]
 
 
 def test_stand_ins_are_marked_in_every_figure(fakes: Any, in_print: Any, tmp_path: Path) -> None:
@@ -170,12 +161,6 @@ def test_stand_ins_are_marked_in_every_figure(fakes: Any, in_print: Any, tmp_pat
     for name, make in found.makers.items():
         words = " ".join(text for text, _, _ in in_print.texts(make()))
         assert "stand-in" in words, name
-
-
-def test_imbalance_is_left_out_where_runs_did_not_record_it(fakes: Any, tmp_path: Path) -> None:
-    results, plan = fakes.folder(seeds=1)
-    found = Found(results, [plan], [], tmp_path)
-    assert "did not record" in dict(found.left_out)["imbalance"]
 
 
 def test_bare_is_called_a_bound_only_where_it_is_one(fakes: Any, tmp_path: Path) -> None:
@@ -193,20 +178,22 @@ def test_bare_is_called_a_bound_only_where_it_is_one(fakes: Any, tmp_path: Path)
 
 
 def test_another_packages_figure_that_is_broken_is_told_and_the_rest_drawn(
-    fakes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = Figure("mine", "Mine", "Of mine.", lambda records: None)
+    mine = Figure("mine", "Mine", "Of mine.", lambda records: 1 / 0)
     monkeypatch.setattr("undrift.reporting.figures.MINE", mine, raising=False)
-    own = {
-        "mine": "undrift.reporting.figures:MINE",
-        "gone": "undrift.reporting.figures:GONE",
-        "odd": "undrift.reporting.figures:__name__",
+    theirs = {"mine": "MINE", "gone": "GONE", "odd": "__name__"}
+    entries = {
+        name: EntryPoint(name, f"undrift.reporting.figures:{where}", "theirs")
+        for name, where in theirs.items()
     }
-    monkeypatch.setattr(module, "FIGURES", Registry("figure", "none", own))
+    monkeypatch.setattr("undrift.plugins._outside", lambda group: entries)
+    monkeypatch.setattr(module, "FIGURES", Registry("figure", "theirs", {}))
     found = Found({}, [], [], tmp_path)
-    assert found.figures == {"mine": mine}
     assert [name for name, _ in found.left_out] == ["gone", "odd"]
     assert "is no Figure" in found.left_out[1][1]
+    with pytest.raises(InputError, match=r"failed \(ZeroDivisionError"):
+        found.makers["mine"]()
 
 
 @pytest.mark.parametrize("name", ["plasticity", "matrices-cs-cl", "drift"])
@@ -220,9 +207,15 @@ def test_a_figure_of_some_methods_says_which_and_why(fakes: Any, tmp_path: Path,
     assert "not run here: " in caption
 
 
-def test_where_nothing_is_left_out_nothing_is_said_of_it(fakes: Any) -> None:
-    groups = {"cs-cl": {method: [fakes.result(method=method)] for method in ("acil", "adr")}}
-    told = module.chosen(("adr", "acil"), groups)
-    assert "ADR, ACIL" in told
-    assert "Left out" not in told
-    assert "not run" not in told
+def test_where_nothing_is_left_out_nothing_is_said_of_it(
+    fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [fakes.result(method=method) for method in ("acil", "adr", "ds-al")]
+    shown = Shown(Records({run.spec.id: run for run in runs}, [], [], [], Path()))
+    told = shown.choice("matrices", ["cs-cl"])
+    assert told.endswith("figure: ACIL, DS-AL, ADR.")
+    assert "not run here: Bare." in shown.choice("plasticity", ["cs-cl"])
+    # without a publication, the first methods that ran
+    monkeypatch.setattr(module, "published_numbers", list)
+    assert shown.methods("matrices") == ["acil", "ds-al", "adr"]
+    assert shown.choice("matrices", ["cs-cl"]) == ""

@@ -8,20 +8,8 @@ from typing import Any
 import pytest
 
 from undrift.errors import InputError
-from undrift.reporting.figures.sheet import (
-    PLAIN,
-    blank,
-    check_suffix,
-    heading,
-    house_style,
-    legend_above,
-    limits,
-    mm,
-    panel,
-    spread_apart,
-    text_width,
-    write_figure,
-)
+from undrift.reporting.figures import sheet
+from undrift.reporting.figures.sheet import blank, house_style, panel, text_width, write_figure
 
 matplotlib = pytest.importorskip(
     "matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'"
@@ -41,7 +29,7 @@ def test_the_users_settings_do_not_change_a_figure_and_come_back() -> None:
         return matplotlib.rcParams["font.size"], matplotlib.rcParams["lines.linewidth"]
 
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
-        assert size() == (PLAIN, 1.5)
+        assert size() == (sheet.PLAIN, 1.5)
         assert matplotlib.rcParams["font.size"] == 30
 
 
@@ -52,25 +40,6 @@ def test_widths_are_those_that_are_drawn() -> None:
         drawn = figure.text(0, 0, text, fontsize=size, weight=weight)
         width = drawn.get_window_extent().width / 2000 * 25.4
         assert text_width(text, size, weight) == pytest.approx(width, abs=0.4)
-
-
-def test_words_after_a_title_do_not_touch_it() -> None:
-    axes = panel(blank(85, 30), 10, 8, 70, 15)
-    heading(axes, "Reddit-CL stand-in@0.05", "3 seeds")
-    title, rest = axes.texts
-    assert title.get_window_extent().x1 < rest.get_window_extent().x0
-    assert title.xyann[1] == rest.xyann[1]  # one line
-
-
-def test_a_legend_stands_above_in_one_line() -> None:
-    from matplotlib.lines import Line2D
-
-    figure = blank(85, 30)
-    legend_above(figure, [(Line2D([], []), "one"), (Line2D([], []), "two")], 42.5)
-    figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
-    assert boxes[0].x1 < boxes[1].x0
-    assert boxes[0].y0 > figure.bbox.height - mm(12) / 25.4 * figure.dpi
 
 
 def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +62,7 @@ def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_labels_move_as_little_as_needed(places: list[float], moved: list[float]) -> None:
-    assert spread_apart(places, gap=1.0, low=0.0, high=10.0) == pytest.approx(moved)
+    assert sheet.spread_apart(places, gap=1.0, low=0.0, high=10.0) == pytest.approx(moved)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +75,12 @@ def test_the_suffix_decides_the_format(tmp_path: Path, suffix: str, start: bytes
 
 def test_another_suffix_is_an_input_error() -> None:
     with pytest.raises(InputError, match=r"unknown kind of figure '.bmp'.*\.pdf"):
-        check_suffix("x.bmp")
+        sheet.check_suffix("x.bmp")
 
 
 def test_noise_is_not_blown_up() -> None:
-    assert limits(89.9, 90.0) == pytest.approx((84.95, 94.95))
-    assert limits(99.9, 100.0) == pytest.approx((91.0, 101.0))
+    assert sheet.limits(89.9, 90.0) == pytest.approx((84.95, 94.95))
+    assert sheet.limits(99.9, 100.0) == pytest.approx((91.0, 101.0))
 
 
 def test_neither_matplotlib_nor_pyplot_is_imported_early() -> None:

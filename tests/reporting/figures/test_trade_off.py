@@ -1,17 +1,21 @@
-from __future__ import annotations
+"""Accuracy against cost: the points, the steps, and the places of names."""
 
+from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from undrift.errors import InputError
 from undrift.learners.registry import METHODS
 from undrift.reporting.figures.style import display, style_of
-from undrift.reporting.figures.trade_off import trade_off_figure
+from undrift.reporting.figures.trade_off import label_places, trade_off_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
+
+AGAINST: tuple[Literal["bytes", "seconds"], ...] = ("bytes", "seconds")
 
 
 def marks(axes: Any) -> dict[tuple[float, float], Any]:
@@ -25,31 +29,21 @@ def marks(axes: Any) -> dict[tuple[float, float], Any]:
 def costing(fakes: Any, method: str, score: float, **cost: Any) -> list[Any]:
     run = fakes.result(method=method)
     by_class = run.metrics.by_class.model_copy(update={"a_avg": score})
-    update = {
-        "metrics": run.metrics.model_copy(update={"by_class": by_class}),
-        "cost": run.cost.model_copy(update=cost),
-    }
-    return [run.model_copy(update=update)]
+    metrics = run.metrics.model_copy(update={"by_class": by_class})
+    return [run.model_copy(update={"metrics": metrics, "cost": run.cost.model_copy(update=cost)})]
 
 
-def test_points_are_means_over_seeds(fakes: Any) -> None:
+@pytest.mark.parametrize("against", AGAINST)
+def test_points_are_means_over_seeds(against: Literal["bytes", "seconds"], fakes: Any) -> None:
     groups = fakes.groups()
-    for against in ("bytes", "seconds"):
-        axes = trade_off_figure(groups, against).axes[1]  # type: ignore[arg-type]
-        assert axes.get_xscale() == "log"
-        assert len(marks(axes)) == len(METHODS)
-        runs = groups["corafull-cl"]["adr"]
-        x = fmean(
-            run.cost.state_bytes[-1] if against == "bytes" else run.cost.seconds["total"]
-            for run in runs
-        )
-        found = marks(axes)[x, fmean(run.metrics.by_class.a_avg for run in runs)]
-        assert found.get_marker() == "o"
-        assert found.get_color() == style_of("adr")["color"]
-
-
-def test_methods_that_keep_examples_are_hollow(fakes: Any) -> None:
-    axes = trade_off_figure({"cs-cl": fakes.groups()["cs-cl"]}, "bytes").axes[0]
+    axes = trade_off_figure(groups, against).axes[1]
+    assert axes.get_xscale() == "log"
+    assert len(marks(axes)) == len(METHODS)
+    runs = groups["corafull-cl"]["adr"]
+    costs = [run.cost for run in runs]
+    x = fmean(c.state_bytes[-1] if against == "bytes" else c.seconds["total"] for c in costs)
+    found = marks(axes)[x, fmean(run.metrics.by_class.a_avg for run in runs)]
+    assert (found.get_marker(), found.get_color()) == ("o", style_of("adr")["color"])
     hollow = [m for m in marks(axes).values() if m.get_markerfacecolor() == "white"]
     assert len(hollow) == sum(method.keeps_examples for method in METHODS.values())
 
@@ -73,10 +67,12 @@ def test_the_steps_join_what_no_other_method_beats(fakes: Any) -> None:
     assert list(steps.get_ydata()) == [50.0, 80.0, 80.0]
 
 
-def test_nothing_kept_can_be_drawn_on_a_log_scale(fakes: Any, in_print: Any) -> None:
+@pytest.mark.parametrize("against", AGAINST)
+def test_nothing_kept_can_be_drawn_on_a_log_scale(
+    against: Literal["bytes", "seconds"], fakes: Any, in_print: Any
+) -> None:
     runs = costing(fakes, "adr", 80.0, state_bytes=[0], seconds={"total": 0.0})
-    for against in ("bytes", "seconds"):
-        in_print.check(trade_off_figure({"cs-cl": {"adr": runs}}, against))  # type: ignore[arg-type]
+    in_print.check(trade_off_figure({"cs-cl": {"adr": runs}}, against))
 
 
 @pytest.mark.parametrize(
@@ -101,15 +97,35 @@ def test_every_point_is_named_near_it(fakes: Any) -> None:
     assert np.linalg.norm(place[1] - place[0]) < 0.15 * axes.get_window_extent().width
 
 
-@pytest.mark.parametrize("against", ["bytes", "seconds"])
-@pytest.mark.parametrize("width", [85.0, 178.0])
-def test_it_can_be_read_in_print(
-    against: Literal["bytes", "seconds"], width: float, fakes: Any, in_print: Any
-) -> None:
-    in_print.check(trade_off_figure(fakes.groups(seeds=2), against, width=width), width)
+ROOM = (0.0, 0.0, 72.0, 44.0)
 
 
-@pytest.mark.parametrize("groups", [{}, {"cs-cl": {}}, {"cs-cl": {"adr": []}}])
-def test_a_trade_off_needs_results(groups: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="at least one result"):
-        trade_off_figure(groups, "bytes")
+def overlap(a: list[float], b: list[float]) -> bool:
+    across, up = (min(a[k + 2], b[k + 2]) - max(a[k], b[k]) for k in (0, 1))
+    return across > 1e-9 and up > 1e-9
+
+
+def test_a_lone_name_stands_right_of_its_point_and_in_the_room() -> None:
+    ((left, low, _, high),) = label_places([(10, 10)], [(8, 2)], ROOM, mark=1)
+    assert (left, (low + high) / 2) == pytest.approx((11.3, 10))
+    for point in ((71, 43), (1, 1), (71, 1), (36, 43.5)):
+        (box,) = label_places([point], [(8, 2)], ROOM, mark=1)
+        assert min(box) >= -1e-9
+        assert box[2] <= 72 + 1e-9
+        assert box[3] <= 44 + 1e-9
+
+
+@settings(deadline=None, derandomize=True, max_examples=8)
+@given(st.integers(0, 10_000))
+def test_the_names_of_fourteen_scattered_points_do_not_overlap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = [(float(x), float(y)) for x, y in rng.uniform((2, 20), (70, 42), (14, 2))]
+    sizes = [(6.0, 2.2)] * 14
+    boxes = label_places(points, sizes, ROOM, mark=1)
+    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
+    assert boxes == label_places(points, sizes, ROOM, mark=1)
+
+
+def test_points_on_a_heap_get_names_apart() -> None:
+    boxes = label_places([(30.0, 20.0 + 0.1 * k) for k in range(14)], [(6, 2.2)] * 14, ROOM, mark=1)
+    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
@@ -8,12 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from undrift.errors import InputError
+from tests.reporting.conftest import Fakes
 from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import Result
-from undrift.reporting.tables.compare import compare, holm, paired_t_test
-from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread
+from undrift.plugins import Registry
+from undrift.reporting.tables import comparison
+from undrift.reporting.tables.compare import compare, holm, manifest_of_runs, paired_t_test
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Numbers, Spread
+from undrift.reporting.tables.notes import notes_of
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -23,17 +29,8 @@ def result(method: str, stream: str, seed: int, score: float, **changes: Any) ->
     by = {"a_avg": score, "a_f": score - 10, "a_l": score + 1, "forgetting": 100 - score}
     node = {name: value + 5 for name, value in by.items()}
     seconds, memory = {"train": 1.0 + seed, "total": 2.0 + seed}, 100.0 + seed
-    data: dict[str, Any] = {
-        "spec": spec,
-        "matrix": {"class": [], "node": []},
-        "metrics": {"class": by, "node": node},
-        "validation": None,
-        "drift": [],
-        "cost": {"seconds": seconds, "peak_memory_mb": memory, "state_mb": 1.5, "threads": 1},
-        "versions": {},
-        "provenance": {"stand_in": "stand-in" in stream},
-    }
-    return Result.model_validate(data | changes)
+    cost = {"seconds": seconds, "peak_memory_mb": memory, "state_mb": 1.5, "threads": 1}
+    return Fakes.plain(spec, **{"metrics": {"class": by, "node": node}, "cost": cost} | changes)
 
 
 def table(
@@ -54,6 +51,19 @@ def table(
 def plan(rows: list[str], streams: list[str], cells: list[PlannedRun], **more: Any) -> Manifest:
     fields = {"plan": "p", "title": "T", "rule": "Chosen so.", "rows": rows, "streams": streams}
     return Manifest.model_validate(fields | {"cells": cells} | more)
+
+
+def cell(row: str = "adr", seed: int = 0, **more: Any) -> PlannedRun:
+    return PlannedRun.model_validate(
+        {"row": row, "method": row, "stream": "cs-cl", "seed": seed, **more}
+    )
+
+
+def one_run(run: Result, *cells: PlannedRun, **more: Any) -> Comparison:
+    """The table of a plan in which `run` is the run `r` of ADR."""
+    rows = list(dict.fromkeys(each.row for each in cells)) or ["adr"]
+    fields = {"streams": ["cs-cl"], "cells": list(cells) or [cell(run="r")]} | more
+    return compare({"r": run}, plan(rows, **fields))
 
 
 def column(found: Comparison, metric: str = "a_avg") -> dict[str, ComparisonEntry]:
@@ -91,23 +101,11 @@ def test_less_forgetting_is_better() -> None:
     assert any("Lower is better for forgetting" in note for note in found.notes)
 
 
-def test_what_prints_the_same_shares_a_rank() -> None:
-    found = table({"adr": [90.001], "acil": [90.004], "ewc": [80.0]})
-    assert [entry.rank for entry in column(found).values()] == [1, 1, 3]
-
-
 def test_grading_by_node_takes_other_numbers_and_none_of_the_papers() -> None:
     by_node = table({"adr": [90.0]}, grading="node")
     assert column(by_node)["adr"].ours.mean == 95.0
     assert column(by_node)["adr"].published is None
     assert by_node.grading == "node"
-
-
-def test_bad_arguments_name_the_choices() -> None:
-    with pytest.raises(InputError, match=r"unknown metric 'a_g'.*a_avg, a_f, a_l, .*forgetting"):
-        table({"adr": [90.0]}, metrics=("a_g",))
-    with pytest.raises(InputError, match="not by 'edge'"):
-        table({"adr": [90.0]}, grading="edge")
 
 
 def test_the_papers_number_and_the_difference() -> None:
@@ -141,9 +139,7 @@ def test_what_the_paper_did_not_run_has_no_number(row: str, spec: dict[str, Any]
 
 
 def test_imitated_data_never_stands_beside_the_paper() -> None:
-    runs = {"r": result("adr", "cs-cl", 0, 90.0, provenance={"stand_in": True})}
-    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
-    found = compare(runs, plan(["adr"], ["cs-cl"], [cell]))
+    found = one_run(result("adr", "cs-cl", 0, 90.0, provenance={"stand_in": True}))
     assert found.stand_ins == {"cs-cl"}
     assert column(found)["adr"].published is None
     assert any("CS-CL (stand-in)" in note and "imitates" in note for note in found.notes)
@@ -174,46 +170,32 @@ def test_a_best_row_that_is_behind_on_shared_seeds_beats_nobody() -> None:
 
 def test_costs_are_means_and_what_was_not_measured_is_left_out() -> None:
     found = table({"adr": [90.0, 91.0]})
-    assert found.costs["adr", "cs-cl"] == {
-        "seconds": 2.5,
-        "memory_mb": 100.5,
-        "kept_bytes": 1_500_000.0,
-    }
+    means = {"seconds": 2.5, "memory_mb": 100.5, "kept_bytes": 1_500_000.0}
+    assert found.costs["adr", "cs-cl"] == means
     cost = {"seconds": {"train": 3.0}, "peak_memory_mb": None, "state_mb": 9.0, "threads": 2}
-    run = result("adr", "cs-cl", 0, 90.0, cost=cost | {"state_bytes": [5, 7]})
-    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
-    found = compare({"r": run}, plan(["adr"], ["cs-cl"], [cell]))
+    found = one_run(result("adr", "cs-cl", 0, 90.0, cost=cost | {"state_bytes": [5, 7]}))
     assert found.costs["adr", "cs-cl"] == {"seconds": 3.0, "kept_bytes": 7.0}
 
 
 def test_runs_that_are_not_there_leave_no_entry() -> None:
-    cells = [
-        PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r"),
-        PlannedRun(row="adr", method="adr", stream="cs-cl", seed=1, run="lost"),
-        PlannedRun(row="ewc", method="ewc", stream="cs-cl", seed=0, failed="no memory\nat all"),
-        PlannedRun(row="mas", method="mas", stream="cs-cl", seed=0),
-    ]
-    found = compare(
-        {"r": result("adr", "cs-cl", 0, 90.0)}, plan(["adr", "ewc", "mas"], ["cs-cl"], cells)
-    )
-    assert set(column(found)) == {"adr"}
-    assert column(found)["adr"].seeds == (0,)
+    planned = [cell(run="r"), cell(seed=1, run="lost"), cell("mas")]
+    failed = cell("ewc", failed="no memory\nat all")
+    found = one_run(result("adr", "cs-cl", 0, 90.0), *planned, failed)
+    assert {row: entry.seeds for row, entry in column(found).items()} == {"adr": (0,)}
     assert "Failed: EWC on CS-CL (seed 0): no memory" in found.notes
     assert "No finished run on CS-CL: ADR (seed 1), MAS (seed 0)." in found.notes
 
 
 def test_a_run_that_failed_and_was_repeated_counts() -> None:
-    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r", failed="no memory")
-    found = compare({"r": result("adr", "cs-cl", 0, 90.0)}, plan(["adr"], ["cs-cl"], [cell]))
+    found = one_run(result("adr", "cs-cl", 0, 90.0), cell(run="r", failed="no memory"))
     assert column(found)["adr"].runs == ("r",)
     assert not any("Failed" in note or "No finished" in note for note in found.notes)
 
 
 def test_a_skipped_stream_is_a_note_and_no_column() -> None:
-    cell = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=0, run="r")
     gone = Skipped(stream="reddit-cl", why="its files are not there")
-    manifest = plan(["adr"], ["cs-cl", "reddit-cl", "dblp-cl"], [cell], skipped=[gone])
-    found = compare({"r": result("adr", "cs-cl", 0, 90.0)}, manifest)
+    streams = ["cs-cl", "reddit-cl", "dblp-cl"]
+    found = one_run(result("adr", "cs-cl", 0, 90.0), streams=streams, skipped=[gone])
     assert found.streams == ["cs-cl", "dblp-cl"]
     assert "Reddit-CL was skipped: its files are not there." in found.notes
 
@@ -248,3 +230,176 @@ def test_ranks_and_p_values_of_any_column(scores: dict[str, list[float]]) -> Non
     for entry in entries.values():
         numbers = [entry.ours.mean, entry.ours.deviation, entry.significance]
         assert all(math.isfinite(number) for number in numbers if number is not None)
+
+
+# the test --------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.lists(st.floats(-50, 50).map(lambda x: round(x, 4)), min_size=2, max_size=8))
+def test_it_is_the_paired_t_test_of_scipy(differences: list[float]) -> None:
+    ours = paired_t_test(differences)
+    assert ours == paired_t_test([-value for value in differences])
+    if len(set(differences)) == 1:
+        assert ours == (1.0 if differences[0] == 0 else None)
+    else:
+        theirs = stats.ttest_rel(differences, [0.0] * len(differences)).pvalue
+        assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-15)
+
+
+def test_without_two_seeds_or_without_deviation_there_is_no_test() -> None:
+    assert paired_t_test([]) is None
+    assert paired_t_test([3.0]) is None
+    assert paired_t_test([0.1 + 0.2, 0.3, 0.3]) is None  # the same but for rounding
+    assert paired_t_test([1e-12, -1e-12]) == 1.0  # nothing but rounding
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.dictionaries(st.text(max_size=3), st.floats(0, 1), max_size=8))
+def test_holm_raises_keeps_order_and_stays_a_probability(values: dict[str, float]) -> None:
+    corrected = holm(values)
+    assert corrected.keys() == values.keys()
+    for a, p in values.items():
+        assert p <= corrected[a] <= 1
+        assert corrected[a] <= min(1.0, len(values) * p)  # never more than Bonferroni
+        for b, other in values.items():
+            assert p > other or corrected[a] <= corrected[b]
+    assert holm({"x": 0.02, "y": 0.001, "z": 0.5}) == {"x": 0.04, "y": 0.003, "z": 0.5}
+
+
+def test_importing_the_tables_imports_neither_scipy_nor_torch() -> None:
+    code = (
+        "import sys, undrift.reporting.tables.compare, undrift.reporting.tables.formats, "
+        "undrift.reporting.tables.compare; assert not {'torch', 'scipy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# the notes -------------------------------------------------------------------------------
+
+
+def noted(seeds: dict[str, int], *cells: PlannedRun, **more: Any) -> list[str]:
+    """The notes under a table whose rows have so many seeds."""
+    found = {
+        (row, "cs-cl", "a_avg"): Fakes.entry(seeds=tuple(range(n)), **more)
+        for row, n in seeds.items()
+    }
+    return notes_of(Fakes.table(found), plan(["adr"], ["cs-cl"], list(cells)), [])
+
+
+def test_seeds_that_all_cells_share_are_named() -> None:
+    assert noted({"adr": 5, "ewc": 5})[0].endswith("over seeds 0-4.")
+    assert "the seeds that finished, at most 5" in noted({"adr": 5, "ewc": 3})[0]
+    assert noted({"adr": 1})[0].endswith(", seed 0.")
+    assert "Chosen so." in noted({"adr": 1})  # the rule, as it was written
+
+
+def test_the_test_is_stated_with_its_reason() -> None:
+    text = " ".join(noted({"ewc": 5}, rank=2, significance=0.01))
+    for words in ("paired t-test", "two-sided", "Holm", "5 seeds", "0.0625"):
+        assert words in text
+    assert "sign-flip" not in " ".join(noted({"ewc": 6}, rank=2, significance=0.01))
+
+
+def test_failures_are_told_once_and_cut_short() -> None:
+    notes = noted({}, *(cell(seed=seed, failed="no memory") for seed in range(5)))
+    assert notes[-1] == "Failed: ADR on CS-CL (seed 0-4): no memory"
+    cells = [cell(seed=seed, failed=f"reason {seed} " + "x" * 300) for seed in range(12)]
+    notes = [note for note in noted({}, *cells) if note.startswith("Failed")]
+    assert len(notes) == 9
+    assert notes[-1] == "Failed: 4 more runs."
+    assert max(map(len, notes)) < 220
+    assert noted({}, cell(failed="\n"))[-1].endswith("no message")
+
+
+def test_published_numbers_name_their_source_and_what_is_to_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = Numbers(lambda *_: None, "Doe 2030", {"cs-": "CS is small."})
+    monkeypatch.setattr(comparison, "PUBLISHED", Registry("numbers", "none", {"doe": numbers}))
+    notes = noted({"adr": 2}, published=Spread(90.0, 1.0))
+    assert "Doe 2030" in next(note for note in notes if note.startswith("Paper:"))
+    assert "CS is small." in notes
+
+
+# runs that no plan asked for ----------------------------------------------------------------
+
+
+def runs(*specs: dict[str, Any]) -> dict[str, Result]:
+    return {result.spec.id: result for result in map(Fakes.plain, specs)}
+
+
+def test_one_setting_is_one_row_and_the_rule_names_it() -> None:
+    manifest = manifest_of_runs(
+        runs({"params": {"alpha": 4}}, {"params": {"alpha": 4}, "seed": 1}, {"method": "ewc"})
+    )
+    assert manifest.rows == ["ewc", "adr"]  # the order of `undrift methods`
+    assert [cell.seed for cell in manifest.cells if cell.row == "adr"] == [0, 1]
+    assert manifest.rule.endswith("in every run: adr alpha=4.")
+
+
+def test_several_settings_are_rows_that_name_what_differs() -> None:
+    specs = [{"params": {"epochs": 9, "alpha": alpha}} for alpha in (16, 4, 1.0)]
+    manifest = manifest_of_runs(runs(*specs, {"params": {"epochs": 9}}))
+    assert manifest.rows == ["adr", "adr alpha=1", "adr alpha=4", "adr alpha=16"]
+    assert "adr epochs=9" in manifest.rule
+
+
+def test_a_merging_rule_and_a_protocol_are_named_even_alone() -> None:
+    manifest = manifest_of_runs(runs({"params": {"merging": "none"}}))
+    assert manifest.rows == ["adr merging=none"]
+    assert manifest_of_runs(runs({"protocol": "local"})).rows == ["adr protocol=local"]
+
+
+def test_the_ablation_run_by_hand_meets_the_paper() -> None:
+    results = runs({}, {"params": {"merging": "none"}})
+    table = compare(results, manifest_of_runs(results))
+    published = {row: entry.published for (row, _, m), entry in table.entries.items() if m == "a_f"}
+    assert {row: number and number.mean for row, number in published.items()} == {
+        "adr": 87.21,
+        "adr merging=none": 36.63,
+    }
+    assert table.labels["adr merging=none"] == "ADR merging=none"
+
+
+def test_a_device_splits_rows_only_where_it_differs() -> None:
+    assert manifest_of_runs(runs({"device": "cuda"})).rows == ["adr"]
+    assert manifest_of_runs(runs({}, {"device": "cuda"})).rows == ["adr", "adr device=cuda"]
+
+
+def test_streams_stand_in_the_order_of_their_list() -> None:
+    names = ["x/stream.toml", "dblp-cl", "arxiv-cl@directed", "cs-cl", "arxiv-cl"]
+    specs = [
+        {"stream": name, **({"stream_sha256": "a" * 64} if "/" in name else {})} for name in names
+    ]
+    manifest = manifest_of_runs(runs(*specs))
+    ordered = ["cs-cl", "arxiv-cl", "arxiv-cl@directed", "dblp-cl", "x/stream.toml"]
+    assert manifest.streams == ordered
+
+
+def test_a_stream_file_that_changed_is_two_columns() -> None:
+    specs = [{"stream": "x/stream.toml", "stream_sha256": letter * 64} for letter in "ab"]
+    columns = ["x/stream.toml#aaaaaaaa", "x/stream.toml#bbbbbbbb"]
+    assert manifest_of_runs(runs(*specs)).streams == columns
+
+
+VALUES = st.sampled_from([None, "none", "None", 1, 1.5, "1", True, (1, 2), (1,), "1,2"])
+SPECS = st.fixed_dictionaries(
+    {
+        "method": st.sampled_from(["adr", "ewc"]),
+        "seed": st.integers(0, 1),
+        "protocol": st.sampled_from(["global", "local"]),
+        "params": st.dictionaries(st.sampled_from(["a", "b", "merging"]), VALUES, max_size=2),
+    }
+)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.lists(SPECS, max_size=8))
+def test_every_run_has_a_cell_of_its_own(specs: list[dict[str, Any]]) -> None:
+    results = runs(*specs)
+    manifest = manifest_of_runs(results)
+    places = {(cell.row, cell.stream, cell.seed): cell.run for cell in manifest.cells}
+    assert sorted(run for run in places.values() if run) == sorted(results)
+    assert {cell.row for cell in manifest.cells} == set(manifest.rows)
+    assert len(set(manifest.rows)) == len(manifest.rows)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from undrift.errors import InputError
 from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
-from undrift.reporting.figures.style import BOLD, display, name_style, panel_words, style_of
+from undrift.reporting.figures.style import display, is_bold, name_style, panel_words, style_of
 from undrift.reporting.tables.comparison import spread_of
 
 if TYPE_CHECKING:
@@ -35,14 +34,12 @@ def figures(shown: Shown) -> Iterator[Figure]:
 @sheet.house_style
 def curves_figure(groups: Groups, *, width: float = sheet.COLUMN) -> Any:
     """A_t by class after each task: the mean over seeds, a band of one deviation, named lines."""
-    if not groups or not all(any(found.values()) for found in groups.values()):
-        raise InputError("learning curves need at least one result per stream; run some first")
     methods = {method for found in groups.values() for method in found}
     room = _LEADER + max(sheet.text_width(display(method)) for method in methods) + 2.5
     height = max(_LEAST, _LINE * max(len(found) for found in groups.values()) + 1)
-    figure, panels, inner = sheet.panels(len(groups), width, height, right=room)
+    figure, panels, inner = sheet.panels(len(groups), height, right=room, width=width)
     for axes, found in zip(panels, groups.values(), strict=True):
-        _draw(axes, {method: runs for method, runs in found.items() if runs}, (inner, height))
+        _draw(axes, found, (inner, height))
     return figure
 
 
@@ -51,26 +48,17 @@ def _draw(axes: Axes, found: Mapping[str, Sequence[Result]], size: tuple[float, 
     every = max(steps // 5, 1)
     ends: dict[str, tuple[float, float]] = {}
     for k, (method, runs) in enumerate(found.items()):
-        style = style_of(method)
+        style = style_of(method) | {"markeredgewidth": 0.7, "linewidth": 0.9, "markersize": 3.0}
+        style |= {"linewidth": 1.5, "markersize": 3.4, "zorder": 4} if is_bold(method) else {}
         # a run that is still going ends the line early
         points = [spread_of(c) for c in zip(*(r.by_class.a_t for r in runs), strict=False)]
-        means = [point.mean for point in points]
-        bold = method in BOLD
-        axes.plot(
-            range(len(means)),
-            means,
-            **style,
-            linewidth=1.5 if bold else 0.9,
-            markersize=3.4 if bold else 3.0,
-            markeredgewidth=0.7,
-            markevery=(k % every, every),  # not all at the same t
-            zorder=4 if bold else 3,
-        )
+        means, across = [point.mean for point in points], range(len(points))
+        # marks are not all at the same t
+        axes.plot(across, means, markevery=(k % every, every), **{"zorder": 3} | style)
         if len(runs) > 1:
             low = [point.mean - (point.deviation or 0) for point in points]
             high = [point.mean + (point.deviation or 0) for point in points]
-            shade = {"color": style["color"], "alpha": 0.1, "linewidth": 0}
-            axes.fill_between(range(len(means)), low, high, **shade)
+            axes.fill_between(across, low, high, color=style["color"], alpha=0.1, linewidth=0)
         ends[method] = len(means) - 1, means[-1]
     axes.set_xticks(range(0, steps, 1 + (steps - 1) // 11))
     axes.set_xlim(-0.02 * steps, max(steps - 1, 0.5) + 0.02 * steps)
@@ -91,13 +79,11 @@ def _name_ends(axes: Axes, ends: dict[str, tuple[float, float]], size: tuple[flo
     places = [ends[name][1] for name in names]
     heights = sheet.spread_apart(places, line, low + line / 2, high - line / 2)
     for name, height in zip(names, heights, strict=True):
-        style = style_of(name)
-        x, y = ends[name]
+        style, (x, y) = style_of(name), ends[name]
         bent = [x, right + unit * 0.6, right + unit * (_LEADER - 1)]
         thin = {"color": style["color"], "linewidth": 0.5, "clip_on": False, "zorder": 2}
         axes.plot(bent, [y, y, height], **thin)
-        mark = {key: style[key] for key in ("color", "marker", "markerfacecolor")}
-        place = right + unit * _LEADER
-        axes.plot(place, height, **mark, markersize=3.2, markeredgewidth=0.7, clip_on=False)
+        mark = style | {"linestyle": "-", "markersize": 3.2, "markeredgewidth": 0.7}
+        axes.plot(right + unit * _LEADER, height, **mark, clip_on=False)
         words = right + unit * (_LEADER + 1.3)
         axes.text(words, height, **name_style(name), va="center_baseline")

@@ -6,9 +6,8 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from undrift.errors import InputError
 from undrift.experiments.result import Result
 from undrift.formatting import percent
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Shown, chosen, missing, not_run, pages, ready
+from undrift.reporting.figures.figure import Figure, Shown, missing, not_run, pages, ready
 from undrift.reporting.figures.sheet import COLUMN, LARGE, PLAIN
 from undrift.reporting.figures.style import display, title_of
 
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-METHODS_SHOWN = ("efc", "dpcr", "adr")  # of the paper's figure
-
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, MemoryError)
 _NODES = 200  # drawn per panel: more is a blot at this size, and a file of megabytes
 _MEANS = 12  # classes at most whose means are joined: more lines are a tangle
 _LEFT, _TOP, _HEAD, _GAP, _EDGE = 5.0, 4.5, 5.5, 1.5, 1.0  # in mm
@@ -37,7 +34,8 @@ _HUES = ("#0072B2", "#D55E00", "#009E73", "#B3478C", "#A87400", "#332288", "#5F5
 
 def figures(shown: Shown) -> Iterator[Figure]:
     """Four streams at a time, one run of each method; those without a picture are told."""
-    groups = shown.only(METHODS_SHOWN)
+    methods = shown.methods("drift")
+    groups = shown.only(methods)
     panels: dict[str, list[tuple[Result, Embedding]]] = defaultdict(list)
     absent = []
     for stream, found in groups.items():
@@ -52,7 +50,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
             except InputError as error:
                 yield missing("drift", f"{what}: {error}")
     if not groups:
-        yield not_run("drift", METHODS_SHOWN)
+        yield not_run("drift", methods)
     elif absent:
         yield missing("drift", f"there is no embedding.npz of {', '.join(absent)}")
     for name, streams in pages("drift", list(panels)):
@@ -62,30 +60,18 @@ def figures(shown: Shown) -> Iterator[Figure]:
             "Principal components of the base task's embeddings under the first encoder (light "
             "circles) and the last (dark triangles), coloured by class, a line from the old mean "
             "of a class to the new; one seed. The percentage is measured on all embeddings: how "
-            "far they moved over how long they were."
-            + chosen(METHODS_SHOWN, {stream: shown.groups[stream] for stream in streams})
+            f"far they moved over how long they were.{shown.choice('drift', streams)}"
         )
         title = f"Feature drift on {', '.join(titles)}"
-        yield Figure(name, title, caption, ready(drift_figure, here, width=shown.width))
+        yield Figure(name, title, caption, ready(drift_figure, here, methods))
 
 
-@dataclass(frozen=True, eq=False)
-class Embedding:
+class Embedding(NamedTuple):
     """Nodes of the base task in the plane: `first` and `last` are [m, 2], `labels` is [m]."""
 
     first: Array
     last: Array
     labels: Array
-
-    def __post_init__(self) -> None:
-        nodes = self.labels.shape[0] if self.labels.ndim == 1 else -1
-        if not self.first.shape == self.last.shape == (nodes, 2) or nodes == 0:
-            raise InputError(
-                f"an embedding needs two lists of points in the plane and a label for each, not "
-                f"shapes {self.first.shape}, {self.last.shape} and {self.labels.shape}"
-            )
-        if not all(np.isfinite(points).all() for points in (self.first, self.last)):
-            raise InputError("an embedding holds points that are not finite numbers")
 
 
 def load_embedding(path: str | Path) -> Embedding:
@@ -95,49 +81,42 @@ def load_embedding(path: str | Path) -> Embedding:
             if (bad := archive.testzip()) is not None:  # numpy does not read to the checksum
                 raise InputError(f"{bad} is not what was written")
         with np.load(path, allow_pickle=False) as file:
-            parts = {name: np.asarray(file[name]) for name in ("first", "last", "labels")}
-        for name, kinds in (("first", "fiu"), ("last", "fiu"), ("labels", "iu")):
-            if parts[name].dtype.kind not in kinds:
-                raise InputError(f"{name} holds no numbers of the right kind")
-        return Embedding(**parts)
+            found = Embedding(*(np.asarray(file[name]) for name in Embedding._fields))
+        if not found.first.shape == found.last.shape == (found.labels.size, 2):
+            raise InputError(f"its shapes are {', '.join(str(part.shape) for part in found)}")
+        numbers = all(part.dtype.kind in "fiu" and np.isfinite(part).all() for part in found)
+        if not numbers or found.labels.dtype.kind == "f" or not found.labels.size:
+            raise InputError("it holds no numbers of the right kind")
+        return found
     except FileNotFoundError as error:
         raise InputError(f"there is no {path}; run the method again to get it") from error
-    except (*_DAMAGE, MemoryError) as error:  # an InputError is a ValueError
+    except _DAMAGE as error:  # an InputError is a ValueError
         raise InputError(
             f"{path} is damaged or holds no embedding ({error}); delete it and run again"
         ) from error
 
 
 @sheet.house_style
-def drift_figure(panels: Sequence[tuple[Result, Embedding]], *, width: float = COLUMN) -> Any:
-    """Runs and where their encoders put the base task: a row per stream, a column per method.
-
-    Light circles are nodes under the first encoder, dark triangles the same under the last, at
-    most 200; with up to 12 classes a line joins the two means of each. The title has the drift of
-    all embeddings in their full width, ||last - first|| / ||first||.
-    """
-    if not panels:
-        raise InputError("drift needs at least one run with its embedding.npz")
-    found = dict.fromkeys(run.spec.method for run, _ in panels)
-    methods = list(dict.fromkeys([*(m for m in METHODS_SHOWN if m in found), *found]))
-    streams = {run.spec.place: title_of(run) for run, _ in panels}
+def drift_figure(panels: Sequence[tuple[Result, Embedding]], methods: Sequence[str]) -> Any:
+    """Runs and where their encoders put the base task: a row per stream, a column per method."""
     placed = {(run.spec.place, run.spec.method): (run, at) for run, at in panels}
-    size = min((width - _LEFT - _EDGE + _GAP) / len(methods) - _GAP, 58.0)
-    figure = sheet.blank(width, _TOP + len(streams) * (size + _HEAD) + _EDGE)
+    methods = [m for m in methods if any(m == method for _, method in placed)]
+    streams = {run.spec.place: title_of(run) for run, _ in panels}
+    size = min((COLUMN - _LEFT - _EDGE + _GAP) / len(methods) - _GAP, 58.0)
+    figure = sheet.blank(COLUMN, _TOP + len(streams) * (size + _HEAD) + _EDGE)
     for row, (stream, title) in enumerate(streams.items()):
         top = _TOP + row * (size + _HEAD) + _HEAD
         for column, method in enumerate(methods):
             axes = sheet.panel(figure, _LEFT + column * (size + _GAP), top, size, size)
-            axes.set_xticks([])
-            axes.set_yticks([])
+            axes.set(xticks=[], yticks=[])
             axes.spines[:].set(color="#999999", linewidth=0.5)
-            shown = placed.get((stream, method))
             name = display(method)
-            if shown is None:
-                axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes)
+            if (stream, method) in placed:
+                run, embedding = placed[stream, method]
+                _points(axes, embedding, size)
+                name += f": {_drift(run)}"
             else:
-                _points(axes, shown[1], size)
-                name += f": {_drift(shown[0])}"
+                axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes)
             axes.set_title(name, fontsize=PLAIN, pad=2.5)
             if column == 0:
                 axes.set_ylabel(title, fontsize=LARGE, weight="bold", labelpad=3)
@@ -148,7 +127,7 @@ def drift_figure(panels: Sequence[tuple[Result, Embedding]], *, width: float = C
     ]
     if any(np.unique(embedding.labels).size <= _MEANS for _, embedding in panels):
         key.append(({"color": "black", "linewidth": 0.8}, "a class's mean moved"))
-    sheet.legend_above(figure, key, (_LEFT + width - _EDGE) / 2)
+    sheet.legend_above(figure, key, (_LEFT + COLUMN - _EDGE) / 2)
     return figure
 
 
@@ -164,13 +143,13 @@ def _points(axes: Axes, embedding: Embedding, size: float) -> None:
     from matplotlib.colors import to_rgb
 
     kept = np.unique(np.linspace(0, embedding.labels.size - 1, _NODES).astype(int))
-    first, last, labels = embedding.first[kept], embedding.last[kept], embedding.labels[kept]
+    first, last, labels = (part[kept] for part in embedding)
     classes = np.unique(embedding.labels)
     dark = np.array([to_rgb(_HUES[k % len(_HUES)]) for k in range(classes.size)])
     of = np.searchsorted(classes, labels)
     light = 1 - 0.38 * (1 - dark)
-    area = 5.0 * (size / 26) ** 1.2
     (x, y), (u, v) = first.T, last.T
+    area = 5.0 * (size / 26) ** 1.2
     axes.scatter(x, y, s=area * 1.9, c=light[of], marker="o", linewidths=0, zorder=2)
     axes.scatter(u, v, s=area * 0.55, c=dark[of] * 0.8, marker="^", linewidths=0, zorder=3)
     for c in classes if classes.size <= _MEANS else ():

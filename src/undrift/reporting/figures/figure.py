@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from undrift.errors import InputError
@@ -14,8 +14,8 @@ from undrift.experiments.standing import in_order, standing
 from undrift.experiments.store import Records
 from undrift.learners.registry import METHODS
 from undrift.plugins import Registry
-from undrift.reporting.figures.sheet import COLUMN
 from undrift.reporting.figures.style import display, title_of
+from undrift.reporting.tables.comparison import published_numbers
 
 HEADLINE: Metric = METRICS["a_avg"]
 """The metric that a figure shows where it shows one."""
@@ -24,6 +24,7 @@ Groups = Mapping[str, Mapping[str, "Sequence[Result]"]]
 """Results over seeds, by stream and then by method."""
 
 AT_ONCE = 4  # streams in a figure: as many panels as fill a page
+_FEW = 4  # methods in a figure that cannot show all, where no publication says which
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,7 @@ def missing(name: str, why: str) -> Figure:
 
 def not_run(name: str, methods: Sequence[str] = ()) -> Figure:
     """A figure that has nothing to show."""
-    wanted = ", ".join(map(display, methods)) or "any method"
-    return missing(name, f"there is no finished run of {wanted}")
+    return missing(name, f"there is no finished run of {_names(methods) or 'any method'}")
 
 
 @dataclass(eq=False)
@@ -62,7 +62,6 @@ class Shown:
     """What figures are drawn from: the records, and which of them stand for what."""
 
     records: Records
-    width: float = COLUMN
 
     @cached_property
     def every(self) -> Groups:
@@ -83,6 +82,11 @@ class Shown:
         """The streams whose data only imitates a benchmark."""
         return frozenset(r.spec.place for r in self.records.results.values() if r.stand_in)
 
+    def methods(self, figure: str) -> list[str]:
+        """What a figure of few methods shows: those of a publication, else the first that ran."""
+        ran = in_order({method for found in self.groups.values() for method in found}, METHODS)
+        return published_methods(figure) or ran[:_FEW]
+
     def only(self, methods: Sequence[str]) -> Groups:
         """The streams that have at least one of these methods, and only those methods."""
         kept = {
@@ -90,6 +94,31 @@ class Shown:
             for stream, found in self.groups.items()
         }
         return {stream: found for stream, found in kept.items() if found}
+
+    def choice(self, figure: str, streams: Iterable[str]) -> str:
+        """Sentences on which methods a figure shows of all that were run on these streams."""
+        wanted = self.methods(figure)
+        there = {method for stream in streams for method in self.groups[stream]}
+        told = ""
+        if published_methods(figure):
+            run, not_there = (
+                _names(m for m in wanted if (m in there) is known) for known in (True, False)
+            )
+            told = f" Shown, as in the paper's figure: {run}."
+            told += f" Of its methods not run here: {not_there}." if not_there else ""
+        if others := _names(in_order(there - set(wanted), METHODS)):
+            told += f" Left out: {others}; the learning curves and the tables have them."
+        return told
+
+
+def published_methods(figure: str) -> list[str]:
+    """The methods that publications show in their figure of this name."""
+    shown = (numbers.shown.get(figure, ()) for numbers in published_numbers())
+    return list(dict.fromkeys(method for methods in shown for method in methods))
+
+
+def _names(methods: Iterable[str]) -> str:
+    return ", ".join(map(display, methods))
 
 
 def pages(name: str, streams: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
@@ -107,7 +136,7 @@ def of_all_streams(
     for page, streams in pages(name, list(shown.every)):
         here = {stream: shown.every[stream] for stream in streams}
         titles = named(here)
-        draw = ready(make, here, *args, width=shown.width)
+        draw = ready(make, here, *args)
         yield Figure(page, title.replace("%s", titles), caption.replace("%s", titles), draw)
 
 
@@ -116,75 +145,49 @@ def named(groups: Groups) -> str:
     return ", ".join(title_of(next(iter(found.values()))[0]) for found in groups.values())
 
 
-def chosen(wanted: Sequence[str], groups: Groups) -> str:
-    """Sentences on a figure of the paper that shows these methods only, whatever else was run."""
-    there = {method for found in groups.values() for method in found}
-
-    def names(methods: Iterable[str]) -> str:
-        return ", ".join(map(display, methods))
-
-    told = f" Shown, as in the paper's figure: {names(m for m in wanted if m in there)}."
-    if not there.issuperset(wanted):
-        told += f" Of its methods not run here: {names(m for m in wanted if m not in there)}."
-    if others := in_order(there - set(wanted), METHODS):
-        told += f" Left out: {names(others)}; the learning curves and the tables have them."
-    return told
-
-
+_OWN = {
+    "plasticity": "bars:plasticity",
+    "drift": "drift:figures",
+    "surface": "maps:surfaces",
+    "learning-curves": "curves:figures",
+    "matrices": "maps:matrices",
+    "imbalance": "bars:imbalance",
+    "accuracy-cost": "trade_off:figures",
+}
 FIGURES = Registry(
     "figure",
     "undrift.figures",
-    {
-        "plasticity": "undrift.reporting.figures.plasticity:figures",
-        "drift": "undrift.reporting.figures.drift:figures",
-        "surface": "undrift.reporting.figures.surface:figures",
-        "learning-curves": "undrift.reporting.figures.curves:figures",
-        "matrices": "undrift.reporting.figures.matrices:figures",
-        "imbalance": "undrift.reporting.figures.imbalance:figures",
-        "accuracy-cost": "undrift.reporting.figures.trade_off:figures",
-    },
+    {name: f"undrift.reporting.figures.{where}" for name, where in _OWN.items()},
 )
 """Every figure of the report, in order: a `Figure`, or a function of `Shown` that gives some."""
 
 
-def all_figures(records: Records, *, width: float = COLUMN) -> list[Figure]:
-    """Every figure, those that cannot be drawn with the reason; nothing is drawn yet.
-
-    Names stay the same when runs are added. With `width=PAGE` panels stand side by side.
-    """
-    shown = Shown(records, width)
+def all_figures(records: Records) -> list[Figure]:
+    """Every figure, those that cannot be drawn with the reason; nothing is drawn yet."""
+    shown = Shown(records)
     return [figure for name in FIGURES.names() for figure in _figures(name, shown)]
 
 
 def _figures(name: str, shown: Shown) -> list[Figure]:
+    if name in FIGURES.own:
+        return list(FIGURES.load(name)(shown))
+
+    # another package's code may fail in any way: the rest of the report is made all the same
+    def told(error: Exception) -> str:
+        return f"the package {FIGURES.origin(name)} failed ({type(error).__name__}: {error})"
+
+    def guarded(draw: Callable[[Records], Any], records: Records) -> Any:
+        try:
+            return draw(records)
+        except Exception as error:
+            raise InputError(told(error)) from error
+
     try:
         found: Figure | Callable[[Shown], Iterable[Figure]] | Any = FIGURES.load(name)
         if not isinstance(found, Figure) and not callable(found):
             where = FIGURES.where(name)
             return [missing(name, f"{where} is no Figure, nor a function that gives some")]
         figures = [found] if isinstance(found, Figure) else list(found(shown))
-    except InputError as error:
-        return [missing(name, str(error))]
     except Exception as error:
-        if name in FIGURES.own:
-            raise
-        return [missing(name, _told(name, error))]
-    if name in FIGURES.own:
-        return figures
-    return [replace(figure, draw=_guarded(name, figure.draw)) for figure in figures]
-
-
-def _guarded(name: str, draw: Callable[[Records], Any]) -> Callable[[Records], Any]:
-    """Another package's code may fail in any way: the rest of the report is made all the same."""
-
-    def drawn(records: Records) -> Any:
-        try:
-            return draw(records)
-        except Exception as error:
-            raise InputError(_told(name, error)) from error
-
-    return drawn
-
-
-def _told(name: str, error: Exception) -> str:
-    return f"the package {FIGURES.origin(name)} failed ({type(error).__name__}: {error})"
+        return [missing(name, str(error) if isinstance(error, InputError) else told(error))]
+    return [replace(each, draw=partial(guarded, each.draw)) for each in figures]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from io import BytesIO
-from math import ceil
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN, PAGE = 85.0, 178.0  # the width of one column and of a page with two, in mm
+COLUMN = 85.0  # the width of one column of a page with two, in mm
 SMALL, PLAIN, LARGE = 6.5, 7.0, 7.5  # the sizes of letters, in points
 TOP, BOTTOM = 5.5, 8.5  # over a panel for its heading, and under it for its axis, in mm
 MATHS = r"$%s_{\mathrm{%s}}$"  # how a figure writes the symbol of a metric
@@ -70,23 +69,17 @@ def blank(width: float, height: float) -> Figure:
 
 
 def panels(
-    count: int, width: float, height: float, *, right: float, head: float = 0.0
+    count: int, height: float, *, right: float, head: float = 0.0, width: float = COLUMN
 ) -> tuple[Figure, list[Axes], float]:
-    """A figure of equal panels, as many beside each other as the width has columns.
+    """A figure of equal panels under each other, and how wide each is.
 
-    `right` and `head` are kept free beside each panel and over all of them. The last value is
-    how wide each panel is.
+    `right` and `head` are kept free beside each panel and over all of them.
     """
-    columns = max(min(int(width / COLUMN), count), 1)
-    across, down = width / columns, height + TOP + BOTTOM
-    figure = blank(width, head + ceil(count / columns) * down)
-    left = 10.0  # for the name of the axis
-    inner = across - left - right
-    axes = []
-    for k in range(count):
-        row, column = divmod(k, columns)
-        axes.append(panel(figure, column * across + left, head + row * down + TOP, inner, height))
-    return figure, axes, inner
+    left, down = 10.0, height + TOP + BOTTOM  # left: for the name of the axis
+    inner = width - left - right
+    figure = blank(width, head + count * down)
+    tops = [head + k * down + TOP for k in range(count)]
+    return figure, [panel(figure, left, top, inner, height) for top in tops], inner
 
 
 def panel(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
@@ -126,25 +119,15 @@ def heading(axes: Axes, title: str, rest: str = "", *, lift: float = 0.0) -> Non
 def legend_above(
     figure: Figure, entries: Sequence[tuple[Artist | dict[str, Any], str]], middle: float
 ) -> None:
-    """A legend in one line at the top of the figure, around the given place across, in mm.
-
-    A mark is an artist, or the style of a line.
-    """
+    """A legend in one line at the top, around a place in mm; a mark may be a line's style."""
     from matplotlib.lines import Line2D
 
-    figure.legend(
-        [Line2D([], [], **mark) if isinstance(mark, dict) else mark for mark, _ in entries],
-        [words for _, words in entries],
-        loc="upper center",
-        bbox_to_anchor=(middle / _INCH / float(figure.get_size_inches()[0]), 1.0),
-        ncols=len(entries),
-        fontsize=PLAIN,
-        frameon=False,
-        handlelength=1.3,
-        handletextpad=0.4,
-        columnspacing=1.4,
-        borderaxespad=0.2,
-    )
+    place = middle / _INCH / float(figure.get_size_inches()[0]), 1.0
+    look: dict[str, Any] = {"ncols": len(entries), "fontsize": PLAIN, "frameon": False}
+    look |= {"handlelength": 1.3, "handletextpad": 0.4, "columnspacing": 1.4, "borderaxespad": 0.2}
+    marks = [Line2D([], [], **mark) if isinstance(mark, dict) else mark for mark, _ in entries]
+    words = [words for _, words in entries]
+    figure.legend(marks, words, loc="upper center", bbox_to_anchor=place, **look)
 
 
 def mm(points: float) -> float:
@@ -173,9 +156,6 @@ def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -
     """Ascending places moved as little as possible to lie `gap` apart, from low to high.
 
     Place k minus k gaps must not decrease: a monotone regression, by pooling neighbours.
-
-    >>> spread_apart([1.0, 1.0, 5.0], gap=1.0, low=0.0, high=5.0)
-    [0.5, 1.5, 5.0]
     """
     pools: list[list[float]] = []
     for k, place in enumerate(places):

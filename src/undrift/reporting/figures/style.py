@@ -8,48 +8,28 @@ from typing import Any
 from zlib import crc32
 
 from undrift.experiments.result import Result
+from undrift.learners.registry import REGISTRY
 from undrift.reporting.figures.sheet import SMALL
 from undrift.reporting.names import method_facts, stream_title
-
-BOLD = ("adr",)
-"""What the eye looks for first."""
-
+from undrift.reporting.tables.comparison import published_numbers
 
 # Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is too
 # faint for a line on white; then four dark colours after Tol's that differ from it in lightness.
-# A colour is used twice at most, once as a full line and once dashed. No two methods share a
-# marker (a hollow square is not a full one), and lines of the same dash differ in colour for
-# everyone: the test computes it.
-_VERMILION, _ORANGE, _PINK = "#D55E00", "#E69F00", "#CC79A7"
-_BLUE, _SKY, _GREEN = "#0072B2", "#56B4E9", "#009E73"
-_BLACK, _GREY, _INDIGO = "#000000", "#8C8C8C", "#332288"
-_WINE, _OLIVE, _FOREST = "#882255", "#8F8F2E", "#117733"
-_Look = tuple[str, Any, str]
-_LOOKS: dict[str, _Look] = {  # colour, dash, marker
-    "bare": (_GREY, ":", "X"),
-    "joint": (_BLACK, "-", "8"),
-    "lwf": (_ORANGE, "-", "<"),
-    "ewc": (_WINE, "--", ">"),
-    "mas": (_FOREST, "--", "d"),
-    "twp": (_INDIGO, "--", "p"),
-    "er-gnn": (_ORANGE, "--", "s"),
-    "cat": (_OLIVE, "-.", "h"),
-    "polo": (_PINK, "--", "H"),
-    "efc": (_PINK, "-", "v"),
-    "acil": (_BLUE, "-", "s"),
-    "ds-al": (_SKY, "-", "D"),
-    "dpcr": (_GREEN, "-", "^"),
-    "adr": (_VERMILION, "-", "o"),
-    "propagation": (_INDIGO, "-", "*"),
-    "adr-plus": (_VERMILION, "--", "P"),
-    "hybrid": (_BLUE, "--", "$H$"),
-    "al-gnn": (_WINE, "-", r"$\alpha$"),
-    "ugcn": (_FOREST, "-", r"$\upsilon$"),
-    "sgc-ridge": (_SKY, "--", r"$\sigma$"),
-    "gacl": (_GREEN, "--", r"$\gamma$"),
-}
+_COLOURS = {"vermilion": "#D55E00", "orange": "#E69F00", "pink": "#CC79A7", "blue": "#0072B2"}
+_COLOURS |= {"sky": "#56B4E9", "green": "#009E73", "black": "#000000", "grey": "#8C8C8C"}
+_COLOURS |= {"indigo": "#332288", "wine": "#882255", "olive": "#8F8F2E", "forest": "#117733"}
+# Colour, dash and marker of our methods, in their order. A colour is used twice at most, once as a
+# full line and once dashed. No two share a marker (a hollow square is not a full one), and lines
+# of the same dash differ in colour for everyone: the test computes it.
+_LOOKS = r"""
+    grey : X         black - 8        orange - <        wine -- >        forest -- d
+    indigo -- p      orange -- s      olive -. h        pink -- H        pink - v
+    blue - s         sky - D          green - ^         vermilion - o    vermilion -- P
+    indigo - *       blue -- $H$      wine - $\alpha$   forest - $\upsilon$
+    sky -- $\sigma$  green -- $\gamma$
+"""
 # for methods of other packages: none of these pairs of dash and colour is one of ours
-_SPARE_COLOURS = (_GREEN, _WINE, _INDIGO, _SKY, _ORANGE, _PINK, _FOREST)
+_SPARE_COLOURS = ("green", "wine", "indigo", "sky", "orange", "pink", "forest")
 _SPARE_DASHES = (":", (0, (3, 1, 1, 1, 1, 1)))
 _SPARE_MARKERS = tuple(f"${letter}$" for letter in "ABCDEFGKLMNPQRSTUVWXYZ")
 
@@ -62,12 +42,14 @@ def style_of(method: str) -> dict[str, Any]:
     >>> style_of("adr")["color"], style_of("my-method")["marker"]
     ('#D55E00', '$M$')
     """
-    colour, dash, marker = _LOOKS.get(method) or _look_by_name(method)
+    ours = dict(zip(REGISTRY.own, zip(*[iter(_LOOKS.split())] * 3, strict=True), strict=False))
+    colour, dash, marker = ours.get(method) or _look_by_name(method)
+    colour = _COLOURS[colour]
     face = "white" if method_facts(method).keeps_examples else colour
     return {"color": colour, "linestyle": dash, "marker": marker, "markerfacecolor": face}
 
 
-def _look_by_name(method: str) -> _Look:
+def _look_by_name(method: str) -> tuple[str, Any, str]:
     number = crc32(method.encode())  # not hash(): that differs from process to process
     number, colour = divmod(number, len(_SPARE_COLOURS))
     number, dash = divmod(number, len(_SPARE_DASHES))
@@ -77,18 +59,19 @@ def _look_by_name(method: str) -> _Look:
     return _SPARE_COLOURS[colour], _SPARE_DASHES[dash], letter
 
 
+def is_bold(method: str) -> bool:
+    """Whether a publication proposes this method: the eye looks for it first."""
+    return any(method == numbers.proposed for numbers in published_numbers())
+
+
 def name_style(method: str) -> dict[str, Any]:
     """How a method's name is written beside its line or point."""
-    colour, weight = ink(style_of(method)["color"]), "bold" if method in BOLD else "normal"
+    colour, weight = ink(style_of(method)["color"]), "bold" if is_bold(method) else "normal"
     return {"s": display(method), "color": colour, "weight": weight, "fontsize": SMALL}
 
 
 def ink(colour: str) -> str:
-    """The colour as dark as text on white needs: at least 4.5 to 1 of contrast.
-
-    >>> ink("#000000"), ink("#E69F00")
-    ('#000000', '#9B6A00')
-    """
+    """The colour as dark as text on white needs: at least 4.5 to 1 of contrast."""
     parts = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
     while _luminance(parts) > 0.18:  # (1 + 0.05) / (0.18 + 0.05) > 4.5
         parts = [int(part * 0.96) for part in parts]
@@ -112,20 +95,12 @@ def title_of(result: Result) -> str:
 
 
 def drawn_title(stream: str, *, stand_in: bool = False) -> str:
-    """The title of a stream as tables print it, safe to draw.
-
-    >>> drawn_title("cs-cl"), drawn_title("my $5 stream", stand_in=True)
-    ('CS-CL', 'my 5 stream (stand-in)')
-    """
+    """The title of a stream as tables print it, safe to draw."""
     return stream_title(stream, stand_in=stand_in).replace("$", "")
 
 
 def safe_name(text: str) -> str:
-    """A name that any file system takes.
-
-    >>> safe_name("reddit-cl-stand-in@0.01"), safe_name("data/My stream.toml")
-    ('reddit-cl-stand-in-0.01', 'data-my-stream.toml')
-    """
+    """A name that any file system takes."""
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
 
 
@@ -136,7 +111,7 @@ def panel_words(found: Mapping[str, Sequence[Result]]) -> tuple[str, str]:
 
 def seeds_of(groups: Iterable[Sequence[Result]]) -> str:
     """How many seeds were run, in words."""
-    counts = sorted({len(group) for group in groups} - {0})
-    if counts in ([], [1]):
-        return "one seed" if counts else "no seed"
+    counts = sorted({len(group) for group in groups})
+    if counts == [1]:
+        return "one seed"
     return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"

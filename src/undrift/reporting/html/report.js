@@ -39,10 +39,7 @@
     const table = article.querySelector(".results");
     const bodies = Array.from(table.tBodies);
     const planOrder = new Map(bodies.map((body) => [body, Array.from(body.rows)]));
-    const leaves = [
-      ...all("thead tr:first-child th[rowspan]", table),
-      ...all("thead tr:last-child th", table),
-    ];
+    const leaves = all("thead tr:first-child th[rowspan], thead tr:last-child th", table);
     leaves.forEach((head, column) => {
       head.querySelector(".sort").addEventListener("click", () => sort(head, column));
     });
@@ -59,33 +56,26 @@
     function sorted(rows, column, kind, direction) {
       if (direction === "none") return rows;
       const sign = direction === "ascending" ? 1 : -1;
-      const key = (row) => {
-        const cell = row.cells[column];
+      const key = ({ cells: { [column]: cell } }) => {
         if (kind === "text") return cell.textContent.trim().toLowerCase();
         return cell.dataset.value === undefined ? null : Number(cell.dataset.value);
       };
-      const keyed = rows.map((row) => [key(row), row]);
-      keyed.sort(([a], [b]) => {
+      return rows.map((row) => [key(row), row]).sort(([a], [b]) => {
         if (a === null || b === null) return (a === null) - (b === null); // no number: always last
         return sign * (kind === "text" ? a.localeCompare(b, "en") : a - b);
-      });
-      return keyed.map(([, row]) => row);
+      }).map(([, row]) => row);
     }
 
     function filter() {
       const words = form.querySelector(".filter").value.toLowerCase().split(/\s+/).filter(Boolean);
       const family = form.querySelector(".family").value;
-      let shown = 0;
-      for (const body of bodies) {
-        shown = 0;
-        for (const row of body.rows) {
-          const text = `${row.cells[0].textContent} ${row.dataset.method} ${row.dataset.family}`.toLowerCase();
-          const fits = words.every((word) => text.includes(word)) && (!family || row.dataset.family === family);
-          row.hidden = !fits;
-          shown += fits;
-        }
+      for (const row of bodies.flatMap((body) => Array.from(body.rows))) {
+        const text = `${row.cells[0].textContent} ${row.dataset.method} ${row.dataset.family}`.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word)) || (family && row.dataset.family !== family);
       }
-      form.querySelector(".count").textContent = `${shown} of ${bodies[0].rows.length} rows`;
+      const { rows } = bodies[0];
+      const shown = Array.from(rows).filter((row) => !row.hidden).length;
+      form.querySelector(".count").textContent = `${shown} of ${rows.length} rows`;
     }
 
     function grade(grading) {
@@ -109,14 +99,15 @@
         shown += mine.length;
       });
       table.style.setProperty("--columns", shown);
-      const starts = leaves.map((head, column) => {
-        const before = leaves.slice(0, column).filter((other) => !other.hidden).pop();
-        return !head.hidden && head.dataset.group !== undefined && before.dataset.group !== head.dataset.group;
+      const seen = new Set([undefined]); // a column of no group starts none
+      leaves.forEach((head, column) => {
+        const starts = !head.hidden && !seen.has(head.dataset.group);
+        if (starts) seen.add(head.dataset.group);
+        for (const body of bodies) {
+          for (const row of body.rows) row.cells[column].classList.toggle("starts", starts);
+        }
+        head.classList.toggle("starts", starts);
       });
-      for (const body of bodies) {
-        for (const row of body.rows) starts.forEach((is, column) => row.cells[column].classList.toggle("starts", is));
-      }
-      leaves.forEach((head, column) => head.classList.toggle("starts", starts[column]));
     }
 
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -132,109 +123,96 @@
 
   // the runs of a cell ---------------------------------------------------------------------
   const runsDialog = document.getElementById("runs");
+  const number = (value) => (value === null ? "\u2013" : value.toFixed(2).replace("-", "\u2212"));
+  const column = (text, kind = "") => make("th", { scope: "col", class: kind }, text);
+  const named = (text, ...cells) => make("tr", {}, make("th", { scope: "row" }, text), ...cells);
+  const figure = (text) => make("td", { class: "number" }, text);
 
   function metricName(symbol) {
     const [name, sub] = symbol.split("_");
-    return sub ? make("span", {}, name, make("sub", {}, sub)) : make("span", {}, name);
+    return make("span", {}, name, ...(sub ? [make("sub", {}, sub)] : []));
   }
 
-  function boxed(table, label) {
+  function boxed(label, heads, rows) {
+    const table = make("table", { class: "plain" }, make("thead", {}, ...heads), make("tbody", {}, ...rows));
     return make("div", { class: "box", tabindex: "0", role: "region", "aria-label": label }, table);
   }
 
-  const number = (value) => (value === null ? "\u2013" : value.toFixed(2).replace("-", "\u2212"));
-
   function runsTable(ids) {
-    const head = make("tr", {}, make("th", { scope: "col" }, "Seed"));
-    const grades = make("tr", {}, make("th", { scope: "col" }, ""));
+    const head = make("tr", {}, column("Seed"));
+    const grades = make("tr", {}, column(""));
     for (const metric of data.metrics) {
       head.append(make("th", { scope: "colgroup", colspan: "2", class: "group" }, metricName(metric)));
-      grades.append(make("th", { scope: "col", class: "number" }, "class"), make("th", { scope: "col", class: "number" }, "node"));
+      grades.append(column("class", "number"), column("node", "number"));
     }
     for (const name of ["validation", "time", "memory", "kept", "run"]) {
-      head.append(make("th", { scope: "col", class: name === "run" ? "" : "number" }, name));
-      grades.append(make("th", { scope: "col" }, ""));
+      head.append(column(name, name === "run" ? "" : "number"));
+      grades.append(column(""));
     }
-    const body = make("tbody");
-    for (const id of ids) {
+    const rows = ids.map((id) => {
       const run = data.runs[id];
-      const row = make("tr", {}, make("th", { scope: "row" }, run.seed));
-      data.metrics.forEach((_, m) => {
-        row.append(make("td", { class: "number" }, number(run.class[m])), make("td", { class: "number" }, number(run.node[m])));
-      });
-      row.append(make("td", { class: "number" }, number(run.validation)));
-      for (const text of run.cost) row.append(make("td", { class: "number" }, text));
-      row.append(make("td", {}, make("code", {}, id)));
-      body.append(row);
-    }
-    return boxed(make("table", { class: "plain" }, make("thead", {}, head, grades), body), "Metrics of each run");
-  }
-
-  // the words of a command, kept whole where a line breaks
-  function commandText(command) {
-    const words = command.split(" ").flatMap((word) => [" ", make("span", {}, word)]);
-    return make("code", {}, ...words.slice(1));
+      const metrics = run.class.flatMap((value, m) => [figure(number(value)), figure(number(run.node[m]))]);
+      const rest = [number(run.validation), ...run.cost].map(figure);
+      return named(run.seed, ...metrics, ...rest, make("td", {}, make("code", {}, id)));
+    });
+    return boxed("Metrics of each run", [head, grades], rows);
   }
 
   function runBlock(id) {
     const run = data.runs[id];
+    // the words of a command are kept whole where a line breaks
+    const words = run.command.split(" ").flatMap((word) => [" ", make("span", {}, word)]);
+    const command = make("code", {}, ...words.slice(1));
     const copy = make("button", { type: "button", class: "quiet copy" }, "Copy");
     copy.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(run.command);
         copy.textContent = "Copied";
       } catch { // no clipboard on this page: select it for the reader to copy
-        getSelection().selectAllChildren(copy.parentElement.querySelector("code"));
+        getSelection().selectAllChildren(command);
         copy.textContent = "Selected";
       }
     });
     return make("div", { class: "run", "data-run": id },
       make("div", { class: "run-head" }, make("strong", {}, `seed ${run.seed}`), make("code", { class: "muted" }, id)),
-      make("div", { class: "command" }, commandText(run.command), copy),
+      make("div", { class: "command" }, command, copy),
       make("details", {}, make("summary", {}, "spec"), make("pre", {}, JSON.stringify(run.spec, null, 2))));
   }
 
   // one line per setting, one column per seed; what a seed chose is marked
-  function searchTable(ids) {
-    const searches = ids.map((id) => data.searches[id]);
-    const settings = Array.from(new Set(searches.flatMap((search) => search.trials.map(([setting]) => setting))));
-    const head = make("tr", {}, make("th", { scope: "col" }, "Setting"));
-    for (const search of searches) head.append(make("th", { scope: "col", class: "number" }, `seed ${search.seed}`));
-    const body = make("tbody");
-    for (const setting of settings) {
-      const row = make("tr", {}, make("th", { scope: "row" }, setting));
-      for (const search of searches) {
-        const trial = search.trials.find(([name]) => name === setting);
-        const [, value, failed] = trial || [setting, null, null];
-        const picked = trial && search.chosen === setting;
-        const cell = make("td", { class: picked ? "number picked" : "number" }, failed ? "failed" : number(value));
-        if (failed) cell.title = failed;
-        if (picked) cell.title = "chosen";
-        row.append(cell);
-      }
-      body.append(row);
-    }
-    return boxed(make("table", { class: "plain" }, make("thead", {}, head), body), "Search trials");
+  function searchTable(searches) {
+    const settings = new Set(searches.flatMap((search) => search.trials.map(([setting]) => setting)));
+    const head = make("tr", {}, column("Setting"), ...searches.map((search) => column(`seed ${search.seed}`, "number")));
+    const rows = Array.from(settings, (setting) => named(setting, ...searches.map((search) => {
+      const trial = search.trials.find(([name]) => name === setting);
+      const [, value, failed] = trial || [setting, null, null];
+      const picked = trial && search.chosen === setting;
+      const cell = make("td", { class: picked ? "number picked" : "number" }, failed ? "failed" : number(value));
+      cell.title = picked ? "chosen" : failed || "";
+      return cell;
+    })));
+    return boxed("Search trials", [head], rows);
   }
 
   function openCell(key) {
     const cell = data.cells[key];
     const body = runsDialog.querySelector(".dialog-body");
-    const known = cell.runs.filter((id) => data.runs[id]);
+    const line = (kind, ...words) => body.append(make("p", { class: kind }, ...words));
     document.getElementById("runs-title").textContent = cell.title;
-    body.replaceChildren(make("p", { class: "muted" }, `${cell.plan}: ${known.length} ${known.length === 1 ? "run" : "runs"}`));
-    if (known.length) body.append(runsTable(known));
-    for (const [seed, error] of cell.failed) body.append(make("p", { class: "bad" }, `seed ${seed} failed: ${error}`));
-    if (cell.missing.length) body.append(make("p", { class: "muted" }, `not run yet: seed ${cell.missing.join(", ")}`));
-    if (known.length) body.append(make("h3", {}, "Repeat a run"), ...known.map(runBlock));
+    body.replaceChildren();
+    line("muted", `${cell.plan}: ${cell.runs.length} ${cell.runs.length === 1 ? "run" : "runs"}`);
+    if (cell.runs.length) body.append(runsTable(cell.runs));
+    for (const [seed, error] of cell.failed) line("bad", `seed ${seed} failed: ${error}`);
+    if (cell.missing.length) line("muted", `not run yet: seed ${cell.missing.join(", ")}`);
+    if (cell.runs.length) body.append(make("h3", {}, "Repeat a run"), ...cell.runs.map(runBlock));
     if (cell.searches.length) {
-      const shared = new Set(cell.searches.flatMap((id) => data.searches[id].shared));
-      const beside = shared.size ? ` Searched together with ${Array.from(shared).join(", ")}.` : "";
-      const spent = cell.searches.map((id) => data.searches[id].seconds).join(", ");
-      body.append(
-        make("h3", {}, "Where its settings were chosen"),
-        make("p", { class: "muted" }, `Validation `, metricName(data.chosenBy), ` by class of every setting; the chosen one is marked. Took ${spent}.${beside}`),
-        searchTable(cell.searches));
+      const searches = cell.searches.map((id) => data.searches[id]);
+      const shared = Array.from(new Set(searches.flatMap((search) => search.shared)));
+      const beside = shared.length ? ` Searched together with ${shared.join(", ")}.` : "";
+      const spent = searches.map((search) => search.seconds).join(", ");
+      body.append(make("h3", {}, "Where its settings were chosen"));
+      line("muted", "Validation ", metricName(data.chosenBy), ` by class of every setting; the chosen one is marked. Took ${spent}.${beside}`);
+      body.append(searchTable(searches));
     }
     runsDialog.showModal();
     runsDialog.scrollTop = 0;
@@ -246,12 +224,12 @@
   function enlarge(figure) {
     const button = figure.querySelector(".enlarge");
     const sheet = button.querySelector(".sheet");
-    const caption = figure.querySelector("figcaption");
+    const words = figure.querySelector("figcaption").cloneNode(true);
+    const title = words.querySelector("strong");
     // the drawing moves into the dialog and back: a copy would repeat its ids
     button.style.minHeight = `${button.offsetHeight}px`;
-    document.getElementById("figure-title").textContent = caption.querySelector("strong").textContent;
-    const words = caption.cloneNode(true);
-    words.querySelector("strong").remove();
+    document.getElementById("figure-title").textContent = title.textContent;
+    title.remove();
     figureDialog.querySelector(".dialog-body").replaceChildren(sheet, make("p", { class: "muted" }, words.textContent.trim()));
     figureDialog.addEventListener("close", () => {
       button.append(sheet);

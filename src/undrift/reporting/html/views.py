@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import isfinite, isnan, nan
 from statistics import fmean
 from typing import Any
@@ -19,14 +18,13 @@ from undrift.experiments.spec import command_of
 from undrift.experiments.standing import in_order
 from undrift.formatting import counted, duration, size
 from undrift.learners.registry import METHODS, REGISTRY
+from undrift.reporting import names
 from undrift.reporting.html.page import Page, PlanTable
 from undrift.reporting.names import (
     method_facts,
     metric_value,
     number_ranges,
-    number_text,
     short_title,
-    symbol,
     value_text,
 )
 from undrift.reporting.tables.comparison import IN_PRINT, ComparisonEntry
@@ -43,11 +41,6 @@ MANY_STREAMS = 2
 WIDTH, HEIGHT, EDGE = 168, 44, 3  # of a curve the size of a word
 
 
-def head(key: str) -> Markup | str:
-    """The symbol of a metric, for a head or a legend."""
-    return symbol(key, Markup("%s<sub>%s</sub>"))
-
-
 def meaning(key: str) -> str:
     """What a metric is, in a few words."""
     metric = METRICS[key]
@@ -56,12 +49,7 @@ def meaning(key: str) -> str:
 
 def number(value: float, form: str = "{:.2f}") -> str:
     """A number with a real minus sign; a dash where there is none."""
-    return number_text(value, form).replace("-", "−")
-
-
-def falls(key: str) -> bool:
-    """Whether less of a metric is better."""
-    return METRICS[key].better == "down"
+    return names.number_text(value, form).replace("-", "−")
 
 
 def cost(value: float, name: str) -> str:
@@ -83,8 +71,11 @@ def tip(entry: ComparisonEntry) -> str:
 
 FILTERS: dict[str, Any] = {
     each.__name__: each
-    for each in (head, meaning, falls, number, cost, tip, duration, size, short_title, value_text)
-} | {"facts": method_facts}
+    for each in (meaning, number, cost, tip, duration, size, short_title, value_text, counted)
+}
+FILTERS["facts"] = method_facts
+FILTERS["falls"] = lambda key: METRICS[key].better == "down"
+FILTERS["head"] = lambda key: names.symbol(key, Markup("%s<sub>%s</sub>"))
 """What the template can say of a value, by name."""
 
 
@@ -141,15 +132,11 @@ def table_view(plan: PlanTable) -> dict[str, Any]:
     table = plan.first
     many = len(table.streams) > MANY_STREAMS
     # only over streams on which every row was run are means comparable
-    shared = [s for s in table.streams if all((row, s) in table.costs for row in table.rows)]
-    shared = shared if many else []
+    ran = [s for s in table.streams if all((row, s) in table.costs for row in table.rows)]
+    shared = ran if many else []
     hidden = {*table.metrics[IN_PRINT:], *(["cost"] if many else [])}
     shown = len(set(table.metrics) - hidden) + (0 if many else len(COSTS))
-    troubles: dict[tuple[str, str], str] = {}
-    for cell in plan.manifest.cells:
-        place = cell.row, cell.stream
-        failed = cell.failed is not None or troubles.get(place) == "failed"
-        troubles[place] = "failed" if failed else "not run"
+    cells = sorted(plan.manifest.cells, key=lambda cell: cell.failed is not None)
     means = {
         (row, name): fmean(table.costs[row, stream].get(name, nan) for stream in shared)
         for row in table.rows
@@ -161,12 +148,13 @@ def table_view(plan: PlanTable) -> dict[str, Any]:
         "shown": shown,
         "shared": shared,
         "means": {place: None if isnan(mean) else mean for place, mean in means.items()},
-        "troubles": troubles,
+        "troubles": {
+            (c.row, c.stream): "failed" if c.failed is not None else "not run" for c in cells
+        },
         "families": sorted({method_facts(plan.method_of(row)).family for row in table.rows}),
         # examples kept have a column, not a mark
         "legends": {
-            grading: [(mark, what) for mark, what in legend(each) if mark != "†"]
-            for grading, each in plan.tables.items()
+            g: [each for each in legend(t) if each[0] != "†"] for g, t in plan.tables.items()
         },
         "width": 3 + shown * len(table.streams) + (len(COSTS) if shared else 0),
     }
@@ -179,20 +167,9 @@ class Curves:
     name: str
     curves: list[tuple[float, ...]]
 
-    @cached_property
-    def scale(self) -> tuple[float, float]:
-        """The lowest and the highest value."""
-        values = [value for curve in self.curves for value in curve]
-        return min(values), max(values)
-
-    @property
-    def distinct(self) -> list[tuple[float, ...]]:
-        """Every curve once."""
-        return list(dict.fromkeys(self.curves))
-
     def points(self, curve: Sequence[float]) -> list[tuple[str, str]]:
         """Where a curve goes."""
-        low, high = self.scale
+        low, high = min(map(min, self.curves)), max(map(max, self.curves))
         heights = [(value - low) / (high - low) if high > low else 0.5 for value in curve]
         step = (WIDTH - 2 * EDGE) / max(len(curve) - 1, 1)
         ys = (EDGE + (HEIGHT - 2 * EDGE) * (1 - height) for height in heights)
@@ -204,10 +181,7 @@ class Curves:
 
 
 def methods(page: Page) -> dict[str, Any]:
-    """A section per method with a run, in our order, and the curves by stream.
-
-    Runs that stand in several plans are shown once, under the first.
-    """
+    """A section per method with a run, in our order, and the curves by stream."""
     keys = metric_keys(page.results.values())
     by_stream: dict[str, Curves] = {}
     sections: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -219,36 +193,22 @@ def methods(page: Page) -> dict[str, Any]:
             seen.add(tuple(found))
             runs = list(found.values())
             # A_t, the mean over seeds, as far as all of them go
-            columns = zip(*(run.by_class.a_t for run in runs), strict=False)
-            curve = tuple(fmean(column) for column in columns)
+            curve = tuple(map(fmean, zip(*(run.by_class.a_t for run in runs), strict=False)))
             behind = by_stream.setdefault(stream, Curves(f"others-{len(by_stream)}", []))
             behind.curves.append(curve)
-            sections[plan.method_of(row)].append(
-                {
-                    "key": key,
-                    "table": plan.first,
-                    "row": row,
-                    "stream": stream,
-                    "seeds": len(runs),
-                    "means": [
-                        fmean(metric_value(run.metrics.by_class, name) for run in runs)
-                        for name in keys
-                    ],
-                    "curve": curve,
-                    "behind": behind,
-                    "seconds": fmean(run.cost.total_seconds for run in runs),
-                    "kept": fmean(run.cost.kept_bytes for run in runs),
-                }
-            )
+            scores = ([metric_value(run.metrics.by_class, name) for run in runs] for name in keys)
+            line = {"key": key, "table": plan.first, "row": row, "stream": stream}
+            line |= {"seeds": len(runs), "means": [fmean(each) for each in scores]}
+            line |= {"curve": curve, "behind": behind}
+            line["seconds"] = fmean(run.cost.total_seconds for run in runs)
+            line["kept"] = fmean(run.cost.kept_bytes for run in runs)
+            sections[plan.method_of(row)].append(line)
     ordered = {name: sections[name] for name in in_order(sections, METHODS)}
     return {"sections": ordered, "curves": [*by_stream.values()], "documented": REGISTRY.own}
 
 
 def details(page: Page) -> dict[str, Any]:
-    """What a click on a cell shows, as plain data for the page's script.
-
-    Every cell has the ids of its runs and searches, and those are there once, 600 bytes a run.
-    """
+    """What a click on a cell shows, as plain data for the page's script."""
     searches = {search.spec.id: search for search in page.searches}
     keys = metric_keys(page.results.values())
     cells: dict[str, Any] = {}
@@ -289,18 +249,14 @@ def _cells(
 
 
 def _run(result: Result, keys: Sequence[str]) -> dict[str, Any]:
-    cost = result.cost
-    memory = cost.peak_memory_mb
+    cost, memory = result.cost, result.cost.peak_memory_mb
+    peak = "unknown" if memory is None else size(memory * 1e6)
     return {
         "seed": result.spec.seed,
         "class": [_rounded(result.metrics.by_class, key) for key in keys],
         "node": [_rounded(result.metrics.by_node, key) for key in keys],
         "validation": _score(result.validation),
-        "cost": [
-            duration(cost.total_seconds),
-            "unknown" if memory is None else size(memory * 1e6),
-            size(cost.kept_bytes),
-        ],
+        "cost": [duration(cost.total_seconds), peak, size(cost.kept_bytes)],
         "spec": result.spec.model_dump(mode="json"),
         "command": command_of(result.spec),
     }

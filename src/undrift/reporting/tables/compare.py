@@ -8,44 +8,41 @@ nothing at 0.05. The price is the assumption that differences are about normal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from statistics import fmean, stdev
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
-from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Manifest
+from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Result, metric_keys
-from undrift.experiments.standing import finished_rows
+from undrift.experiments.standing import finished_rows, in_order
+from undrift.learners.registry import METHODS
 from undrift.reporting.names import method_facts, metric_value, row_label
-from undrift.reporting.tables.comparison import (
-    IN_PRINT,
-    Comparison,
-    ComparisonEntry,
-    Spread,
-    published_numbers,
-    spread_of,
-)
+from undrift.reporting.tables import comparison
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread, spread_of
 from undrift.reporting.tables.notes import notes_of
-from undrift.streams.benchmarks import listed_stream
+from undrift.streams.benchmarks import STREAMS, listed_stream
 
 Grading = Literal["class", "node"]
 Group = dict[int, tuple[str, Result]]
 """The finished runs of a cell: by seed, the id of the run and its result."""
 
-Key = TypeVar("Key")
-
 _ROUNDING = 1e-9  # differences of accuracies that are closer than this differ by rounding alone
 _DECIMALS = 2  # a table's: rows that print the same number share a rank
+
+# a setting that makes another method of it is named even where all runs share it
+_NAMING = ("merging", "protocol")
+_DEFAULTS = {"protocol": "global", "device": "cpu"}
 
 
 def compare(
     results: Mapping[str, Result],
     manifest: Manifest,
     *,
-    metrics: Sequence[str] = tuple(METRICS)[:IN_PRINT],
+    metrics: Sequence[str] = tuple(METRICS)[: comparison.IN_PRINT],
     grading: Grading = "class",
 ) -> Comparison:
     """The table of a plan, every cell over its finished seeds; `results` go by the id of a run.
@@ -54,11 +51,6 @@ def compare(
     the seeds they share. A metric that none of the runs can have is left out. A published number
     stands beside ours by class and on real data.
     """
-    for metric in metrics:
-        if metric not in METRICS:
-            raise unknown_name("metric", metric, METRICS)
-    if grading not in ("class", "node"):
-        raise InputError(f"accuracies are graded by 'class' or by 'node', not by {grading!r}")
     methods = {row: manifest.row_methods.get(row, row) for row in manifest.rows}
     facts = {row: method_facts(method) for row, method in methods.items()}
     bounds = frozenset(row for row in manifest.rows if facts[row].family == "bound")
@@ -67,7 +59,9 @@ def compare(
     metrics = [key for key in metrics if key in metric_keys(every)]
     gone = {skipped.stream for skipped in manifest.skipped} - {stream for _, stream in groups}
     streams = [stream for stream in manifest.streams if stream not in gone]
-    stand_ins = frozenset(stream for stream in streams if _stand_in(stream, groups))
+    imitated = {s for (_, s), group in groups.items() for _, run in group.values() if run.stand_in}
+    imitated |= {s for s in streams if (info := listed_stream(s)) and info.stand_in}
+    stand_ins = frozenset(imitated.intersection(streams))
     entries: dict[tuple[str, str, str], ComparisonEntry] = {}
     for stream in streams:
         mine = {row: groups[row, stream] for row in manifest.rows if (row, stream) in groups}
@@ -110,7 +104,7 @@ def _column(
     heights = {row: sign * fmean(found.values()) for row, found in ranked.items()}
     printed = {row: round(height, _DECIMALS) for row, height in heights.items()}
     best = max(heights, key=lambda row: heights[row], default="")  # the first of equals
-    tested = _tested(best, ranked, sign) if ranked else {}
+    tested = _tested(best, ranked, sign)
     return {
         row: ComparisonEntry(
             ours=spread_of(found.values()),
@@ -142,9 +136,6 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
     t = d / (s / sqrt(n)) with n - 1 degrees of freedom, d the mean and s the sample deviation.
     All 0 gives 1. None under two differences, and where all are the same but not 0: a deviation
     of 0 says nothing about how far the next seed would fall.
-
-    >>> round(paired_t_test([1.0, 2.0, 3.0]), 4), paired_t_test([0.0, 0.0]), paired_t_test([5.0])
-    (0.0742, 1.0, None)
     """
     n = len(differences)
     if n < 2:
@@ -160,26 +151,23 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
     return min(1.0, 2.0 * float(stdtr(n - 1, -abs(t))))
 
 
-def holm(values: Mapping[Key, float]) -> dict[Key, float]:
+def holm(values: Mapping[str, float]) -> dict[str, float]:
     """p-values of several tests, corrected so that one false alarm among all has its level.
 
     Holm 1979: with p_1 <= ... <= p_m, the corrected p_i is the largest of (m - j + 1) p_j over
     j <= i, and at most 1. It assumes nothing about how the tests depend on each other.
-
-    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
-    {'a': 0.03, 'b': 0.06, 'c': 0.06}
     """
-    corrected: dict[Key, float] = {}
+    corrected: dict[str, float] = {}
     largest = 0.0
     for place, key in enumerate(sorted(values, key=lambda key: values[key])):
         largest = max(largest, min(1.0, (len(values) - place) * values[key]))
         corrected[key] = largest
-    return {key: corrected[key] for key in values}
+    return corrected
 
 
 def _published(row: str, stream: str, metric: str, group: Group) -> Spread | None:
     """The number that is published for what all these runs did."""
-    for each in published_numbers():
+    for each in comparison.published_numbers():
         numbers = {each.number_of(row, result, stream, metric) for _, result in group.values()}
         number = numbers.pop() if len(numbers) == 1 else None
         if number is not None:
@@ -196,9 +184,100 @@ def _costs(group: Group) -> dict[str, float]:
     return means | ({"memory_mb": fmean(memory)} if memory else {})
 
 
-def _stand_in(stream: str, groups: Mapping[tuple[str, str], Group]) -> bool:
-    info = listed_stream(stream)
-    ran = (group for (_, name), group in groups.items() if name == stream)
-    return (info is not None and info.stand_in) or any(
-        result.stand_in for group in ran for _, result in group.values()
+def manifest_of_runs(
+    results: Mapping[str, Result], *, plan: str = "runs", title: str = "Runs"
+) -> Manifest:
+    """The table of some results: a row per method and setting, a column per stream.
+
+    A row names what differs between the settings of its method (`adr gamma=0.1`), protocol and
+    device among it; `rule` names what rows leave unsaid. A stream file that changed between runs
+    is a column per content.
+    """
+    settings = {run: _setting(result) for run, result in results.items()}
+    rows: dict[str, str] = {}
+    unsaid: list[str] = []
+    named: list[str] = []
+    for method in in_order({result.spec.method for result in results.values()}, METHODS):
+        mine = [run for run, result in results.items() if result.spec.method == method]
+        same = _shared([settings[run] for run in mine])
+        for run in mine:
+            said = {name: value for name, value in settings[run].items() if name not in same}
+            rows[run] = _written(method, said)
+        named += sorted({rows[run] for run in mine}, key=_natural)
+        unsaid += [_written(method, same)] if same else []
+    columns = _columns(results)
+    cells = [
+        PlannedRun(
+            row=rows[run],
+            method=result.spec.method,
+            stream=columns[run],
+            seed=result.spec.seed,
+            params=dict(result.spec.params),
+            run=run,
+        )
+        for run, result in results.items()
+    ]
+    default = "Settings that a row does not name are the method's defaults"
+    return Manifest(
+        plan=plan,
+        title=title,
+        rule=f"{default}, but in every run: {'; '.join(unsaid)}." if unsaid else f"{default}.",
+        rows=named,
+        streams=in_order(set(columns.values()), STREAMS),
+        cells=sorted(cells, key=lambda cell: (cell.row, cell.stream, cell.seed)),
     )
+
+
+def _setting(result: Result) -> dict[str, Any]:
+    """What a run does other than by default; values as in a spec's id, so 1.0 is 1."""
+    spec = result.spec
+    found = {**spec.params, "protocol": spec.protocol, "device": spec.device}
+    said = {name: value for name, value in found.items() if value != _DEFAULTS.get(name, found)}
+    return {name: _plain(value) for name, value in sorted(said.items())}
+
+
+def _shared(settings: list[dict[str, Any]]) -> dict[str, Any]:
+    """What all settings have in common, without `_NAMING`."""
+    first, *others = settings
+    return {
+        name: value
+        for name, value in first.items()
+        if name not in _NAMING
+        and all(name in each and repr(each[name]) == repr(value) for each in others)
+    }
+
+
+def _columns(results: Mapping[str, Result]) -> dict[str, str]:
+    specs = {run: result.spec for run, result in results.items()}
+    contents = {(spec.place, spec.stream_sha256) for spec in specs.values()}
+    places = [place for place, _ in contents]
+    return {
+        run: f"{spec.place}#{spec.stream_sha256[:8]}"
+        if spec.stream_sha256 and places.count(spec.place) > 1
+        else spec.place
+        for run, spec in specs.items()
+    }
+
+
+def _written(method: str, setting: Mapping[str, Any]) -> str:
+    return " ".join([method, *(f"{name}={_value(value)}" for name, value in setting.items())])
+
+
+def _value(value: Any) -> str:
+    """A tuple with commas, a word as it is, the rest as Python writes it: '1' is not 1."""
+    if isinstance(value, tuple):
+        return ",".join(map(_value, value)) + ("," if len(value) < 2 else "")
+    word = isinstance(value, str) and value.replace("-", "_").isidentifier()
+    return value if word and value not in ("True", "False", "None") else repr(value)
+
+
+def _natural(text: str) -> list[str | float]:
+    """A key to sort by in which 4 comes before 16."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)", text)
+    return [float(part) if at % 2 else part for at, part in enumerate(parts)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_plain(part) for part in value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -25,11 +25,7 @@ class Spread:
 
 
 def spread_of(values: Iterable[float]) -> Spread:
-    """Mean and sample deviation of some numbers.
-
-    >>> spread_of([1.0, 3.0]), spread_of([2.0])
-    (Spread(mean=2.0, deviation=1.414...), Spread(mean=2.0, deviation=None))
-    """
+    """Mean and sample deviation of some numbers."""
     numbers = list(values)
     return Spread(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
 
@@ -66,8 +62,7 @@ class ComparisonEntry:
     """One cell: a row on a stream under one metric, in percent. `seeds` and `runs` go together.
 
     `rank` is 1 for the best of its column, shared by rows that print the same number, None for
-    bounds. `published` is the paper's number. `significance` is the p-value of the best row
-    against this one, None for the best and where there is none.
+    bounds. `significance` is the p-value of the best row against this one, None for the best.
     """
 
     ours: Spread
@@ -93,8 +88,7 @@ class Comparison:
     """A table: `entries[row, stream, metric]` of finished runs, and what each row costs.
 
     `metrics` are keys of `METRICS`; `costs[row, stream]` maps `seconds`, `memory_mb` and
-    `kept_bytes` to their means; `notes` must stand under the table; `bounds` are not ranked;
-    `grading` says whose mean an accuracy is: of classes or of nodes.
+    `kept_bytes` to their means; `bounds` are not ranked; `grading` is by `class` or by `node`.
     """
 
     title: str

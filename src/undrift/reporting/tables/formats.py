@@ -24,19 +24,25 @@ _Column = tuple[str, list[str]]
 """The name of a column, and what stands in it, row by row."""
 
 
+def escape_markdown(text: str) -> str:
+    r"""Text that Markdown and HTML leave as it is, on one line, also inside a table."""
+    line = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", " ".join(text.split()))
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 @dataclass(frozen=True)
 class Markup:
-    """How a markup writes a cell; `%s` stands for the text that is marked."""
+    """How a markup writes a cell, Markdown unless told; `%s` stands for the text that is marked."""
 
-    escape: Callable[[str], str]
-    symbol: str
-    missing: str
-    plus_minus: str
-    best: str
-    second: str
-    beaten: str
-    keeps_examples: str
-    difference: str
+    escape: Callable[[str], str] = escape_markdown
+    symbol: str = "%s_%s"
+    missing: str = "–"
+    plus_minus: str = "±"
+    best: str = "**%s**"
+    second: str = "<u>%s</u>"
+    beaten: str = " \\*"
+    keeps_examples: str = " †"
+    difference: str = "%s"
 
 
 @dataclass(frozen=True)
@@ -66,14 +72,9 @@ def cost_grids(table: Comparison, markup: Markup, width: int = 9) -> list[Grid]:
     groups: dict[str, list[_Column]] = {}
     for stream in table.streams:
         spent = [table.costs.get((row, stream), {}) for row in table.rows]
-        groups[stream] = [
-            (
-                markup.escape(title),
-                [cost_text(name, cost.get(name)) or markup.missing for cost in spent],
-            )
-            for name, title in COSTS.items()
-            if any(name in cost for cost in spent)
-        ]
+        texts = {n: [cost_text(n, cost.get(n)) or markup.missing for cost in spent] for n in COSTS}
+        measured = [name for name in COSTS if any(name in cost for cost in spent)]
+        groups[stream] = [(markup.escape(COSTS[name]), texts[name]) for name in measured]
     keeps = [_yes(table.keeps_examples.get(row, False)) for row in table.rows]
     return _grids(table, markup, groups, width, ("keeps examples", keeps))
 
@@ -92,27 +93,24 @@ def _grids(
             packed[-1].append(stream)
         elif columns:
             packed.append([stream])
-    marks = [markup.keeps_examples if table.keeps_examples.get(r) else "" for r in table.rows]
-    names = [markup.escape(table.labels.get(row, row)) for row in table.rows]
-    first = [("", [name + mark for name, mark in zip(names, marks, strict=True)]), *more]
+    names = [
+        markup.escape(table.labels.get(row, row))
+        + (markup.keeps_examples if table.keeps_examples.get(row) else "")
+        for row in table.rows
+    ]
+    first = [("", names), *more]
     grids = []
     for streams in packed:
         columns = [column for stream in streams for column in groups[stream]]
-        titles = [stream_title(s, stand_in=s in table.stand_ins) for s in streams]
-        spans = [(markup.escape(t), len(groups[s])) for t, s in zip(titles, streams, strict=True)]
+        titles = [markup.escape(stream_title(s, stand_in=s in table.stand_ins)) for s in streams]
+        spans = [(title, len(groups[s])) for title, s in zip(titles, streams, strict=True)]
         lines = [[*line] for line in zip(*(texts for _, texts in [*first, *columns]), strict=True)]
         grids.append(Grid([name for name, _ in first], spans, [n for n, _ in columns], lines))
     return grids
 
 
 def cost_text(name: str, value: float | None) -> str | None:
-    """A cost for the reader: no more digits than it is worth.
-
-    >>> cost_text("seconds", 3.14159), cost_text("seconds", 1234.5), cost_text("memory_mb", 812.4)
-    ('3.1', '1,234', '812')
-    >>> cost_text("kept_bytes", 270434000.0), cost_text("seconds", None)
-    ('270.4 MB', None)
-    """
+    """A cost for the reader: no more digits than it is worth."""
     if value is None:
         return None
     if name == "kept_bytes":
@@ -127,8 +125,7 @@ def legend(table: Comparison) -> list[tuple[str, str]]:
         found.append(("*", f"the best of the column is better than this row, p < {LEVEL:g}"))
     if any(table.keeps_examples.get(row) for row in table.rows):
         found.append(("†", "keeps examples of earlier tasks"))
-    cells = len(table.rows) * len(table.streams) * len(table.metrics)
-    if len(table.entries) < cells:
+    if len(table.entries) < len(table.rows) * len(table.streams) * len(table.metrics):
         found.append(("–", "no number: no run is finished, or none was asked for"))
     return found
 
@@ -150,42 +147,16 @@ def _paper(entry: ComparisonEntry | None, markup: Markup) -> str:
     return f"{entry.published.mean:.2f} ({markup.difference % f'{entry.difference:+.2f}'})"
 
 
-def markdown_table(table: Comparison, *, costs: bool = True) -> str:
-    """The table with its title as a heading, its costs if wanted, and its notes.
-
-    Best bold, second underlined, a star where the best is better by the stated test.
-    """
+def markdown_table(table: Comparison) -> str:
+    """The table with its title as a heading, its costs and its notes."""
     parts = [f"## {escape_markdown(table.title)}"]
-    parts += map(_markdown_grid, accuracy_grids(table, _MARKDOWN))
-    if costs and table.costs:
-        parts += ["### Cost", *map(_markdown_grid, cost_grids(table, _MARKDOWN))]
+    parts += map(_markdown_grid, accuracy_grids(table, Markup()))
+    if table.costs:
+        parts += ["### Cost", *map(_markdown_grid, cost_grids(table, Markup()))]
     notes = [f"{escape_markdown(mark)} {text}" for mark, text in legend(table)]
     notes += map(escape_markdown, table.notes)
     parts.append("\n".join(f"- {note}" for note in notes))
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def escape_markdown(text: str) -> str:
-    r"""Text that Markdown and HTML leave as it is, on one line, also inside a table.
-
-    >>> print(escape_markdown("a|b <i> *x*"))
-    a\|b &lt;i&gt; \*x\*
-    """
-    line = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", " ".join(text.split()))
-    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-_MARKDOWN = Markup(
-    escape=escape_markdown,
-    symbol="%s_%s",
-    missing="–",
-    plus_minus="±",
-    best="**%s**",
-    second="<u>%s</u>",
-    beaten=" \\*",
-    keeps_examples=" †",
-    difference="%s",
-)
 
 
 def _markdown_grid(grid: Grid) -> str:
@@ -199,28 +170,12 @@ def _markdown_grid(grid: Grid) -> str:
 
 
 _MARKS = {"*": r"$^{\ast}$", "†": r"$^{\dagger}$", "–": "--"}
-_ESCAPES = {
-    **{char: f"\\{char}" for char in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "[": "{[}",  # after \\ a bracket or a star would be its argument
-    "]": "{]}",
-    "*": "{*}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "÷": r"$\div$",
-    "†": r"$\dagger$",
-    "–": "--",
-    "—": "---",
-    "…": r"\dots{}",
-    "γ": r"$\gamma$",
-    "α": r"$\alpha$",
-}
+_ESCAPES = {char: f"\\{char}" for char in "&%$#_{}"}
+_ESCAPES |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_ESCAPES |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''"}
+_ESCAPES |= {"[": "{[}", "]": "{]}", "*": "{*}"}  # after \\ they would be its argument
+_ESCAPES |= {"±": r"$\pm$", "×": r"$\times$", "÷": r"$\div$", "†": r"$\dagger$", "–": "--"}
+_ESCAPES |= {"—": "---", "…": r"\dots{}", "γ": r"$\gamma$", "α": r"$\alpha$"}
 _FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
@@ -246,7 +201,12 @@ def latex_table(table: Comparison) -> str:
     floats = [*others, (last, f"{body}\n{_notes(table)}".strip("\n"))]
     if table.costs:
         floats += _captioned(table, f"{title}: cost", cost_grids(table, _LATEX))
-    return "% needs \\usepackage{booktabs,graphicx}\n" + "\n".join(_float(*each) for each in floats)
+    return "% needs \\usepackage{booktabs,graphicx}\n" + "\n".join(
+        "\\begin{table}[htbp]\n\\centering\n"
+        f"\\caption{{{caption}}}\n\\medskip\n\\small\\setlength{{\\tabcolsep}}{{5pt}}\n"
+        f"{body or '%'}\n\\end{{table}}\n"
+        for caption, body in floats
+    )
 
 
 def escape_latex(text: str) -> str:
@@ -286,10 +246,11 @@ _LATEX = Markup(
 
 def _captioned(table: Comparison, caption: str, grids: Sequence[Grid]) -> list[tuple[str, str]]:
     """Every grid as a tabular with its caption; several are numbered."""
-    numbers = [
-        f" ({at} of {len(grids)})" if len(grids) > 1 else "" for at in range(1, 1 + len(grids))
+    several = len(grids) > 1
+    return [
+        (f"{caption} ({at} of {len(grids)})" if several else caption, _tabular(table, grid))
+        for at, grid in enumerate(grids, 1)
     ]
-    return [(caption + n, _tabular(table, grid)) for n, grid in zip(numbers, grids, strict=True)]
 
 
 def _tabular(table: Comparison, grid: Grid) -> str:
@@ -316,22 +277,12 @@ def _latex_line(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _float(caption: str, body: str) -> str:
-    head = ["\\begin{table}[htbp]", "\\centering", f"\\caption{{{caption}}}", "\\medskip"]
-    parts = [*head, "\\small\\setlength{\\tabcolsep}{5pt}", body, "\\end{table}"]
-    return "\n".join(part for part in parts if part) + "\n"
-
-
 def _notes(table: Comparison) -> str:
     notes = [f"{_MARKS[mark]} {escape_latex(text)}." for mark, text in legend(table)]
     notes += map(escape_latex, table.notes)
-    if not notes:
-        return ""
     body = "\\par\n".join(notes)
-    return (
-        "\\par\\medskip\n\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n"
-        f"{body}\n\\end{{minipage}}"
-    )
+    box = "\\par\\medskip\n\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n"
+    return f"{box}{body}\n\\end{{minipage}}" if notes else ""
 
 
 def csv_table(table: Comparison) -> str:

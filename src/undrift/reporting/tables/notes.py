@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Result
 from undrift.reporting.names import number_ranges, row_label, stream_title
-from undrift.reporting.tables.comparison import Comparison, published_numbers
+from undrift.reporting.tables.comparison import LEVEL, Comparison, published_numbers
 
 _FAILURES = 8  # told one by one; more are counted
 
 
 def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -> list[str]:
     """Sentences for the reader of a table, the general ones first."""
-    notes = [_how_made(table), *_how_ranked(table), *_tested(table), *_paper(table)]
+    notes = [_how_made(table), *_how_ranked(table), _tested(table)]
+    published = published_numbers()
+    if any(entry.published for entry in table.entries.values()):
+        sources = _listed([numbers.source for numbers in published])
+        notes.append(
+            f"Paper: the number printed by {sources}, and in brackets ours minus it, in points."
+        )
     if manifest.rule:
         notes.append(manifest.rule)
     if results:
         threads = number_ranges(result.cost.threads for result in results)
-        noun = "thread" if threads == "1" else "threads"
         notes.append(
-            f"Seconds and peak memory are of one run with {threads} {noun}, kept is the state "
-            "after the last task; all are means over seeds, and a search is not counted."
+            f"Seconds and peak memory are of one run with {threads} thread{'s' * (threads != '1')},"
+            " kept is the state after the last task; all are means over seeds, and a search is "
+            "not counted."
         )
-    for stream in table.streams:
-        if stream in table.stand_ins:
-            title = stream_title(stream, stand_in=True)
-            notes.append(
-                f"{title}: this data only imitates the benchmark, so its numbers are not "
-                "comparable with the paper's, and none of those stands beside them."
-            )
+    notes += [
+        f"{stream_title(stream, stand_in=True)}: this data only imitates the benchmark, so its "
+        "numbers are not comparable with the paper's, and none of those stands beside them."
+        for stream in table.streams
+        if stream in table.stand_ins
+    ]
     notes += [
         remark
-        for numbers in published_numbers()
+        for numbers in published
         for beginning, remark in numbers.remarks.items()
         if any(stream.startswith(beginning) for stream in table.streams)
     ]
@@ -42,8 +47,11 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
         f"{stream_title(gone.stream)} was skipped: {gone.why.rstrip('.')}."
         for gone in manifest.skipped
     ]
-    cells = _unfinished(table, manifest)
-    return notes + _failed(cells) + _missing(table, cells)
+    # a run that failed once and was repeated has a number
+    cells = ((row, stream, entry.seeds) for (row, stream, _), entry in table.entries.items())
+    done = {(row, stream, seed) for row, stream, seeds in cells for seed in seeds}
+    unfinished = [c for c in manifest.cells if (c.row, c.stream, c.seed) not in done]
+    return [*notes, *_failed(unfinished), *_missing(table, unfinished)]
 
 
 def _how_made(table: Comparison) -> str:
@@ -59,50 +67,33 @@ def _how_made(table: Comparison) -> str:
     return f"Test accuracy in percent by {by}{spread}{over}."
 
 
-def _how_ranked(table: Comparison) -> list[str]:
-    notes = []
+def _how_ranked(table: Comparison) -> Iterator[str]:
     if any(entry.rank is not None for entry in table.entries.values()):
         names = [table.labels[row] for row in table.rows if row in table.bounds]
-        bounds = f"; the bounds {_listed(names)} are not ranked" if len(names) > 1 else ""
+        bounds = f"; the bounds {_listed(names)} are not ranked" if names else ""
         bounds = f"; the bound {names[0]} is not ranked" if len(names) == 1 else bounds
-        notes.append(f"The best of a column is bold, the second underlined{bounds}.")
+        yield f"The best of a column is bold, the second underlined{bounds}."
     lower = [METRICS[key].symbol for key in table.metrics if METRICS[key].better == "down"]
     if lower:
-        notes.append(f"Lower is better for {_listed(lower)}.")
-    return notes
+        yield f"Lower is better for {_listed(lower)}."
 
 
-def _tested(table: Comparison) -> list[str]:
+def _tested(table: Comparison) -> str:
     tested = [e for e in table.entries.values() if e.significance is not None]
     if not tested:
-        return ["No test of significance: it needs two rows with two seeds in common."]
+        return "No test of significance: it needs two rows with two seeds in common."
     seeds = max(len(entry.seeds) for entry in tested)
     least = 2 / 2**seeds
     why = (
         f"; an exact sign-flip test over {seeds} seeds has no p-value under {least:.4g}, so it "
         "could show nothing at 0.05"
-    ) * (least >= 0.05)
-    return [
+    ) * (least >= LEVEL)
+    return (
         "The best of a column is tested against each other ranked row: paired t-test over the "
         f"seeds they share, two-sided, Holm-corrected over the column, level 0.05{why}. The "
         "best was found by the same numbers, so p-values are a little low; and seeds redraw the "
         "split of one graph, so they speak of other splits, not of other graphs."
-    ]
-
-
-def _paper(table: Comparison) -> list[str]:
-    if not any(entry.published for entry in table.entries.values()):
-        return []
-    sources = _listed([numbers.source for numbers in published_numbers()])
-    return [f"Paper: the number printed by {sources}, and in brackets ours minus it, in points."]
-
-
-def _unfinished(table: Comparison, manifest: Manifest) -> list[PlannedRun]:
-    """The cells without a number; a run that failed once and was repeated has one."""
-    done = {
-        (row, stream, seed) for (row, stream, _), e in table.entries.items() for seed in e.seeds
-    }
-    return [c for c in manifest.cells if (c.row, c.stream, c.seed) not in done]
+    )
 
 
 def _failed(cells: Iterable[PlannedRun]) -> list[str]:
@@ -118,23 +109,18 @@ def _failed(cells: Iterable[PlannedRun]) -> list[str]:
     return [*notes[:_FAILURES], f"Failed: {more} more runs."] if more else notes
 
 
-def _missing(table: Comparison, cells: Iterable[PlannedRun]) -> list[str]:
+def _missing(table: Comparison, cells: Iterable[PlannedRun]) -> Iterator[str]:
     """One note per stream: which rows have seeds without a finished run."""
     gone: dict[tuple[str, str], list[int]] = {}
     for cell in cells:
         if cell.failed is None:
             gone.setdefault((cell.stream, cell.row), []).append(cell.seed)
-    notes = []
     for stream in table.streams:
-        rows = [
-            f"{table.labels[row]} (seed {number_ranges(gone[stream, row])})"
-            for row in table.rows
-            if (stream, row) in gone
-        ]
+        mine = {row: gone[stream, row] for row in table.rows if (stream, row) in gone}
+        rows = [f"{table.labels[r]} (seed {number_ranges(seeds)})" for r, seeds in mine.items()]
         if rows:
             title = stream_title(stream, stand_in=stream in table.stand_ins)
-            notes.append(f"No finished run on {title}: {', '.join(rows)}.")
-    return notes
+            yield f"No finished run on {title}: {', '.join(rows)}."
 
 
 def _first_line(text: str, width: int = 160) -> str:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from undrift.errors import InputError
-from undrift.reporting.html.svg import inline_svg
+from undrift.reporting.html.page import inline_svg
 
 FILE = """<?xml version="1.0"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
