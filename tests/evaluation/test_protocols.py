@@ -47,6 +47,7 @@ def test_local_exams_are_the_task_graphs_without_an_edge_between_tasks() -> None
     prepared = list(exams(stream, 2, "local"))
     assert len(prepared) == 3
     for t, exam in enumerate(prepared):
+        assert exam.graph.labels is None
         assert set(exam.task.tolist()) == {t}
         task = stream.task(t)
         assert torch.equal(exam.graph.adjacency.to_dense(), task.graph.adjacency.to_dense())
@@ -55,27 +56,11 @@ def test_local_exams_are_the_task_graphs_without_an_edge_between_tasks() -> None
     assert inside < stream.graph.num_edges
 
 
-@pytest.mark.parametrize("protocol", ["global", "local"])
-def test_an_exam_shows_no_labels(protocol: str) -> None:
-    for exam in exams(tiny_stream(), 1, protocol):  # type: ignore[arg-type]
-        assert exam.graph.labels is None
-        assert bool((exam.truth >= 0).all())
-
-
 def test_every_split_asked_for_comes_from_the_same_exam() -> None:
     stream = tiny_stream()
     (exam,) = exams(stream, 2, splits=("test", "val"))
     assert torch.equal(exam.masks["test"], stream.test)
     assert torch.equal(exam.masks["val"], stream.val)
-
-
-def test_a_local_exam_is_built_once_when_a_place_to_keep_it_is_given() -> None:
-    stream = tiny_stream()
-    built: dict[int, object] = {}
-    first = list(exams(stream, 0, "local", built=built))  # type: ignore[arg-type]
-    second = list(exams(stream, 1, "local", built=built))  # type: ignore[arg-type]
-    assert second[0] is first[0]
-    assert len(built) == 2
 
 
 def test_an_unknown_protocol_prints_the_list() -> None:

@@ -94,8 +94,7 @@ def bench(
     with console_err.status("looking at what is there"):
         found = survey(chosen, out)
         records = load_records(out) if out.is_dir() else None
-        known = (records.results.values(), records.searches) if records else ()
-        estimator = Estimator(*known)
+        estimator = Estimator(records.results.values() if records else ())
     _announce(console, chosen, found, estimator, workers)
     if dry_run:
         return
@@ -150,7 +149,7 @@ def _announce(
             console.print(f"  skipped {skipped.stream}: {skipped.why}", markup=False)
     missing = sum(1 for job in found.pending if job.run) + found.waiting
     searches = sum(1 for job in found.pending if not job.run)
-    estimate = estimator.plan(found.pending, plans, found.waiting)
+    estimate = estimator.plan(found.pending, plans)
     console.print(
         f"{found.found} jobs done, {missing} runs and {searches} searches to do (runs that several "
         "plans share are made once)"
@@ -217,7 +216,7 @@ class _View:
 
     def left(self, progress: Progress) -> float:
         """Seconds until the end, by what jobs of the same kind took."""
-        estimate = self._estimator.plan(progress.pending, self._plans, progress.waiting).seconds
+        estimate = self._estimator.plan(progress.pending, self._plans).seconds
         now = time.monotonic()
         for job, _, _, since in progress.running.values():
             estimate += max(0.0, self._estimator.seconds(job) - (now - since))

@@ -15,6 +15,7 @@ from undrift.streams.arrival import BY_CLASS, parse_arrival
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from undrift.evaluation.loop import Evaluation
     from undrift.experiments.result import Result
 
 
@@ -87,7 +88,7 @@ def run(
 
     from undrift import ranks
     from undrift.experiments import run as experiment
-    from undrift.experiments.tracking import each_of, trackers
+    from undrift.experiments.tracking import trackers
 
     spec = RunSpec(
         stream=stream,
@@ -111,8 +112,14 @@ def run(
     try:
         with told.following(prepared.spec):
             with run_progress(console, len(prepared.stream)) as shown:
-                after = each_of(shown.after_task, told.after_task)
-                result = experiment.execute(prepared, out, progress=shown.report, after_task=after)
+
+                def after_task(t: int, so_far: Evaluation) -> None:
+                    shown.after_task(t, so_far)
+                    told.after_task(t, so_far)
+
+                result = experiment.execute(
+                    prepared, out, progress=shown.report, after_task=after_task
+                )
             told.finish(result)
         ranks.leave()
     except experiment.UnsavedError as error:

@@ -27,10 +27,7 @@ class AccuracyMatrix:
     back, a part is a class, in order of arrival, a step is a batch after which was graded, and a
     row is as long as there are classes seen; `shares` is then the share of the training nodes
     that arrived in each step. `weights` are those of the parts in a mean; all are equal without.
-
-    A matrix of a run that is still going has the rows so far, and N is their number. Every
-    metric of `undrift.evaluation.metrics` is an attribute, not a number where it is of other
-    parts.
+    Every metric of `undrift.evaluation.metrics` is an attribute, NaN where it is of other parts.
 
     >>> m = AccuracyMatrix([[90.0], [70.0, 80.0]])
     >>> m.a_t, m.a_avg, m.a_f, m.a_l, m.forgetting
@@ -47,13 +44,12 @@ class AccuracyMatrix:
 
     def __post_init__(self) -> None:
         self._check_lengths()
-        for t, row in enumerate(self.rows):
-            for accuracy in row:
-                if not 0.0 <= accuracy <= 100.0:
-                    raise InputError(
-                        f"row {t} of an accuracy matrix holds {accuracy}; accuracies are in "
-                        "percent, 0 to 100"
-                    )
+        wrong = [(t, a) for t, row in enumerate(self.rows) for a in row if not 0.0 <= a <= 100.0]
+        if wrong:
+            raise InputError(
+                f"row {wrong[0][0]} of an accuracy matrix holds {wrong[0][1]}; accuracies are in "
+                "percent, 0 to 100"
+            )
         # tuples, so that what is frozen cannot be changed through a list that was passed in
         object.__setattr__(self, "rows", tuple(tuple(float(a) for a in row) for row in self.rows))
         object.__setattr__(self, "shares", tuple(self.shares))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from undrift.checks import check_regular
 from undrift.errors import InputError, unknown_name
-from undrift.evaluation.steps import check_returns
+from undrift.evaluation.protocols import check_returns
 from undrift.experiments.plan import BenchPlan, PlanRow
-from undrift.experiments.record import tuples
+from undrift.experiments.record import tuples, validation_message
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
 from undrift.streams.arrival import BY_CLASS, parse_arrival
@@ -43,18 +43,6 @@ class PlanFile(BaseModel):
     grid: Tables = Field(default_factory=dict)
 
 
-# what a key must be, where it is not: one sentence whatever is wrong with it
-_MUST = {
-    "streams": 'streams must be a list of names, as in streams = ["cs-cl", "photo-cl"]',
-    "methods": 'methods must be a list of names, as in methods = ["adr", "acil"]',
-    "seeds": "seeds must be different whole numbers of at least 0, as in [0, 1, 2]",
-    "arrive": 'arrive must be a list of arrivals, as in arrive = ["classes", "blurry"]',
-    "search": "search must be true or false",
-    "params": "params must be tables such as [params.adr]",
-    "grid": "grid must be tables such as [grid.adr]",
-}
-
-
 def read_plan(path: str | Path) -> BenchPlan:
     """Read a plan such as
 
@@ -79,12 +67,11 @@ def read_plan(path: str | Path) -> BenchPlan:
     text = _Text(file)
     given = text.parsed()
     arrivals = [_arrival(name, given, text) for name in given.arrive]
-    named = (("streams", given.streams), ("methods", given.methods), ("arrive", arrivals))
-    for key, names in named:
+    lists: dict[str, Sequence[object]] = {"seeds": given.seeds, "arrive": arrivals}
+    lists |= {"streams": given.streams, "methods": given.methods}
+    for key, names in lists.items():
         if len(set(names)) < len(names):
             raise text.wrong(key, f"{key} names something twice; name each once")
-    if len(set(given.seeds)) < len(given.seeds):
-        raise text.wrong("seeds", _MUST["seeds"])
     streams = []
     for name in given.streams:
         # a stream file is meant relative to the plan that names it
@@ -174,14 +161,10 @@ class _Text:
             ) from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            key, value = str(first["loc"][0]), first["input"]
+            key, why = str(first["loc"][0]), validation_message(error)
             if first["type"] == "extra_forbidden":
                 raise self.wrong(key, unknown_name("key", key, PlanFile.model_fields)) from error
-            if key == "protocol":
-                why = unknown_name(key, str(value), ("global", "local"))
-                raise self.wrong(key, why) from error
-            file = f"{value!r} cannot be the {key} of a plan; give letters, digits, - . and _"
-            raise self.wrong(key, _MUST.get(key, file)) from error
+            raise self.wrong(key, f"{why}; docs/experiments.md shows a plan") from error
 
     def wrong(self, word: str, why: object, after: str = "") -> InputError:
         """The error with the line in which `word` stands, after the line that begins so."""

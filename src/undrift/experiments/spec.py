@@ -39,11 +39,9 @@ class RunSpec(BaseModel):
     """A run: which stream, which method with which hyperparameters, which seed, graded how.
 
     `params` holds the hyperparameters that differ from the method's defaults, as plain values
-    (none, booleans, numbers, strings, tuples of them); lists become tuples. Bad values are an
-    `InputError`. `stream` is a name, or the path of a `stream.toml`. A path does not say what is
-    learned from: `pinned` adds `stream_sha256`, the hash of the toml and its data. `arrive` says
-    how its nodes arrive (docs/arrivals.md): task by task as the stream has it, or so that classes
-    come back.
+    (none, booleans, numbers, strings, tuples of them); lists become tuples. `stream` is a name,
+    or the path of a `stream.toml`: `pinned` adds `stream_sha256`, the hash of it and its data.
+    `arrive` says how its nodes arrive (docs/arrivals.md). Bad values are an `InputError`.
 
     >>> spec = RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1})
     >>> spec.id
@@ -129,9 +127,8 @@ class RunSpec(BaseModel):
     def id(self) -> str:
         """The first 12 hex digits of the SHA-256 of the spec as canonical JSON.
 
-        `gamma=1` and `gamma=1.0` name the same run, and so do the old and the new name of a
-        parameter. For a stream file its content stands in the place of its path: a copied folder
-        gives the same run, a changed file another.
+        `gamma=1` and `gamma=1.0` name the same run. The content of a stream file stands in the
+        place of its path: a copied folder gives the same run, a changed file another.
         """
         fields = {name: _canonical(getattr(self, name)) for name in type(self).model_fields}
         first = {new: old for old, new in _RENAMED.get(self.method, {}).items()}
@@ -184,10 +181,7 @@ def _canonical(value: Any) -> Any:
 
 
 def command_of(spec: RunSpec) -> str:
-    """The command that runs a spec again, quoted for a POSIX shell.
-
-    What the command line would choose by itself (classes, the global protocol, the CPU) is left
-    out.
+    """The command that runs a spec again, quoted for a POSIX shell; without what is the default.
 
     >>> command_of(RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1, "hidden": (64, 64)}))
     'undrift run --stream cs-cl --method adr --seed 0 --set gamma=0.1 --set hidden=64,64'
@@ -223,8 +217,7 @@ def _text(value: Any) -> str:
 def readings(text: str) -> tuple[Any, ...]:
     """What a text can mean, likeliest first: a value (number, true, none, tuple), then itself.
 
-    The text alone cannot decide: `none` is a value for a batch size and a name for a merge. The
-    method's types do.
+    The method's types decide: `none` is a value for a batch size and a name for a merge.
 
     >>> readings("64,64"), readings("True"), readings("none"), readings("symmetric")
     (((64, 64), '64,64'), (True, 'True'), (None, 'none'), ('symmetric',))

@@ -18,8 +18,8 @@ import duckdb
 import numpy as np
 
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.flat import Row, Value, flat, place_of, standing_columns
-from undrift.experiments.store import check_folder, read_each, read_run, run_files
+from undrift.experiments.flat import Row, Value, flat, ordered
+from undrift.experiments.store import read_each, read_run, run_files
 from undrift.storage.files import write_atomically
 from undrift.typing import Progress, silent
 
@@ -39,13 +39,8 @@ def load_table(folder: str | Path, *, progress: Progress = silent) -> ResultTabl
 
     Cost: about 0.2 ms for a result.
     """
-    files = run_files(check_folder(folder))
-    rows, damaged = read_each([(path, _row) for path in files], progress)
-    return ResultTable([*rows.values()], damaged)
-
-
-def _row(path: Path) -> Row:
-    return flat(read_run(path), path.parent.name)
+    results, damaged = read_each([(path, read_run) for path in run_files(folder)], progress)
+    return ResultTable([flat(result, p.parent.name) for p, result in results.items()], damaged)
 
 
 class ResultTable:
@@ -57,11 +52,7 @@ class ResultTable:
 
     def __init__(self, rows: Sequence[Row], damaged: Sequence[str] = ()) -> None:
         self.damaged = list(damaged)
-        standing = standing_columns()
-        always = (name for name in standing if not name.endswith("_"))
-        self.columns = tuple(
-            sorted(set(always).union(*rows), key=lambda name: place_of(name, standing))
-        )
+        self.columns = ordered(rows)
         arrays, typed = {}, []
         self._kinds: dict[str, type | None] = {}  # float for any number, None where it is empty
         for name in self.columns:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.flat import each_metric, flat, plain_params
+from undrift.experiments.flat import each_metric, flat
 
 if TYPE_CHECKING:
-    from undrift.evaluation.loop import AfterTask, Evaluation
+    from undrift.evaluation.loop import Evaluation
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
@@ -58,9 +58,8 @@ class Trackers:
     """Several trackers as one.
 
     A run that goes on from its last finished task starts anew: what was measured after its
-    earlier tasks is recorded first. A tracker that cannot start is an `InputError`. One that
-    breaks later is left out from then on, and `failures` says so: what is shown elsewhere must
-    not cost a run its result.
+    earlier tasks is recorded first. One that breaks while the run goes on is left out from then
+    on, and `failures` says so: what is shown elsewhere must not cost a run its result.
     """
 
     def __init__(self, named: Sequence[tuple[str, Tracker]]) -> None:
@@ -68,21 +67,9 @@ class Trackers:
         self._recorded = 0
         self.failures: list[str] = []
 
-    def __len__(self) -> int:
-        return len(self._named)
-
     @contextmanager
     def following(self, spec: RunSpec) -> Iterator[None]:
-        """Start; what goes wrong inside has failed the run."""
-        self.start(spec)
-        try:
-            yield
-        except BaseException as error:
-            self._failed(error)
-            raise
-
-    def start(self, spec: RunSpec) -> None:
-        """A run begins."""
+        """Start, or an `InputError` says why not; what goes wrong inside has failed the run."""
         self._recorded = 0
         for name, tracker in self._named:
             try:
@@ -93,24 +80,23 @@ class Trackers:
                     f"cannot track the run with {name} ({_one_line(error)}); mend it or leave out "
                     f"--track {name}"
                 ) from error
+        try:
+            yield
+        except BaseException as error:
+            failed = error
+            self._all(lambda tracker: tracker.failed(failed))
+            raise
 
     def after_task(self, t: int, evaluation: Evaluation) -> None:
         """Task t was learned and graded."""
-        steps = min(t + 1, evaluation.tasks or t + 1)  # some batches are not graded
-        for step in range(self._recorded, steps):
-            self._record(step, evaluation)
-        self._recorded = steps
-
-    def _record(self, step: int, evaluation: Evaluation) -> None:
-        self._all(lambda tracker: tracker.record(of_task(step, evaluation), step))
+        for step in range(self._recorded, min(t + 1, evaluation.tasks or t + 1)):
+            measures, self._recorded = of_task(step, evaluation), step + 1
+            self._all(lambda tracker: tracker.record(measures, self._recorded - 1))  # noqa: B023
 
     def finish(self, result: Result) -> None:
         """The run is done."""
         step = max(self._recorded - 1, 0)
         self._all(lambda tracker: tracker.finish(result, final(result), step))
-
-    def _failed(self, error: BaseException) -> None:
-        self._all(lambda tracker: tracker.failed(error))
 
     def _all(self, tell: Callable[[Tracker], None]) -> None:
         for pair in list(self._named):
@@ -146,16 +132,6 @@ def trackers(names: Sequence[str], folder: str | Path) -> Trackers:
     return Trackers(named)
 
 
-def each_of(*callbacks: AfterTask) -> AfterTask:
-    """One `after_task` that calls each of these in turn."""
-
-    def after_task(t: int, evaluation: Evaluation) -> None:
-        for callback in callbacks:
-            callback(t, evaluation)
-
-    return after_task
-
-
 def run_name(spec: RunSpec) -> str:
     """A name that says what a run is and that no other run has.
 
@@ -171,7 +147,7 @@ def settings(spec: RunSpec) -> dict[str, str | int | float | bool]:
     """What decides a run, flat: hyperparameters that are no plain number or text are JSON."""
     plain = {
         f"param.{name}": value if isinstance(value, str | int | float) else json.dumps(value)
-        for name, value in plain_params(spec).items()
+        for name, value in spec.params.items()
     }
     more = ["arrive"] if spec.place != spec.stream else []
     named = ("stream", "method", "seed", "protocol", *more)
