@@ -122,13 +122,6 @@ def test_cost_is_recorded() -> None:
     assert found.peak_memory_mb is None or found.peak_memory_mb > 0
 
 
-def test_reports_name_the_phases_in_order() -> None:
-    heard: list[tuple[str, int, int]] = []
-    evaluate(NearestMean(), tiny_stream(), protocol="local", progress=lambda *r: heard.append(r))
-    assert heard[:3] == [("means", 0, 1), ("evaluate", 0, 1), ("evaluate", 1, 1)]
-    assert heard[-1] == ("evaluate", 3, 3)
-
-
 def test_after_task_sees_the_run_so_far() -> None:
     told: list[tuple[int, Evaluation]] = []
     found = evaluate(NearestMean(), tiny_stream(), after_task=lambda t, e: told.append((t, e)))

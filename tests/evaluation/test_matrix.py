@@ -77,17 +77,6 @@ def test_class_accuracy_weighs_classes_and_node_accuracy_nodes() -> None:
     assert node_accuracy(predicted, truth) == pytest.approx(100 * 5 / 6)
 
 
-def test_a_class_without_nodes_is_left_out() -> None:
-    truth = torch.tensor([0, 0])
-    assert class_accuracy(torch.tensor([0, 1]), truth, [0, 1]) == 50.0
-
-
-def test_without_nodes_accuracy_is_undefined() -> None:
-    none = torch.tensor([], dtype=torch.int64)
-    assert class_accuracy(none, none, [0]) != class_accuracy(none, none, [0])
-    assert node_accuracy(none, none) != node_accuracy(none, none)
-
-
 def test_predictions_need_the_shape_of_the_truth() -> None:
     for accuracy in (lambda p, t: class_accuracy(p, t, [0]), node_accuracy):
         with pytest.raises(InputError, match="predict one class per node"):

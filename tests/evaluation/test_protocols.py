@@ -34,14 +34,6 @@ def test_the_global_exam_has_the_classes_seen_and_their_edges_between_tasks() ->
     assert exam.masks["test"].tolist() == [False, False, True, True, False]
 
 
-def test_the_global_exam_grows_to_the_whole_graph() -> None:
-    stream = tiny_stream()
-    sizes = [next(exams(stream, t)).graph.num_nodes for t in range(3)]
-    assert sizes == [20, 40, 60]
-    (last,) = exams(stream, 2)
-    assert last.graph.num_edges == stream.graph.num_edges
-
-
 def test_local_exams_are_the_task_graphs_without_an_edge_between_tasks() -> None:
     stream = tiny_stream()
     prepared = list(exams(stream, 2, "local"))
@@ -72,8 +64,3 @@ def test_a_task_without_nodes_in_a_split_is_named() -> None:
     check_gradable(chain(), ["test"])
     with pytest.raises(InputError, match="task 1 of stream 'custom' has no val node"):
         check_gradable(chain(), ["val"])
-
-
-def test_train_is_not_a_split_to_grade() -> None:
-    with pytest.raises(InputError, match="unknown split 'train'"):
-        check_gradable(chain(), ["train"])  # type: ignore[list-item]

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from undrift.errors import InputError
-from undrift.experiments import run
+from undrift.experiments import checkpoint, run
 from undrift.experiments.bench import Progress, _Workers, bench, survey
 from undrift.experiments.manifest import load_manifest, manifest_path
 from undrift.experiments.plan import BenchPlan, Job, PlanRow
@@ -146,7 +146,7 @@ def test_checkpoints_are_written_only_if_wanted_and_one_that_fails_is_a_warning(
         tried.append(folder)
         raise InputError("cannot write it")
 
-    monkeypatch.setattr(run, "save_checkpoint", full)
+    monkeypatch.setattr(checkpoint, "save_checkpoint", full)
     assert heard(job(stream), tmp_path / "a", WorkerSettings(checkpoints=False))[-1] == (DONE,)
     assert tried == []
     said = heard(job(stream), tmp_path / "b")

@@ -15,7 +15,7 @@ from undrift.experiments.manifest import (
     save_manifest,
     update_manifest,
 )
-from undrift.experiments.plan import BenchPlan, Job, PlanRow, jobs_of
+from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.spec import RunSpec
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0)}
@@ -38,11 +38,6 @@ def test_every_row_on_every_stream_with_every_seed() -> None:
     assert cells[0].search is None
     assert cells[1].search is not None
     assert cells[1].search.base == RunSpec(stream="synthetic", method="adr", seed=0)
-
-
-def test_rows_of_an_ablation_share_one_search() -> None:
-    searches = {cell.search.id for cell in plan().cells() if cell.search}
-    assert len(searches) == 2  # one per stream, for two rows and two seeds
 
 
 def test_a_run_takes_what_its_search_chose_and_keeps_its_own() -> None:
@@ -117,10 +112,3 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load_manifest(path)
     with pytest.raises(InputError, match="cannot read the plan"):
         load_manifest(tmp_path / "none.json")
-
-
-def test_a_job_says_what_it_is() -> None:
-    job = Job(run=RunSpec(method="bare", seed=2))
-    assert job.name == "bare on synthetic, seed 2"
-    assert job.id == RunSpec(method="bare", seed=2).id
-    assert Job.model_validate_json(job.model_dump_json()) == job

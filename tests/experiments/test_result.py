@@ -180,14 +180,6 @@ def test_a_result_where_classes_come_back_is_written_and_read(tmp_path: Path) ->
     assert metric_keys([result()]) == list(METRICS)
 
 
-def test_rows_that_get_shorter_are_damage(written: Written) -> None:
-    broken = returning() | {"metrics": {"class": {}, "node": {}}}
-    broken["matrix"] = {"class": [[1.0, 2.0], [1.0]], "node": [[1.0, 2.0], [1.0]]}
-    path = written(broken)
-    with pytest.raises(InputError, match=r"damaged .*rows that do not get shorter"):
-        load_result(path)
-
-
 def test_a_metric_that_is_younger_than_the_file_is_computed_from_the_matrix(
     written: Written,
 ) -> None:
@@ -202,18 +194,6 @@ def test_a_metric_that_is_younger_than_the_file_is_computed_from_the_matrix(
     assert read.validation.by_class.a_f == METRICS["a_f"]
     with pytest.raises(AttributeError):
         _ = read.metrics.by_class.no_such_metric
-
-
-def test_a_metric_of_a_package_that_is_not_installed_is_kept(
-    written: Written, tmp_path: Path
-) -> None:
-    old = record()
-    old["metrics"]["class"] = METRICS | {"of_another_package": 3.5}
-    path = written(old)
-    read = load_result(path)
-    assert read.metrics.by_class.of_another_package == 3.5
-    again = json.loads(save_result(read, tmp_path).read_text())
-    assert again["metrics"]["class"]["of_another_package"] == 3.5
 
 
 @pytest.mark.parametrize(

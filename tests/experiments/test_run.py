@@ -16,6 +16,7 @@ import torch
 from undrift import plugins
 from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation, evaluate
+from undrift.experiments import checkpoint
 from undrift.experiments import run as module
 from undrift.experiments.checkpoint import clean
 from undrift.experiments.result import Result, load_result, result_path, save_result, split_path
@@ -237,7 +238,7 @@ def test_a_result_takes_the_room_of_checkpoints_that_nobody_is_at(
     for path in (left, busy):
         path.parent.mkdir()
         path.write_bytes(b"x")
-    room = module.make_room
+    room = checkpoint.make_room
 
     def freed(out: Path) -> None:
         room(out)
@@ -246,7 +247,7 @@ def test_a_result_takes_the_room_of_checkpoints_that_nobody_is_at(
     def fill(t: int, _: Evaluation) -> None:
         disk.names = ("split.npz",)
 
-    monkeypatch.setattr(module, "make_room", freed)
+    monkeypatch.setattr(checkpoint, "make_room", freed)
     (tmp_path / "locks").mkdir()
     with exclusive(tmp_path / "locks" / "busy.lock", "running"):
         execute(prepare(SPEC), tmp_path, after_task=fill, checkpoints=True)

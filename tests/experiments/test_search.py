@@ -81,9 +81,3 @@ def test_a_search_is_found_again(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(InputError, match="not the outcome of a search"):
         load_search(path)
-
-
-def test_the_id_is_of_what_is_searched() -> None:
-    assert spec().id == spec().id
-    other = SearchSpec(base=spec().base, grid={"gamma": (0.01, 10.0), "alpha": (1, 8)})
-    assert len({spec().id, spec("acil").id, spec(seed=1).id, other.id}) == 4

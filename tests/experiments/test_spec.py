@@ -122,21 +122,6 @@ def test_a_pinned_spec_notices_a_change(stream_file: Path) -> None:
         pinned(spec)
 
 
-def test_a_pinned_spec_comes_back_from_json_where_the_file_is_not(stream_file: Path) -> None:
-    spec = pinned(RunSpec(method="adr", stream=str(stream_file)))
-    text, name = spec.model_dump_json(), spec.id
-    stream_file.unlink()
-    assert RunSpec.model_validate_json(text) == spec
-    assert RunSpec.model_validate_json(text).id == name
-
-
-def test_a_named_stream_is_written_and_pinned_as_ever() -> None:
-    spec = RunSpec(method="adr", stream="cs-cl")
-    assert "stream_sha256" not in spec.model_dump()
-    assert "stream_sha256" not in spec.model_dump_json()
-    assert pinned(spec) is spec
-
-
 def arguments_of(command: str) -> dict[str, Any]:
     """What the command line's own parser makes of a command."""
     program, *words = shlex.split(command)

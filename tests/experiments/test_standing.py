@@ -43,13 +43,6 @@ def test_runs_of_a_plan_come_by_stream_and_method_with_seeds_in_order() -> None:
     assert [r.spec.seed for r in groups["cs-cl"]["adr"]] == [0, 1]
 
 
-def test_table_one_goes_before_other_plans() -> None:
-    one, other = ran(), ran(gamma=0.5)
-    plans = [plan("aaa", [cell(other)]), plan("paper-table1", [cell(one)])]
-    groups = standing(by_id(one, other), plans)
-    assert groups["cs-cl"]["adr"] == [one]
-
-
 def test_rows_of_an_ablation_are_not_taken_for_the_method() -> None:
     a, b = ran(merging="average"), ran(merging="ties")
     ablation = plan("ablation", [cell(a, "average"), cell(b, "ties")])

@@ -131,12 +131,6 @@ def test_the_order_of_a_column(column: str, reverse: bool, found: str) -> None:
     assert ids(table(), column, reverse=reverse) == found
 
 
-def test_an_own_column_goes_before_a_hyperparameter() -> None:
-    both = ResultTable([{"seed": 1, "param_seed": 2, "param_x": 3}])
-    assert both.column("seed") == "seed"
-    assert both.column(" X ") == "param_x"
-
-
 def test_every_row_has_every_column_in_one_order(tmp_path: Path) -> None:
     save(tmp_path, params={"gamma": 1.0}, phases=("train", "merge"))
     save(tmp_path, method="bare", params={"alpha": 2})
@@ -163,13 +157,6 @@ def test_a_column_holds_one_kind(values: tuple[Any, ...], kept: list[Any]) -> No
     rows: list[Row] = [{"id": str(k), "param_x": value} for k, value in enumerate(values)]
     found = ResultTable(rows).rows(["param_x"], "id")
     assert [row[0] for row in found] == kept
-
-
-def test_an_empty_folder_has_the_columns_that_always_are(tmp_path: Path) -> None:
-    found = load_table(tmp_path)
-    assert len(found) == 0
-    assert {"id", "a_f", "seconds_total", "data_sha256"} < set(found.columns)
-    assert not any(name.startswith("param_") for name in found.columns)
 
 
 def test_damaged_results_are_named_and_left_out(tmp_path: Path) -> None:

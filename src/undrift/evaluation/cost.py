@@ -22,12 +22,6 @@ class PhaseClock:
 
     The time between two calls belongs to the phase named in the first. On a CUDA device the
     clock waits for queued work when the phase changes, and only then.
-
-    >>> ticks = iter([0.0, 3.0, 4.0])
-    >>> clock = PhaseClock(now=lambda: next(ticks))
-    >>> clock("train", 0, 10); clock("merge", 0, 1); clock.stop()
-    >>> clock.seconds
-    {'train': 3.0, 'merge': 1.0}
     """
 
     def __init__(

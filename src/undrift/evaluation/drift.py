@@ -17,7 +17,6 @@ class Embeds(Protocol):
 
     def embed(self, graph: Graph) -> Tensor:
         """`[nodes, width]` embeddings, the input of the classifier."""
-        ...
 
 
 def relative_drift(before: Tensor, after: Tensor) -> float:

@@ -22,8 +22,6 @@ from undrift.evaluation.protocols import (
     exams,
     graded_batches,
     graded_nodes,
-    parts_of,
-    parts_seen,
     share_of_nodes,
 )
 from undrift.graphs import Graph
@@ -204,7 +202,7 @@ def grade(
 ) -> Accuracies:
     """Class and node accuracy for every split and part in the exams."""
     accuracies: Accuracies = {}
-    parts = parts_of(stream)
+    parts = [(c,) for c in stream.arrived] if stream.returning else stream.classes
     clock("evaluate", 0, total)
     for done, exam in enumerate(prepared, start=1):
         asked = torch.stack(list(exam.masks.values())).any(dim=0)
@@ -244,7 +242,8 @@ def _with_accuracies(
     grades: Mapping[Split, Grades], accuracies: Accuracies, stream: TaskStream, t: int
 ) -> dict[Split, Grades]:
     """The accuracy matrices with the row of task t."""
-    seen, share = range(parts_seen(stream, t)), share_of_nodes(stream, t)
+    seen = range(len(stream.seen(t)) if stream.returning else t + 1)
+    share = share_of_nodes(stream, t) if stream.returning else None
     return {
         split: Grades(
             old.by_class.then([accuracies[split, i][0] for i in seen], share),

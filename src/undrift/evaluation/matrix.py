@@ -1,7 +1,4 @@
-"""The accuracy matrix M of a run; what it comes to is in `metrics` (eqs. 12 and 13).
-
-Importing this module does not import torch, so that tables of results are quick to make.
-"""
+"""The accuracy matrix M of a run; what it comes to is in `metrics`. Does not import torch."""
 
 from __future__ import annotations
 
@@ -103,11 +100,6 @@ def class_accuracy(predicted: Tensor, truth: Tensor, classes: Sequence[int]) -> 
     """Mean over the classes of each class's accuracy, in percent: every class counts the same.
 
     A class without a node in `truth` is left out; without any node the accuracy is NaN.
-
-    >>> import torch
-    >>> truth, predicted = torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1])
-    >>> round(class_accuracy(predicted, truth, [0, 1]), 2)
-    83.33
     """
     _check_shapes(predicted, truth)
     members = [truth == c for c in classes]
@@ -116,12 +108,7 @@ def class_accuracy(predicted: Tensor, truth: Tensor, classes: Sequence[int]) -> 
 
 
 def node_accuracy(predicted: Tensor, truth: Tensor) -> float:
-    """Share of nodes predicted right, in percent: every node counts the same.
-
-    >>> import torch
-    >>> node_accuracy(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 0, 1]))
-    75.0
-    """
+    """Share of nodes predicted right, in percent: every node counts the same."""
     _check_shapes(predicted, truth)
     if truth.numel() == 0:
         return float("nan")

@@ -152,9 +152,6 @@ def metrics_of(matrix: AccuracyMatrix) -> dict[str, float]:
     """Every metric that a matrix with at least one row has.
 
     One of another package that cannot be computed is left out, and noted once.
-
-    >>> metrics_of(AccuracyMatrix([[90.0], [70.0, 80.0]]))
-    {'a_avg': 82.5, 'a_f': 75.0, 'a_l': 85.0, 'forgetting': 20.0}
     """
     found = own_metrics_of(matrix)
     for key, metric in METRICS.items():

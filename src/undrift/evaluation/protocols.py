@@ -110,13 +110,8 @@ def graded_batches(stream: TaskStream) -> tuple[int, ...]:
     return tuple(-(-batches * k // MOST) - 1 for k in range(1, MOST + 1))
 
 
-def share_of_nodes(stream: TaskStream, t: int) -> float | None:
-    """The share of the training nodes that arrived since the grading before that of batch t.
-
-    None where no class comes back.
-    """
-    if not stream.returning:
-        return None
+def share_of_nodes(stream: TaskStream, t: int) -> float:
+    """The share of the training nodes that arrived since the grading before that of batch t."""
     before = max((batch for batch in graded_batches(stream) if batch < t), default=-1)
     arrived = stream.task_of[stream.train & (stream.task_of >= 0)]
     return int(((arrived > before) & (arrived <= t)).sum()) / arrived.numel()
@@ -126,16 +121,6 @@ def graded_nodes(stream: TaskStream, split: Split) -> tuple[int, ...]:
     """How many nodes of a split every class has, in the order in which the classes arrive."""
     labels = stream.graph.labelled()[getattr(stream, split)]
     return tuple(int((labels == c).sum()) for c in stream.arrived)
-
-
-def parts_of(stream: TaskStream) -> tuple[tuple[int, ...], ...]:
-    """The classes of every part: those of a task, or each by itself where classes come back."""
-    return tuple((c,) for c in stream.arrived) if stream.returning else stream.classes
-
-
-def parts_seen(stream: TaskStream, t: int) -> int:
-    """How many parts have been seen after batch t."""
-    return len(stream.seen(t)) if stream.returning else t + 1
 
 
 def _exam(stream: TaskStream, tasks: Sequence[int], splits: Sequence[Split]) -> Exam:

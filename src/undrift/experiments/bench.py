@@ -21,6 +21,8 @@ from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, Worker
 from undrift.machine import check_device
 from undrift.storage.files import make_folder, writable_folder
 
+Seconds = Callable[[Job], float]
+
 _TICK = 0.5  # seconds between two looks at what is shown
 _BUSY_PAUSE = 2.0  # seconds before a job that another bench has is looked at again
 
@@ -82,7 +84,7 @@ def bench(
     *,
     workers: int = 1,
     settings: WorkerSettings = WorkerSettings(),  # noqa: B008  # frozen
-    seconds: Callable[[Job], float] = lambda job: 0.0,
+    seconds: Seconds = lambda job: 0.0,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Do every job of the plans that is not done, `workers` at a time in processes of their own.
@@ -118,10 +120,7 @@ def bench(
 
 
 def _look(
-    progress: Progress,
-    plans: Sequence[BenchPlan],
-    out: Path,
-    seconds: Callable[[Job], float] = lambda job: 0.0,
+    progress: Progress, plans: Sequence[BenchPlan], out: Path, seconds: Seconds = lambda job: 0.0
 ) -> dict[str, dict[str, Any]]:
     """Enter the jobs that can start now and were not known, the longest first; what is chosen."""
     chosen = chosen_by(plans, out)
@@ -139,10 +138,7 @@ def _look(
 
 
 def _write_manifests(
-    plans: Sequence[BenchPlan],
-    chosen: Mapping[str, Mapping[str, Any]],
-    progress: Progress,
-    out: Path,
+    plans: Sequence[BenchPlan], chosen: Mapping[str, Any], progress: Progress, out: Path
 ) -> None:
     failed = {failure.job.id: failure.error for failure in progress.failed}
     for plan in plans:
@@ -222,20 +218,16 @@ class _Workers:
 
     def _given(self, job: Job) -> tuple[BaseProcess, Connection]:
         """The worker that has the job now: an idle one, or where all those died a new one."""
-        text = job.model_dump_json()
-        while self._idle:
-            process, connection = self._idle.pop()
-            with suppress(OSError):  # it was killed since its last job
-                connection.send(text)
+        while True:
+            idle = bool(self._idle)
+            process, connection = self._idle.pop() if idle else self._start()
+            try:
+                connection.send(job.model_dump_json())
                 return process, connection
-            connection.close()
-        process, connection = self._start()
-        try:
-            connection.send(text)
-        except OSError as error:
-            connection.close()
-            raise ChildProcessError(self._cause_of_death(process)) from error
-        return process, connection
+            except OSError as error:
+                connection.close()
+                if not idle:  # else it was killed since its last job
+                    raise ChildProcessError(self._cause_of_death(process)) from error
 
     def _start(self) -> tuple[BaseProcess, Connection]:
         here, there = self._context.Pipe()

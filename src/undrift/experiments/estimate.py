@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from statistics import fmean
+from typing import NamedTuple
 
 from undrift.experiments.plan import BenchPlan, Job
 from undrift.experiments.result import Result
@@ -22,8 +22,7 @@ START = 5.0
 """Seconds in which workers start and load torch."""
 
 
-@dataclass(frozen=True)
-class TimeEstimate:
+class TimeEstimate(NamedTuple):
     """Seconds of one worker; how many jobs are guessed, and how many were measured here."""
 
     seconds: float

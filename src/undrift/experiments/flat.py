@@ -42,8 +42,7 @@ def flat(result: Result, run: str | None = None) -> Row:
     """One run as a flat row; `run` is its id, where that is known.
 
     A metric's key alone is by class on the test nodes; `node_` before it means by node, `val_`
-    on the validation nodes. `tasks` are batches where classes come back. `params` is JSON of all
-    that `param_<name>` has one by one. What is not a finite number is None.
+    on the validation nodes. What is not a finite number is None.
     """
     spec, cost, split = result.spec, result.cost, result.provenance.get("split_sha256")
     known = METHODS.get(spec.method)

@@ -120,15 +120,9 @@ class BenchPlan:
                     failed=errors.get(run or "") or errors.get(search or ""),
                 )
             )
-        return Manifest(
-            plan=self.name,
-            title=self.title,
-            rule=self.rule,
-            rows=[row.label for row in self.rows],
-            streams=list(self.places),
-            cells=cells,
-            skipped=list(self.skipped),
-        )
+        rows, streams, skipped = [r.label for r in self.rows], list(self.places), list(self.skipped)
+        about = {"plan": self.name, "title": self.title, "rule": self.rule}
+        return Manifest(**about, rows=rows, streams=streams, cells=cells, skipped=skipped)
 
     def _search(self, row: PlanRow, stream: str, arrive: str) -> SearchSpec | None:
         if not row.grid:

@@ -44,21 +44,7 @@ class PlanFile(BaseModel):
 
 
 def read_plan(path: str | Path) -> BenchPlan:
-    """Read a plan such as
-
-        name = "mine"                      # optional: the file's name
-        streams = ["cs-cl", "papers/stream.toml"]
-        methods = ["bare", "adr"]
-        seeds = [0, 1, 2]                  # optional: 0 to 4
-        protocol = "global"                # optional
-        arrive = ["classes", "online"]     # optional: how nodes arrive (docs/arrivals.md)
-        search = true                      # optional: choose from each grid on validation
-
-        [params.adr]                       # optional: settings other than the defaults
-        epochs = 100
-
-        [grid.adr]                         # optional: a method's own grid where search = true
-        gamma = [0.1, 1.0]
+    """Read a plan; docs/experiments.md shows one.
 
     Without `search`, every setting of a grid is a row of its own. Whatever is wrong is an
     `InputError` that says the line, the name and the nearest valid names.
@@ -123,7 +109,7 @@ def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:
             raise text.wrong(name, f"the grid of {name} has no value; give at least one")
     tables = dict.fromkeys(params, f"[params.{method}]")
     tables |= dict.fromkeys(grid, f"[grid.{method}]")
-    with text.at_a_parameter(tables):
+    with text.at("methods", tables):
         for setting in settings_of(grid):
             learner = make_learner(method, **params | setting)
             check_returns(learner, returning=any(parse_arrival(a).returns for a in given.arrive))
@@ -176,20 +162,15 @@ class _Text:
         return InputError(f"{where}: {why}")
 
     @contextmanager
-    def at(self, word: str) -> Iterator[None]:
-        """What is wrong inside is wrong in the line of this word."""
-        try:
-            yield
-        except InputError as error:
-            raise self.wrong(word, error) from error
+    def at(self, word: str, tables: Mapping[str, str] | None = None) -> Iterator[None]:
+        """What is wrong inside is wrong in the line of this word.
 
-    @contextmanager
-    def at_a_parameter(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Blame the first parameter that the error names, in the table that sets it."""
+        Of parameters (with the `tables` that set them) it is the first that the error names.
+        """
         try:
             yield
         except InputError as error:
-            places = {name: re.search(rf"\b{re.escape(name)}\b", str(error)) for name in tables}
-            found = {name: place.start() for name, place in places.items() if place}
-            word = min(found, key=lambda name: found[name]) if found else "methods"
-            raise self.wrong(word, error, tables.get(word, "")) from error
+            names = sorted(tables or (), key=len, reverse=True)
+            named = re.search(rf"\b({'|'.join(map(re.escape, names))})\b", str(error))
+            blamed = named[1] if names and named else word
+            raise self.wrong(blamed, error, (tables or {}).get(blamed, "")) from error

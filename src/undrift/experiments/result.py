@@ -49,9 +49,6 @@ class Metrics(BaseModel):
     """The metrics of an accuracy matrix as attributes, each by its key (see `METRICS`).
 
     One that is not there is None; one of a package that is not installed here is kept.
-
-    >>> Metrics.of(AccuracyMatrix([[90.0], [70.0, 80.0]])).a_f
-    75.0
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
@@ -62,17 +59,10 @@ class Metrics(BaseModel):
         """The metrics of a matrix; one that is not a finite number is left out."""
         return cls.model_validate({key: v for key, v in metrics_of(matrix).items() if isfinite(v)})
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, key: str) -> float: ...
-
-    else:
-
-        def __getattr__(self, key: str) -> Any:
-            found = self.__pydantic_extra__
-            if key in found or key.startswith("_") or key not in METRICS:
-                return super().__getattr__(key)
-            return None
+    def __getattr__(self, key: str) -> Any:
+        if key in self.__pydantic_extra__ or key.startswith("_") or key not in METRICS:
+            return super().__getattr__(key)  # type: ignore[misc]
+        return None
 
     def completed(self, matrix: AccuracyMatrix) -> Metrics:
         """Itself, with what it lacks computed from the matrix."""

@@ -26,12 +26,7 @@ from undrift.evaluation.protocols import (
     graded_batches,
     graded_nodes,
 )
-from undrift.experiments.checkpoint import (
-    drop_checkpoint,
-    load_checkpoint,
-    make_room,
-    save_checkpoint,
-)
+from undrift.experiments import checkpoint
 from undrift.experiments.result import (
     Cost,
     Described,
@@ -79,7 +74,7 @@ class UnsavedError(InputError):
 def prepare(spec: RunSpec) -> PreparedRun:
     """Make the learner and load the stream; the seed decides both.
 
-    Metrics of other packages are loaded here as well: one that cannot be is noted before training.
+    A metric of another package that cannot be loaded is noted here, before training.
     """
     len(METRICS)
     # first: a wrong parameter should not wait for the data
@@ -119,7 +114,7 @@ def execute(
         nonlocal warned
         if checkpoints and t + 1 < len(stream):
             try:
-                save_checkpoint(folder, learner, evaluation)
+                checkpoint.save_checkpoint(folder, learner, evaluation)
             except InputError as error:
                 if not warned:
                     warn(f"{error}; until then the run goes on without a checkpoint")
@@ -133,19 +128,19 @@ def execute(
         splits=_splits(stream),
         progress=progress,
         after_task=each,
-        so_far=load_checkpoint(folder, learner) if checkpoints else None,
+        so_far=checkpoint.load_checkpoint(folder, learner) if checkpoints else None,
     )
     result = _result(spec, stream, evaluation)
     try:
         _save(stream, evaluation, result, out)
     except InputError:
-        drop_checkpoint(folder)
-        make_room(out)
+        checkpoint.drop_checkpoint(folder)
+        checkpoint.make_room(out)
         try:
             _save(stream, evaluation, result, out)
         except InputError as error:
             raise UnsavedError(error, result) from error
-    drop_checkpoint(folder)
+    checkpoint.drop_checkpoint(folder)
     return result
 
 

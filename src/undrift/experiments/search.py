@@ -43,12 +43,8 @@ def search(spec: SearchSpec, *, progress: Progress = silent) -> Search:
         learners, stream, protocol=base.protocol, splits=("val",), progress=progress
     )
     trials = [_trial(*each) for each in zip(tried, outcomes, strict=True)]
-    scores = [
-        CHOSEN_BY.sign * getattr(trial.validation.by_class, CHOSEN_BY.key)
-        if trial.validation
-        else -float("inf")
-        for trial in trials
-    ]
+    key = CHOSEN_BY.key  # more of it is better
+    scores = [getattr(t.validation.by_class, key) if t.validation else -1.0 for t in trials]
     best = trials[scores.index(max(scores))]
     if best.failed is not None:
         raise InputError(

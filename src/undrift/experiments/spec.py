@@ -42,12 +42,6 @@ class RunSpec(BaseModel):
     (none, booleans, numbers, strings, tuples of them); lists become tuples. `stream` is a name,
     or the path of a `stream.toml`: `pinned` adds `stream_sha256`, the hash of it and its data.
     `arrive` says how its nodes arrive (docs/arrivals.md). Bad values are an `InputError`.
-
-    >>> spec = RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1})
-    >>> spec.id
-    '...'
-    >>> RunSpec.model_validate_json(spec.model_dump_json()) == spec
-    True
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,9 +59,8 @@ class RunSpec(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InputError(
-                f"a run cannot be described so: {validation_message(error)}"
-            ) from error
+            why = validation_message(error)
+            raise InputError(f"a run cannot be described so: {why}") from error
 
     @field_validator("params")
     @classmethod
@@ -150,11 +143,10 @@ class RunSpec(BaseModel):
 def pinned(spec: RunSpec) -> RunSpec:
     """The spec with the hash of its stream file; a spec of a named stream is itself.
 
-    A spec that was pinned before must meet the same content again. Cost: reads the data files.
+    One that was pinned before must meet the same content again. Cost: reads the data files.
     """
-    if not is_stream_file(spec.stream):
-        return spec
-    return spec.pin(read_stream_file(spec.stream).content_sha256())
+    file = is_stream_file(spec.stream)
+    return spec.pin(read_stream_file(spec.stream).content_sha256()) if file else spec
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -164,10 +156,7 @@ def _plain(name: str, value: Any) -> Any:
         raise ValueError(f"{name} is {value}, give a finite number")
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise ValueError(
-        f"{name} is a {type(value).__name__}, give none, a boolean, a number, a string or a "
-        "tuple of them"
-    )
+    raise ValueError(f"{name} is a {type(value).__name__}, give a number, text or a tuple of them")
 
 
 def _canonical(value: Any) -> Any:
@@ -219,10 +208,8 @@ def readings(text: str) -> tuple[Any, ...]:
 
     The method's types decide: `none` is a value for a batch size and a name for a merge.
 
-    >>> readings("64,64"), readings("True"), readings("none"), readings("symmetric")
-    (((64, 64), '64,64'), (True, 'True'), (None, 'none'), ('symmetric',))
-    >>> readings("fine, mule")
-    (('fine', 'mule'), 'fine, mule')
+    >>> readings("64,64"), readings("none"), readings("symmetric")
+    (((64, 64), '64,64'), (None, 'none'), ('symmetric',))
     """
     word = text.strip()
     if word.lower() in _WORDS:

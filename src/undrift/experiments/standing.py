@@ -1,13 +1,10 @@
 """Which runs stand for a method on a stream: decided here for tables, figures and claims alike.
 
-1. Plans that say so come first, then the other plans in the order given, then runs that no plan
-   asked for.
+1. Plans that say so come first, then the other plans in the order given, then other runs.
 2. In a plan, the row with the method's own name is the method. Without one it is the only row of
    the method; several (an ablation, a grid) do not say which of them is it, so none stands.
 3. Of runs outside plans, those with the same settings belong together: global testing first, then
    most seeds, then best on validation nodes.
-
-Importing this module does not import torch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Questions to the results of a folder, in DuckDB: filters such as `a_f>=80`, an order, SQL.
-
-Does not import torch.
-"""
+"""Questions to the results of a folder, in DuckDB: filters such as `a_f>=80`, an order, SQL."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ class ResultTable:
         self._base.execute("CREATE MACRO stdev(x) AS stddev_samp(x)")
 
     def __len__(self) -> int:
-        return len(self._found("SELECT id FROM results"))
+        return len(self._base.execute("SELECT id FROM results").fetchall())
 
     def keep(self, filters: Iterable[str]) -> None:
         """Keep only the rows that pass every filter: `name=value`, or `!=`, `<`, `<=`, `>`, `>=`.
@@ -97,13 +94,13 @@ class ResultTable:
             down = (self._kinds[name] is not str) != reverse
             order.insert(0, f'"{name}" {"DESC" if down else "ASC"} NULLS LAST')
         names = ", ".join(f'"{self.column(name)}"' for name in columns)
-        return self._found(f"SELECT {names} FROM results ORDER BY {', '.join(order)}")  # noqa: S608
+        query = f"SELECT {names} FROM results ORDER BY {', '.join(order)}"  # noqa: S608
+        return self._base.execute(query).fetchall()
 
     def ask(self, query: str) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
         """The names and rows that one SQL query finds in the table `results` (DuckDB's SQL).
 
         Only reading is allowed, and only this table: no file, no network, no other setting.
-        `stdev` is another name of `stddev_samp`.
         """
         try:
             statements = self._base.extract_statements(query)
@@ -151,9 +148,6 @@ class ResultTable:
                 self._base.execute(f"SET {setting} = false")
             self._base.execute("SET lock_configuration = true")
             self._open = False
-
-    def _found(self, query: str) -> list[tuple[Value, ...]]:
-        return self._base.execute(query).fetchall()
 
     def _condition(self, text: str) -> tuple[str, list[Value]]:
         """The SQL of a filter, and the values in it."""

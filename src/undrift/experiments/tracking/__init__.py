@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.flat import each_metric, flat
+from undrift.experiments.flat import each_metric
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
@@ -32,19 +32,15 @@ class Tracker(Protocol):
 
     def start(self, spec: RunSpec) -> None:
         """A run begins; its spec is pinned, so it has an id."""
-        ...
 
     def record(self, measures: Measures, step: int) -> None:
         """What was measured after task `step`."""
-        ...
 
     def finish(self, result: Result, outcome: Measures, step: int) -> None:
         """The run is done; `step` is its last task."""
-        ...
 
     def failed(self, error: BaseException) -> None:
         """The run ended without a result."""
-        ...
 
 
 TRACKERS: dict[str, tuple[str, str]] = {
@@ -133,12 +129,7 @@ def trackers(names: Sequence[str], folder: str | Path) -> Trackers:
 
 
 def run_name(spec: RunSpec) -> str:
-    """A name that says what a run is and that no other run has.
-
-    >>> from undrift.experiments.spec import RunSpec
-    >>> run_name(RunSpec(stream="my graphs/stream.toml", method="adr", stream_sha256="ab"))
-    'my-graphs-stream-toml_adr_seed0_...'
-    """
+    """A name that says what a run is and that no other run has."""
     stream = "".join(c if c.isalnum() else "-" for c in spec.place)
     return f"{stream}_{spec.method}_seed{spec.seed}_{spec.id}"
 
@@ -172,15 +163,14 @@ def of_task(t: int, evaluation: Evaluation) -> Measures:
 
 def final(result: Result) -> Measures:
     """The measures of a finished run."""
-    row = flat(result)
+    cost = result.cost
     found: dict[str, Any] = {
         f"final.{split}.{key}{'_node' if by == 'node' else ''}": value
         for (split, by), key, value in each_metric(result)
     }
-    found |= {f"cost.seconds_{phase}": spent for phase, spent in result.cost.seconds.items()}
-    found |= {f"cost.{name}": row[name] for name in ("state_mb", "peak_memory_mb")}
-    found["final.drift"] = row["drift_last"]
-    return _finite(found)
+    found |= {f"cost.seconds_{phase}": spent for phase, spent in cost.seconds.items()}
+    found |= {"cost.state_mb": cost.state_mb, "cost.peak_memory_mb": cost.peak_memory_mb}
+    return _finite(found | {"final.drift": result.drift[-1] if result.drift else None})
 
 
 def _finite(found: Mapping[str, Any]) -> Measures:
@@ -196,8 +186,7 @@ def _one_line(error: Exception) -> str:
 def _quiet() -> Iterator[None]:
     """What a tool warns of, or reports of its database, is not the user's to mend."""
     before = logging.root.manager.disable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             logging.disable(logging.WARNING)  # MLflow sets its own loggers' levels when imported
             yield
