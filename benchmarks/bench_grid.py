@@ -12,8 +12,7 @@ import torch
 from benchmarks.measure import Ratio, timed
 from benchmarks.stream import cs_stream
 from undrift.analytic.cholesky import cholesky_
-from undrift.evaluation.loop import evaluate
-from undrift.evaluation.together import evaluate_together
+from undrift.evaluation.loop import evaluate, evaluate_together
 from undrift.experiments.search import settings_of
 from undrift.learners.adr import Adr
 from undrift.streams.stream import TaskStream

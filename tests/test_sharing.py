@@ -10,7 +10,7 @@ import torch
 
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
-from undrift.evaluation.together import evaluate_together
+from undrift.evaluation.loop import evaluate_together
 from undrift.learners.base import Learner
 from undrift.learners.parts.training import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from tests.experiments.made import made
 from undrift.cli.app import start
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.cli.bench import bench_progress
 from undrift.experiments import bench as module
 from undrift.experiments.bench import Failure, Progress
-from undrift.experiments.jobs import Job
+from undrift.experiments.estimate import Estimator
 from undrift.experiments.manifest import load_manifest, manifest_path
-from undrift.experiments.result import Cost, Graded, Result, graded_metrics, save_result
+from undrift.experiments.plan import Job
+from undrift.experiments.result import save_result
 from undrift.experiments.spec import RunSpec
 
 Captured = pytest.CaptureFixture[str]
@@ -46,7 +50,7 @@ def test_a_dry_run_says_how_much_and_how_long(capsys: Captured, tmp_path: Path) 
     assert start(["bench", "smoke", "--dry-run", "--workers", "2"]) == 0
     shown = capsys.readouterr().out
     assert "smoke: 5 rows x 1 streams x 3 seeds = 15 runs" in shown
-    assert "0 jobs done, 15 runs and 2 searches to do" in shown
+    assert "0 jobs done, 15 runs and 3 searches to do" in shown
     assert "with 2 workers" in shown
     assert list(tmp_path.iterdir()) == []
 
@@ -64,23 +68,16 @@ def test_what_happens_is_told_line_by_line(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = Progress(pending=[JOB], waiting=1)
-    done = Progress(found=1, done=[(JOB, 3.0)])
-    asked = fake(monkeypatch, running, done)
+    done = Progress(found=1, done=[(JOB, 3.0)], warnings=[(JOB, "cannot write it")])
+    asked = fake(monkeypatch, running, done, done)
     assert start(["bench", "smoke", "--threads", "2", "--workers", "3", "--no-checkpoints"]) == 0
     shown = capsys.readouterr()
-    assert "[2/2] bare on synthetic, seed 0: 3.0 s" in shown.err
+    for line in ("[2/2] bare on synthetic, seed 0: 3.0 s", "warning: bare on synthetic, seed 0: "):
+        assert shown.err.count(line) == 1
     assert "1 jobs done in 3.0 s of worker time, 1 were there, 0 failed" in shown.out
     assert asked[0]["workers"] == 3
     assert asked[0]["settings"].threads == 2
     assert asked[0]["settings"].checkpoints is False
-
-
-def test_a_warning_is_told_once(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = Progress(warnings=[(JOB, "cannot write the checkpoint")])
-    fake(monkeypatch, state, state)
-    assert start(["bench", "smoke"]) == 0
-    line = "warning: bare on synthetic, seed 0: cannot write the checkpoint"
-    assert capsys.readouterr().err.count(line) == 1
 
 
 def test_a_failed_run_gives_exit_code_one(
@@ -135,13 +132,6 @@ def test_two_files_of_one_name_are_refused(capsys: Captured, tmp_path: Path) -> 
 
 
 def test_the_live_view_shows_what_runs() -> None:
-    from io import StringIO
-
-    from rich.console import Console
-
-    from undrift.cli.bench import bench_progress
-    from undrift.experiments.estimate import Estimator
-
     file = StringIO()
     console = Console(file=file, force_terminal=True, width=100)
     running = Progress(found=2, running={"x": (JOB, "task 2/4 train", 0.25, 0.0)}, pending=[JOB])
@@ -154,19 +144,7 @@ def test_the_live_view_shows_what_runs() -> None:
 
 def finished(out: Path) -> Path:
     """The result of one quick-looking run in a folder."""
-    rows = [[90.0], [70.0, 80.0]]
-    matrix = AccuracyMatrix(rows)
-    result = Result(
-        spec=JOB.base,
-        matrix=Graded[list[list[float]]](by_class=rows, by_node=rows),
-        metrics=graded_metrics(matrix, matrix),
-        validation=None,
-        drift=[],
-        cost=Cost(seconds={"total": 1.0}, peak_memory_mb=None, state_mb=0.1, threads=1),
-        versions={},
-        provenance={},
-    )
-    return save_result(result, out)
+    return save_result(made(method="bare"), out)
 
 
 SUB = 'title = "{}"\nstreams = ["synthetic"]\nmethods = ["bare"]\nseeds = [0]\n'

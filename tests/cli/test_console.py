@@ -6,9 +6,8 @@ import pytest
 from rich.console import Console
 
 from undrift.cli.console import output, progress_console, run_progress
-from undrift.evaluation.loop import Evaluation
+from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.evaluation.steps import Grades
 
 
 def test_results_go_to_stdout_and_progress_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.experiments.made import made
 from undrift.cli.app import start
-from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.result import Graded, Metrics, Result, save_result
+from undrift.experiments.result import Result, save_result
 from undrift.reporting.figures import figure as module
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
@@ -18,19 +18,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 def result(seed: int) -> Result:
-    rows = [[90.0], [80.0, 85.0 + seed]]
-    metrics = Metrics.of(AccuracyMatrix(rows))
-    data: dict[str, Any] = {
-        "spec": {"stream": "cs-cl", "method": "adr", "seed": seed},
-        "matrix": {"class": rows, "node": rows},
-        "metrics": Graded[Metrics](by_class=metrics, by_node=metrics),
-        "validation": None,
-        "drift": [],
-        "cost": {"seconds": {"total": 1}, "peak_memory_mb": 1, "state_mb": 1, "threads": 1},
-        "versions": {},
-        "provenance": {},
-    }
-    return Result.model_validate(data)
+    return made([[90.0], [80.0, 85.0 + seed]], stream="cs-cl", method="adr", seed=seed)
 
 
 @pytest.fixture(autouse=True)
@@ -43,18 +31,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_ends_by_naming_the_file(tmp_path: Path, capsys: Captured) -> None:
     for seed in (0, 1):
         save_result(result(seed), tmp_path / "runs")
-    assert start(["report"]) == 0
+    assert start(["report", "runs", "--out", "b/c"]) == 0
     shown = capsys.readouterr()
-    assert shown.out.startswith("report: report/index.html (")
+    assert shown.out.startswith("report: b/c/index.html (")
     assert shown.out.count("\n") == 1
-    assert "ADR" in (tmp_path / "report/index.html").read_text()
+    assert "ADR" in (tmp_path / "b/c/index.html").read_text()
     assert "reading results: 2" in shown.err
-
-
-def test_folder_and_out_can_be_given(tmp_path: Path, capsys: Captured) -> None:
-    save_result(result(0), tmp_path / "a")
-    assert start(["report", "a", "--out", "b/c"]) == 0
-    assert (tmp_path / "b/c/index.html").is_file()
 
 
 def test_damaged_files_are_named_and_skipped(tmp_path: Path, capsys: Captured) -> None:
@@ -80,13 +62,6 @@ def test_no_results_is_one_sentence_with_a_way_out(
     assert shown.out == ""
     assert "undrift bench smoke" in shown.err.splitlines()[-1]
     assert not (tmp_path / "report").exists()
-
-
-def test_its_help_has_an_example(capsys: Captured) -> None:
-    assert start(["report", "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "Usage: undrift report" in shown
-    assert "undrift report runs --out report" in shown
 
 
 def test_an_interrupted_report_leaves_the_older_one_as_it_was(

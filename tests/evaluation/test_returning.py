@@ -13,12 +13,15 @@ import torch
 from tests.harness.references import returning_metrics
 from tests.harness.running_mean import RunningMean, Sums
 from undrift.errors import InputError
-from undrift.evaluation.loop import Evaluation, evaluate
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation.loop import Evaluation, evaluate, evaluate_together
 from undrift.evaluation.metrics import metrics_of
-from undrift.evaluation.protocols import check_gradable, exams
-from undrift.evaluation.steps import MOST, graded_batches, graded_nodes
-from undrift.evaluation.together import evaluate_together
+from undrift.evaluation.protocols import (
+    MOST,
+    check_gradable,
+    exams,
+    graded_batches,
+    graded_nodes,
+)
 from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
 from undrift.learners.registry import METHODS, make_learner
 from undrift.streams.arrange import arrange
@@ -130,34 +133,6 @@ def test_a_class_without_test_nodes_cannot_be_graded() -> None:
     )
     with pytest.raises(InputError, match=r"class 4 of stream .* has no test node"):
         check_gradable(stream, ("test",))
-
-
-@pytest.mark.parametrize(
-    ("rows", "shares", "why"),
-    [
-        ([[1.0, 2.0], [1.0]], (0.5, 0.5), "rows that do not get shorter"),
-        ([[1.0]], (), "a share for each"),
-        ([[]], (1.0,), "rows that do not get shorter"),
-        ([[101.0]], (1.0,), "0 to 100"),
-    ],
-)
-def test_a_matrix_of_classes_is_checked(
-    rows: list[list[float]], shares: tuple[float, ...], why: str
-) -> None:
-    with pytest.raises(InputError, match=why):
-        AccuracyMatrix(rows, "classes", shares=shares)
-
-
-def test_weights_are_for_every_part() -> None:
-    with pytest.raises(InputError, match="2 parts needs a weight for each, not 1"):
-        AccuracyMatrix([[1.0, 2.0]], "classes", (1,), (1.0,))
-    assert AccuracyMatrix([[0.0, 100.0]], "classes", (1, 3), (1.0,)).a_t == (75.0,)
-
-
-def test_a_class_that_came_last_has_nothing_to_forget() -> None:
-    matrix = AccuracyMatrix([[90.0], [60.0], [70.0, 50.0]], "classes", shares=(0.2, 0.3, 0.5))
-    assert matrix.class_forgetting == 20.0
-    assert AccuracyMatrix([[90.0, 10.0]], "classes", shares=(1.0,)).class_forgetting == 0.0
 
 
 QUICK: dict[str, Any] = {"epochs": 2, "hidden": (4, 4), "n_encoders": 2}

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.errors import InputError
-from undrift.evaluation.loop import evaluate
-from undrift.evaluation.together import evaluate_together
+from undrift.evaluation.loop import evaluate, evaluate_together
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
@@ -23,17 +21,11 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
 
 
 def learners() -> list[Learner]:
-    gammas = [
-        make_learner("adr", seed=2, gamma=g, alpha=a, **QUICK) for g in (1, 9) for a in (1, 3)
-    ]
-    frozen = [
-        make_learner("acil", seed=2, gamma=g, alpha=a, balanced=a > 1, **QUICK)
-        for g in (0.1, 1.0)
-        for a in (1, 3)
-    ]
-    frozen.append(make_learner("ds-al", seed=2, cleansing=False, **QUICK))
-    others = [make_learner(name, seed=2, **QUICK) for name in ("ds-al", "bare", "ewc")]
-    return [*gammas, *frozen, *others]
+    both = [{"gamma": g, "alpha": a} for g in (1, 9) for a in (1, 3)]
+    settings: list[tuple[str, dict[str, Any]]] = [("adr", each) for each in both]
+    settings += [("acil", each | {"balanced": each["alpha"] > 1}) for each in both]
+    settings += [("ds-al", {"cleansing": False}), ("ds-al", {}), ("bare", {}), ("ewc", {})]
+    return [make_learner(name, seed=2, **each, **QUICK) for name, each in settings]
 
 
 def test_sums_are_made_once_for_all_gammas() -> None:
@@ -84,8 +76,3 @@ def test_progress_counts_learners_and_tasks() -> None:
     )
     assert heard[0] == ("learn", 0, 3)
     assert heard[-1] == ("grade", 3, 3)
-
-
-def test_something_must_be_graded() -> None:
-    with pytest.raises(InputError, match="at least one split"):
-        evaluate_together([], tiny_stream(), splits=())

@@ -1,35 +1,17 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from undrift.evaluation.matrix import AccuracyMatrix
+from tests.experiments.made import METRICS, made
 from undrift.experiments.flat import flat
-from undrift.experiments.result import Cost, Graded, Metrics, Result
-from undrift.experiments.spec import RunSpec
-
-ROWS = [[90.0], [70.0, 80.0]]
-METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
+from undrift.experiments.result import Result
 
 
-def result(*, validation: bool = True, phases: tuple[str, ...] = ("train",), **spec: Any) -> Result:
-    metrics = Metrics.of(AccuracyMatrix(ROWS))
-    graded = Graded[Metrics](by_class=metrics, by_node=metrics)
-    return Result(
-        spec=RunSpec(**spec),
-        matrix=Graded[list[list[float]]](by_class=ROWS, by_node=ROWS),
-        metrics=graded,
-        validation=graded if validation else None,
-        drift=[0.0, 0.5],
-        cost=Cost(
-            seconds={**dict.fromkeys(phases, 1.5), "total": 1.5 * len(phases)},
-            peak_memory_mb=None,
-            state_mb=0.1,
-            threads=1,
-        ),
-        versions={"undrift": "0.1.0", "torch": "2"},
-        provenance={"sha256": "ab", "split_sha256": "cd", "stand_in": True},
-    )
+def result(*, phases: tuple[str, ...] = ("train",), **spec: Any) -> Result:
+    seconds = {**dict.fromkeys(phases, 1.5), "total": 1.5 * len(phases)}
+    cost = {"seconds": seconds, "peak_memory_mb": None, "state_mb": 0.1, "threads": 1}
+    provenance = {"sha256": "ab", "split_sha256": "cd", "stand_in": True}
+    return made(fields={"cost": cost, "provenance": provenance}, **spec)
 
 
 def test_a_row_says_all_about_its_run() -> None:
@@ -67,10 +49,9 @@ def test_a_row_says_all_about_its_run() -> None:
 
 
 def test_a_row_without_validation_drift_or_a_known_method() -> None:
-    one = result(validation=False, method="mine").model_copy(
-        update={"drift": [], "provenance": {"x_sha256": "1", "y_sha256": "2", "stand_in": False}}
-    )
-    row = flat(one)
+    provenance = {"x_sha256": "1", "y_sha256": "2", "stand_in": False}
+    fields = {"drift": [], "validation": None, "provenance": provenance}
+    row = flat(made(fields=fields, method="mine"))
     assert row["val_a_avg"] is row["drift_last"] is row["keeps_examples"] is None
     assert row["data_sha256"] == "1 2"
 
@@ -86,8 +67,3 @@ def test_what_is_not_a_finite_number_has_no_value() -> None:
     cost = one.cost.model_copy(update={"state_mb": float("nan"), "peak_memory_mb": float("inf")})
     row = flat(one.model_copy(update={"cost": cost}))
     assert (row["state_mb"], row["peak_memory_mb"]) == (None, None)
-
-
-def test_params_survive_as_json() -> None:
-    row = flat(result(params={"hidden": (8, 8), "merging": None}))
-    assert json.loads(str(row["params"])) == {"hidden": [8, 8], "merging": None}

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from undrift.errors import InputError
-from undrift.experiments.jobs import Job, jobs_of
-from undrift.experiments.manifest import load_manifest, merged, save_manifest, update_manifest
-from undrift.experiments.plan import BenchPlan, PlanRow
+from undrift.experiments.manifest import (
+    load_manifest,
+    manifest_path,
+    merged,
+    save_manifest,
+    update_manifest,
+)
+from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.spec import RunSpec
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0)}
@@ -29,39 +34,30 @@ def plan(**changes: Any) -> BenchPlan:
 def test_every_row_on_every_stream_with_every_seed() -> None:
     cells = list(plan().cells())
     assert len(cells) == 3 * 2 * 2
-    assert [cell.seed for cell in cells] == [0] * 6 + [3] * 6
+    assert [cell.run.seed for cell in cells] == [0] * 6 + [3] * 6
     assert cells[0].search is None
     assert cells[1].search is not None
     assert cells[1].search.base == RunSpec(stream="synthetic", method="adr", seed=0)
 
 
-def test_rows_of_an_ablation_share_one_search() -> None:
-    searches = {cell.search.id for cell in plan().cells() if cell.search}
-    assert len(searches) == 2  # one per stream, for two rows and two seeds
-
-
 def test_a_run_takes_what_its_search_chose_and_keeps_its_own() -> None:
     none = next(cell for cell in plan().cells() if cell.row.label == "none")
-    assert none.spec({"gamma": 0.1}).params == {"gamma": 0.1, "merging": "none"}
-    assert none.spec({"gamma": 0.1, "merging": "ham"}).params["merging"] == "none"
+    assert none.search is not None
+    assert none.spec({}) is None
+    for chosen in ({"gamma": 0.1}, {"gamma": 0.1, "merging": "ham"}):
+        found = none.spec({none.search.id: chosen})
+        assert found is not None
+        assert found.params == {"gamma": 0.1, "merging": "none"}
 
 
 def test_jobs_are_made_once_and_runs_wait_for_their_search() -> None:
     first = jobs_of([plan(), plan()], {})
-    assert [bool(job.searches) for job in first] == [True, True] + [False] * 4
-    searches = [spec.id for job in first for spec in job.searches]
+    assert [bool(job.search) for job in first] == [True, True] + [False] * 4
+    assert first[0].name == "search adr on synthetic"
+    searches = [job.id for job in first if job.search]
     chosen = {key: {"gamma": 0.1} for key in searches}
     assert len(jobs_of([plan()], chosen)) == 2 + 12
     assert len(jobs_of([plan()], {searches[0]: {"gamma": 1.0}})) == 2 + 4 + 4
-
-
-def test_searches_of_acil_and_ds_al_are_one_job() -> None:
-    rows = tuple(PlanRow(name, name, {}, GRID) for name in ("acil", "ds-al", "adr"))
-    jobs = jobs_of([plan(rows=rows, streams=("synthetic",))], {})
-    assert [job.name for job in jobs] == [
-        "search acil, ds-al on synthetic",
-        "search adr on synthetic",
-    ]
 
 
 def test_a_manifest_says_which_run_fills_which_cell() -> None:
@@ -99,12 +95,14 @@ def test_manifests_of_one_plan_add_up(tmp_path: Path) -> None:
     again = plan(streams=("synthetic",), seeds=(0,)).manifest({}, {one.cells[0].run or "": "bad"})
     assert len(merged(both, again).cells) == 9
     assert merged(both, again).cells[0].failed == "bad"
+    path = manifest_path("mine", tmp_path)
     update_manifest(one, tmp_path)
-    path = update_manifest(two, tmp_path)
+    update_manifest(two, tmp_path)
     assert load_manifest(path) == both
     assert [p.name for p in path.parent.iterdir()] == ["mine.json"]
     path.write_text("broken")
-    assert load_manifest(update_manifest(two, tmp_path)) == two
+    update_manifest(two, tmp_path)
+    assert load_manifest(path) == two
 
 
 def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -114,10 +112,3 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load_manifest(path)
     with pytest.raises(InputError, match="cannot read the plan"):
         load_manifest(tmp_path / "none.json")
-
-
-def test_a_job_says_what_it_is() -> None:
-    job = Job(run=RunSpec(method="bare", seed=2))
-    assert job.name == "bare on synthetic, seed 2"
-    assert job.id == RunSpec(method="bare", seed=2).id
-    assert Job.model_validate_json(job.model_dump_json()) == job

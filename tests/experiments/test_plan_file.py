@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from undrift.errors import InputError
+from undrift.experiments.plan import BenchPlan
 from undrift.experiments.plan_file import read_plan
 
 GOOD = """\
@@ -27,14 +28,17 @@ alpha = 2
 """
 
 
-def write(folder: Path, text: str) -> Path:
+SMALL = 'streams = ["synthetic"]\nmethods = ["bare"]\n'
+
+
+def read(folder: Path, text: str) -> BenchPlan:
     path = folder / "plan.toml"
-    path.write_text(text)
-    return path
+    path.write_text(text, "utf-8")
+    return read_plan(path)
 
 
 def test_every_setting_of_a_grid_is_a_row(tmp_path: Path) -> None:
-    plan = read_plan(write(tmp_path, GOOD))
+    plan = read(tmp_path, GOOD)
     assert (plan.name, plan.title, plan.protocol) == ("mine", "Mine", "local")
     assert [row.label for row in plan.rows] == [
         "bare",
@@ -47,21 +51,16 @@ def test_every_setting_of_a_grid_is_a_row(tmp_path: Path) -> None:
 
 
 def test_with_search_the_grid_is_searched(tmp_path: Path) -> None:
-    plan = read_plan(write(tmp_path, "search = true\n" + GOOD))
+    plan = read(tmp_path, "search = true\n" + GOOD)
     assert [row.label for row in plan.rows] == ["bare", "adr"]
     assert plan.rows[1].grid == {"gamma": (0.1, 1.0), "alpha": (2,)}
 
 
 def test_a_searched_method_without_a_grid_has_its_own(tmp_path: Path) -> None:
-    plan = read_plan(write(tmp_path, 'search = true\nstreams = ["synthetic"]\nmethods = ["ewc"]\n'))
+    plan = read(tmp_path, 'search = true\nstreams = ["synthetic"]\nmethods = ["ewc"]\n')
     assert plan.name == "plan"
     assert plan.seeds == (0, 1, 2, 3, 4)
     assert len(plan.rows[0].grid["strength"]) > 1
-
-
-def test_a_stream_file_is_found_from_the_plan(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"plan.toml, line 1: .*papers"):
-        read_plan(write(tmp_path, 'streams = ["papers/stream.toml"]\nmethods = ["bare"]\n'))
 
 
 @pytest.mark.parametrize(
@@ -74,34 +73,29 @@ def test_a_stream_file_is_found_from_the_plan(tmp_path: Path) -> None:
         ("[0.1, 1.0]", "[0.1, -1.0]", 13, "gamma must be greater than 0, not -1.0"),
         ("alpha = 2", "alpha = 0", 14, "alpha must be a whole number of at least 1"),
         ("alpha = 2", "alpha = []", 14, "the grid of alpha has no value"),
-        ("[0, 2]", "[0, -2]", 5, "seeds must be different whole numbers"),
-        ("[0, 2]", "[1, 1]", 5, "seeds must be different whole numbers"),
-        ('"local"', '"lokal"', 6, "unknown protocol 'lokal'"),
+        ("[0, 2]", "[0, -2]", 5, "seeds.1: input should be greater"),
+        ("[0, 2]", "[1, 1]", 5, "seeds names something twice"),
+        ('"local"', '"lokal"', 6, "protocol: input should be 'global' or 'local'"),
         ("title", "titel", 2, "unknown key 'titel'.*did you mean 'title'"),
-        ('["bare", "adr"]', '"adr"', 4, "methods must be a list of names"),
+        ('["bare", "adr"]', '"adr"', 4, "methods: input should be a valid list"),
         ('["bare", "adr"]', '["adr", "adr"]', 4, "methods names something twice"),
         ('["bare", "adr"]', '["bare"]', 8, "methods has no 'adr'"),
         ("[grid.adr]", "[grid.ard]", 12, "unknown method 'ard'"),
-        ('"mine"', '"../mine"', 1, "cannot be the name of a plan"),
+        ('"mine"', '"../mine"', 1, "name: string should match"),
+        ('"cs-cl"', '"papers/stream.toml"', 3, "papers/stream.toml"),  # found from the plan
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(
     tmp_path: Path, change: str, by: str, line: int, match: str
 ) -> None:
     assert change in GOOD
-    path = write(tmp_path, GOOD.replace(change, by, 1))
     with pytest.raises(InputError, match=rf"plan.toml, line {line}: .*{match}"):
-        read_plan(path)
-
-
-def test_search_is_yes_or_no(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 1: search must be true or false"):
-        read_plan(write(tmp_path, "search = 3\n" + GOOD))
+        read(tmp_path, GOOD.replace(change, by, 1))
 
 
 def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not TOML"):
-        read_plan(write(tmp_path, "streams = ["))
+        read(tmp_path, "streams = [")
     with pytest.raises(InputError, match="cannot read the plan"):
         read_plan(tmp_path / "no.toml")
     (tmp_path / "bin.toml").write_bytes(b"\xff\xfe")
@@ -112,21 +106,21 @@ def test_a_file_that_is_no_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ('methods = ["bare"]\n', "streams must be a list of names"),
-        ('streams = []\nmethods = ["bare"]\n', "line 1: streams must be a list of names"),
-        ('streams = ["synthetic"]\nmethods = [1]\n', "line 2: methods must be a list of names"),
-        ('seeds = 3\nstreams = ["synthetic"]\nmethods = ["bare"]\n', "line 1: seeds must be"),
-        ('streams = ["synthetic"]\nmethods = ["bare"]\nparams = 1\n', "params must be tables"),
-        ('streams = ["synthetic"]\nmethods = ["bare"]\n[grid]\nbare = 1\n', "grid must be tables"),
-        (
-            'title = 3\nstreams = ["synthetic"]\nmethods = ["bare"]\n',
-            "line 1: 3 cannot be the title",
-        ),
+        ('methods = ["bare"]\n', "streams: field required"),
+        ('streams = []\nmethods = ["bare"]\n', "line 1: streams: list should have at least 1"),
+        ('streams = ["synthetic"]\nmethods = [1]\n', "line 2: methods.0: .*string"),
+        ("seeds = 3\n" + SMALL, "line 1: seeds: .*list"),
+        ("search = 3\n" + SMALL, "line 1: search: .*boolean"),
+        ("title = 3\n" + SMALL, "line 1: title: .*string"),
+        (SMALL + "params = 1\n", "params: .*dictionary"),
+        (SMALL + "[grid]\nbare = 1\n", "grid.bare: .*dictionary"),
+        ("a = " + "[" * 3000 + "]" * 3000, "nested too deeply"),
     ],
 )
 def test_what_a_key_must_be_is_said(tmp_path: Path, text: str, match: str) -> None:
-    with pytest.raises(InputError, match=match):
-        read_plan(write(tmp_path, text))
+    with pytest.raises(InputError, match=match) as caught:
+        read(tmp_path, text)
+    assert "\n" not in str(caught.value)
 
 
 MEAN = "tests.harness.running_mean:RunningMean"
@@ -135,10 +129,10 @@ RETURNING = f'streams = ["cs-cl"]\nmethods = ["{MEAN}"]\nseeds = [0]\n'
 
 def test_a_plan_says_how_nodes_arrive(tmp_path: Path) -> None:
     text = RETURNING + 'arrive = ["classes", "blurry:disjoint=0.50", "online:batch=8"]\n'
-    plan = read_plan(write(tmp_path, text))
+    plan = read(tmp_path, text)
     assert plan.arrive == ("classes", "blurry", "online:batch=8")
     cells = list(plan.cells())
-    assert [cell.stream for cell in cells] == ["cs-cl", "cs-cl+blurry", "cs-cl+online:batch=8"]
+    assert [cell.run.place for cell in cells] == ["cs-cl", "cs-cl+blurry", "cs-cl+online:batch=8"]
     assert [cell.run.arrive for cell in cells] == list(plan.arrive)
     manifest = plan.manifest({})
     assert manifest.streams == [cell.stream for cell in manifest.cells] == list(plan.places)
@@ -150,13 +144,13 @@ def test_a_plan_says_how_nodes_arrive(tmp_path: Path) -> None:
         ('arrive = ["blury"]', "line 4: unknown arrival 'blury'.*blurry"),
         ('arrive = ["blurry:disjoint=2"]', "line 4: disjoint of arrival .* must be a share"),
         ('arrive = ["online", "online:batch=64"]', "line 4: arrive names something twice"),
-        ('arrive = "online"', "line 4: arrive must be a list of arrivals, as in"),
+        ('arrive = "online"', "line 4: arrive: .*list"),
         ('arrive = ["online"]\nprotocol = "local"', "line 4: arrival 'online' has no tasks"),
     ],
 )
 def test_a_wrong_arrival_is_named_with_its_line(tmp_path: Path, line: str, why: str) -> None:
     with pytest.raises(InputError, match=why) as caught:
-        read_plan(write(tmp_path, RETURNING + line + "\n"))
+        read(tmp_path, RETURNING + line + "\n")
     assert "\n" not in str(caught.value)
 
 
@@ -169,20 +163,8 @@ def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(
     text = RETURNING + 'arrive = ["classes", "domain"]\n'
     why = "line 2: running-mean cannot learn a class that comes back; "
     with pytest.raises(InputError, match=why):
-        read_plan(write(tmp_path, text))
+        read(tmp_path, text)
 
 
 def test_a_name_in_any_script_is_a_name(tmp_path: Path) -> None:
-    path = tmp_path / "p.toml"
-    path.write_text('name = "größe-1"\nstreams = ["synthetic"]\nmethods = ["bare"]\n', "utf-8")
-    assert read_plan(path).name == "größe-1"
-    path.write_text('name = "../x"\nstreams = ["synthetic"]\nmethods = ["bare"]\n')
-    with pytest.raises(InputError, match="cannot be the name of a plan"):
-        read_plan(path)
-
-
-def test_values_nested_too_deeply_are_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "p.toml"
-    path.write_text("a = " + "[" * 3000 + "]" * 3000)
-    with pytest.raises(InputError, match="nested too deeply"):
-        read_plan(path)
+    assert read(tmp_path, 'name = "größe-1"\n' + SMALL).name == "größe-1"

@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 from undrift.errors import InputError
-from undrift.evaluation import together
+from undrift.evaluation import loop
 from undrift.evaluation.loop import evaluate
-from undrift.experiments import run as module
 from undrift.experiments.search import search, settings_of
-from undrift.experiments.search_record import (
-    Search,
-    SearchSpec,
-    load_search,
-    save_search,
-    search_path,
-)
+from undrift.experiments.search_record import SearchSpec, load_search, save_search, search_path
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import make_learner
 from undrift.testing.graphs import tiny_stream
@@ -27,9 +20,7 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.01, 10.0), "alpha": (1, 4)}
 
 
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "load_stream", lambda name, seed: tiny_stream(seed))
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def spec(method: str = "adr", **changes: Any) -> SearchSpec:
@@ -38,7 +29,7 @@ def spec(method: str = "adr", **changes: Any) -> SearchSpec:
 
 
 def test_each_trial_is_what_a_run_of_its_own_gives() -> None:
-    (found,) = search([spec()])
+    found = search(spec())
     assert [trial.params for trial in found.trials] == [{**QUICK, **s} for s in settings_of(GRID)]
     for trial in found.trials:
         alone = evaluate(make_learner("adr", **trial.params), tiny_stream(), splits=("val",))
@@ -51,30 +42,16 @@ def test_each_trial_is_what_a_run_of_its_own_gives() -> None:
 
 def test_only_validation_nodes_are_graded(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[str] = set()
-    original = together.exams
+    original = loop.exams
 
     def spied(*args: Any, **kwargs: Any) -> Any:
         for exam in original(*args, **kwargs):
             seen.update(exam.masks)
             yield exam
 
-    monkeypatch.setattr(together, "exams", spied)
-    search([spec()])
+    monkeypatch.setattr(loop, "exams", spied)
+    search(spec())
     assert seen == {"val"}
-
-
-def test_methods_that_search_together_choose_what_they_choose_alone() -> None:
-    both = search([spec("acil"), spec("ds-al")])
-    for found in both:
-        (alone,) = search([found.spec])
-        assert found.chosen == alone.chosen
-        assert found.trials == alone.trials
-    assert [found.shared_with for found in both] == [["ds-al"], ["acil"]]
-
-
-def test_searches_over_different_streams_do_not_share() -> None:
-    with pytest.raises(InputError, match="cannot share"):
-        search([spec("acil"), spec("ds-al", seed=1)])
 
 
 def test_a_setting_that_fails_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,26 +65,19 @@ def test_a_setting_that_fails_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> 
         return original(gram, ridge, *columns)
 
     monkeypatch.setattr(solve, "factorise", singular)
-    (found,) = search([spec()])
+    found = search(spec())
     assert [trial.failed for trial in found.trials] == ["InputError: singular"] * 2 + [None] * 2
     assert found.chosen["gamma"] == 10.0
     monkeypatch.setattr(solve, "factorise", lambda gram, ridge: singular(gram, 0.01))
     with pytest.raises(InputError, match="every setting of the grid of 'adr' failed"):
-        search([spec()])
+        search(spec())
 
 
 def test_a_search_is_found_again(tmp_path: Path) -> None:
-    (found,) = search([spec()])
+    found = search(spec())
     path = save_search(found, tmp_path)
     assert path == search_path(found.spec, tmp_path)
     assert load_search(path) == found
-    assert isinstance(load_search(path), Search)
     path.write_text("{")
     with pytest.raises(InputError, match="not the outcome of a search"):
         load_search(path)
-
-
-def test_the_id_is_of_what_is_searched() -> None:
-    assert spec().id == spec().id
-    other = SearchSpec(base=spec().base, grid={"gamma": (0.01, 10.0), "alpha": (1, 8)})
-    assert len({spec().id, spec("acil").id, spec(seed=1).id, other.id}) == 4

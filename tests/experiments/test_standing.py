@@ -4,37 +4,16 @@ from typing import Any
 
 import pytest
 
-from undrift.evaluation.matrix import AccuracyMatrix
+from tests.experiments.made import made
 from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.plans import Announced
-from undrift.experiments.result import Graded, Metrics, Result
+from undrift.experiments.result import Result
 from undrift.experiments.standing import finished_rows, standing
 from undrift.plugins import Registry
 
 
-class Fakes:
-    """Results of any stream, method and seed."""
-
-    def result(self, stream: str = "cs-cl", method: str = "adr", seed: int = 0) -> Result:
-        metrics = Metrics.of(AccuracyMatrix([[90.0], [80.0, 85.0]]))
-        graded = Graded[Metrics](by_class=metrics, by_node=metrics)
-        data: dict[str, Any] = {
-            "spec": {"stream": stream, "method": method, "seed": seed},
-            "matrix": {"class": [[90.0], [80.0, 85.0]], "node": [[90.0], [80.0, 85.0]]},
-            "metrics": graded,
-            "validation": graded,
-            "drift": [],
-            "cost": {"seconds": {"total": 1}, "peak_memory_mb": 1, "state_mb": 1, "threads": 1},
-            "versions": {},
-            "provenance": {},
-        }
-        return Result.model_validate(data)
-
-
-@pytest.fixture
-def fakes() -> Fakes:
-    """Makes results."""
-    return Fakes()
+def ran(stream: str = "cs-cl", method: str = "adr", seed: int = 0, **params: Any) -> Result:
+    return made(stream=stream, method=method, seed=seed, params=params)
 
 
 def plan(name: str, cells: list[PlannedRun], streams: list[str] | None = None) -> Manifest:
@@ -55,12 +34,8 @@ def by_id(*results: Any) -> dict[str, Any]:
     return {result.spec.id: result for result in results}
 
 
-def changed(result: Any, **params: Any) -> Any:
-    return result.model_copy(update={"spec": result.spec.model_copy(update={"params": params})})
-
-
-def test_runs_of_a_plan_come_by_stream_and_method_with_seeds_in_order(fakes: Any) -> None:
-    runs = [fakes.result(s, m, k) for s in ("corafull-cl", "cs-cl") for m in ("adr", "bare")
+def test_runs_of_a_plan_come_by_stream_and_method_with_seeds_in_order() -> None:
+    runs = [ran(s, m, k) for s in ("corafull-cl", "cs-cl") for m in ("adr", "bare")
             for k in (1, 0)]  # fmt: skip
     groups = standing(by_id(*runs), [plan("p", [cell(r) for r in runs])])
     assert list(groups) == ["corafull-cl", "cs-cl"]  # the order of the plan
@@ -68,74 +43,61 @@ def test_runs_of_a_plan_come_by_stream_and_method_with_seeds_in_order(fakes: Any
     assert [r.spec.seed for r in groups["cs-cl"]["adr"]] == [0, 1]
 
 
-def test_table_one_goes_before_other_plans(fakes: Any) -> None:
-    one, other = fakes.result(), changed(fakes.result(), gamma=0.5)
-    plans = [plan("aaa", [cell(other)]), plan("paper-table1", [cell(one)])]
-    groups = standing(by_id(one, other), plans)
-    assert groups["cs-cl"]["adr"] == [one]
-
-
-def test_rows_of_an_ablation_are_not_taken_for_the_method(fakes: Any) -> None:
-    a, b = changed(fakes.result(), merging="average"), changed(fakes.result(), merging="ties")
+def test_rows_of_an_ablation_are_not_taken_for_the_method() -> None:
+    a, b = ran(merging="average"), ran(merging="ties")
     ablation = plan("ablation", [cell(a, "average"), cell(b, "ties")])
     assert standing(by_id(a, b), [ablation]) == {}
-    own = fakes.result()
+    own = ran()
     named = plan("ablation", [*ablation.cells, cell(own, "ADR")])
     assert standing(by_id(a, b, own), [named])["cs-cl"]["adr"] == [own]
 
 
-def test_cells_without_a_finished_run_are_passed_over(fakes: Any) -> None:
-    done, lost = fakes.result(seed=0), fakes.result(seed=1)
-    cells = [cell(done), cell(lost), cell(fakes.result(seed=2), run=None, failed="no memory")]
+def test_cells_without_a_finished_run_are_passed_over() -> None:
+    done, lost = ran(seed=0), ran(seed=1)
+    cells = [cell(done), cell(lost), cell(ran(seed=2), run=None, failed="no memory")]
     groups = standing(by_id(done), [plan("p", cells)])
     assert groups["cs-cl"]["adr"] == [done]
 
 
-def test_loose_runs_with_most_seeds_stand_for_a_method(fakes: Any) -> None:
-    several = [changed(fakes.result(seed=seed), gamma=0.1) for seed in (1, 0)]
-    single = changed(fakes.result(), gamma=9.0)
+def test_loose_runs_with_most_seeds_stand_for_a_method() -> None:
+    several = [ran(seed=seed, gamma=0.1) for seed in (1, 0)]
+    single = ran(gamma=9.0)
     groups = standing(by_id(single, *several), [])
     assert [r.spec.params for r in groups["cs-cl"]["adr"]] == [{"gamma": 0.1}] * 2
     assert [r.spec.seed for r in groups["cs-cl"]["adr"]] == [0, 1]
 
 
-def test_the_global_protocol_goes_before_the_local(fakes: Any) -> None:
+def test_the_global_protocol_goes_before_the_local() -> None:
     local = [
         r.model_copy(update={"spec": r.spec.model_copy(update={"protocol": "local"})})
-        for r in (fakes.result(seed=0), fakes.result(seed=1))
+        for r in (ran(seed=0), ran(seed=1))
     ]
-    groups = standing(by_id(*local, fakes.result()), [])
+    groups = standing(by_id(*local, ran()), [])
     assert [r.spec.protocol for r in groups["cs-cl"]["adr"]] == ["global"]
     assert len(standing(by_id(*local), [])["cs-cl"]["adr"]) == 2
 
 
-def test_nothing_gives_nothing() -> None:
-    assert standing({}, []) == {}
-
-
-def test_the_only_row_of_a_method_stands_for_it_whatever_it_is_called(fakes: Any) -> None:
-    run = fakes.result()
+def test_the_only_row_of_a_method_stands_for_it_whatever_it_is_called() -> None:
+    run = ran()
     assert standing(by_id(run), [plan("p", [cell(run, "mine")])])["cs-cl"]["adr"] == [run]
 
 
-def test_a_row_with_the_own_name_that_is_not_finished_leaves_no_other_in_its_place(
-    fakes: Any,
-) -> None:
-    other, own = changed(fakes.result(), gamma=0.5), fakes.result()
+def test_a_row_with_the_own_name_that_is_not_finished_leaves_no_other_in_its_place() -> None:
+    other, own = ran(gamma=0.5), ran()
     rows = plan("p", [cell(other, "adr balanced"), cell(own)])
     assert standing(by_id(other), [rows]) == {}
 
 
-def test_a_plan_goes_before_loose_runs_however_many(fakes: Any) -> None:
-    planned = fakes.result()
-    loose = [changed(fakes.result(seed=seed), gamma=0.1) for seed in range(3)]
+def test_a_plan_goes_before_loose_runs_however_many() -> None:
+    planned = ran()
+    loose = [ran(seed=seed, gamma=0.1) for seed in range(3)]
     found = standing(by_id(planned, *loose), [plan("p", [cell(planned)])])
     assert found["cs-cl"]["adr"] == [planned]
 
 
-def test_of_as_many_loose_runs_the_best_on_validation_nodes_stand(fakes: Any) -> None:
+def test_of_as_many_loose_runs_the_best_on_validation_nodes_stand() -> None:
     def scored(gamma: float, score: float) -> Any:
-        run = changed(fakes.result(), gamma=gamma)
+        run = ran(gamma=gamma)
         metrics = run.validation.by_class.model_copy(update={"a_avg": score})
         graded = run.validation.model_copy(update={"by_class": metrics})
         return run.model_copy(update={"validation": graded})
@@ -144,24 +106,22 @@ def test_of_as_many_loose_runs_the_best_on_validation_nodes_stand(fakes: Any) ->
     assert standing(by_id(*runs), [])["cs-cl"]["adr"] == [runs[1]]
 
 
-def test_a_run_can_stand_under_other_names(fakes: Any) -> None:
-    run = fakes.result()
+def test_a_run_can_stand_under_other_names() -> None:
+    run = ran()
     found = standing(by_id(run), [plan("p", [cell(run)])], lambda result: ["a", "b"])
     assert found == {"cs-cl": {"a": [run], "b": [run]}}
     assert standing(by_id(run), [plan("p", [cell(run)])], lambda result: []) == {}
 
 
-def test_a_seed_that_stands_twice_counts_once(fakes: Any) -> None:
-    first, again = fakes.result(), changed(fakes.result(), gamma=0.5)
+def test_a_seed_that_stands_twice_counts_once() -> None:
+    first, again = ran(), ran(gamma=0.5)
     rows = finished_rows(plan("p", [cell(first), cell(again)]), by_id(first, again))
     assert rows == {("adr", "cs-cl"): {0: (first.spec.id, first)}}
 
 
-def test_a_plan_says_itself_that_it_stands_first(
-    fakes: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_says_itself_that_it_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"aaa": lambda _: None, "mine": Announced(lambda _: None, stands_first=True)}
     monkeypatch.setattr("undrift.experiments.plans.SETS", Registry("plan", "none", {"all": made}))
-    one, other = fakes.result(), changed(fakes.result(), gamma=0.5)
+    one, other = ran(), ran(gamma=0.5)
     plans = [plan("aaa", [cell(other)]), plan("mine", [cell(one)])]
     assert standing(by_id(one, other), plans)["cs-cl"]["adr"] == [one]

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.experiments.made import made
 from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.flat import Row
-from undrift.experiments.result import Cost, Result, graded_metrics, save_result
-from undrift.experiments.spec import RunSpec
+from undrift.experiments.result import save_result
 from undrift.experiments.table import ResultTable, load_table
 
 COLUMNS = (
-    "id",
-    "stream",
-    "stand_in",
-    "method",
-    "seed",
-    "param_gamma",
-    "params",
-    "a_f",
-    "drift_last",
+    *("id", "stream", "stand_in", "method", "seed", "param_gamma", "params"),
+    *("a_f", "drift_last"),
 )
 LINES: list[tuple[object, ...]] = [
     ("a1", "cs-cl", False, "adr", 0, 0.1, '{"gamma": 0.1}', 84.5, None),
@@ -44,25 +34,10 @@ def ids(found: ResultTable, sort: str | None = "id", *, reverse: bool = True) ->
     return " ".join(str(row[0]) for row in found.rows(["id"], sort, reverse=reverse))
 
 
-def save(folder: Path, seed: int = 0, phases: tuple[str, ...] = ("train",), **spec: Any) -> Path:
-    rows = [[90.0], [70.0, 80.0]]
-    metrics = graded_metrics(AccuracyMatrix(rows), AccuracyMatrix(rows))
-    fields: dict[str, Any] = {
-        "spec": RunSpec(seed=seed, **spec),
-        "matrix": {"class": rows, "node": rows},
-        "metrics": metrics,
-        "validation": None,
-        "drift": [0.0, 0.5],
-        "cost": Cost(
-            seconds={**dict.fromkeys(phases, 1.5), "total": 1.5},
-            peak_memory_mb=None,
-            state_mb=0.1,
-            threads=1,
-        ),
-        "versions": {"torch": "2"},
-        "provenance": {"stand_in": True},
-    }
-    return save_result(Result.model_validate(fields), folder)
+def save(folder: Path, phases: tuple[str, ...] = ("train",), **spec: Any) -> Path:
+    cost = {"seconds": dict.fromkeys((*phases, "total"), 1.5), "peak_memory_mb": None}
+    fields = {"cost": cost | {"state_mb": 0.1, "threads": 1}, "provenance": {"stand_in": True}}
+    return save_result(made(fields=fields, **spec), folder)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +45,6 @@ def save(folder: Path, seed: int = 0, phases: tuple[str, ...] = ("train",), **sp
     [
         ([], "a1 a2 b1 b2"),
         (["method=adr"], "a1 a2"),
-        (["method==adr"], "a1 a2"),
         (["method!=adr"], "b1 b2"),
         (["method = 'adr'"], "a1 a2"),
         (["stream=c?-*"], "a1 a2 b2"),
@@ -79,8 +53,6 @@ def save(folder: Path, seed: int = 0, phases: tuple[str, ...] = ("train",), **sp
         (['params={"gamma": 1}'], "a2"),
         (["method=ADR"], ""),
         (["a_f>80"], "a1"),
-        (["a_f>=80"], "a1 a2"),
-        (["a_f<25"], "b1"),
         (["a_f<=25"], "b1 b2"),
         (["a_f = 80"], "a2"),
         (["a_f!=80.0"], "a1 b1 b2"),
@@ -112,10 +84,7 @@ def test_filters(filters: list[str], found: str) -> None:
         ("a_f", "takes a column, one of = != < <= > >= and a value"),
         ("", "takes a column"),
         (">=80", "takes a column"),
-        (
-            "a_ff>=80",
-            r"unknown column 'a_ff' \(did you mean 'a_f'\?\); choose one of: a_auc, a_avg",
-        ),
+        ("a_ff>=80", r"unknown column 'a_ff' .*a_f"),
         ("a_f>=high", "column a_f holds numbers, and 'high'"),
         ("stand_in=1", "column stand_in holds true or false, and '1'"),
         ("method>adr", "column method holds text, which > cannot compare"),
@@ -162,12 +131,6 @@ def test_the_order_of_a_column(column: str, reverse: bool, found: str) -> None:
     assert ids(table(), column, reverse=reverse) == found
 
 
-def test_an_own_column_goes_before_a_hyperparameter() -> None:
-    both = ResultTable([{"seed": 1, "param_seed": 2, "param_x": 3}])
-    assert both.column("seed") == "seed"
-    assert both.column(" X ") == "param_x"
-
-
 def test_every_row_has_every_column_in_one_order(tmp_path: Path) -> None:
     save(tmp_path, params={"gamma": 1.0}, phases=("train", "merge"))
     save(tmp_path, method="bare", params={"alpha": 2})
@@ -196,34 +159,18 @@ def test_a_column_holds_one_kind(values: tuple[Any, ...], kept: list[Any]) -> No
     assert [row[0] for row in found] == kept
 
 
-def test_an_empty_folder_has_the_columns_that_always_are(tmp_path: Path) -> None:
-    found = load_table(tmp_path)
-    assert len(found) == 0
-    assert {"id", "a_f", "seconds_total", "data_sha256"} < set(found.columns)
-    assert not any(name.startswith("param_") for name in found.columns)
-
-
 def test_damaged_results_are_named_and_left_out(tmp_path: Path) -> None:
     save(tmp_path)
     path = save(tmp_path, seed=5)
     path.write_text("{")
-    found = load_table(tmp_path)
+    calls: list[tuple[str, int, int]] = []
+    found = load_table(tmp_path, progress=lambda *call: calls.append(call))
+    assert calls == [("read", done, 2) for done in range(3)]
     assert found.rows(["seed"]) == [(0,)]
     (sentence,) = found.damaged
     assert str(path) in sentence
-
-
-def test_a_missing_folder_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="undrift bench smoke"):
         load_table(tmp_path / "runs")
-
-
-def test_progress_counts_the_results(tmp_path: Path) -> None:
-    for seed in range(2):
-        save(tmp_path, seed)
-    calls: list[tuple[str, int, int]] = []
-    load_table(tmp_path, progress=lambda *call: calls.append(call))
-    assert calls == [("read", done, 2) for done in range(3)]
 
 
 def test_a_query_is_answered() -> None:
@@ -300,8 +247,3 @@ def test_the_table_as_parquet(tmp_path: Path) -> None:
     assert stored.column("seed").to_pylist() == [0, 1]
     with pytest.raises(InputError, match="cannot write"):
         load_table(tmp_path).parquet(tmp_path)
-
-
-def test_the_table_does_not_import_torch() -> None:
-    code = "import sys, undrift.experiments.table; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -18,9 +18,8 @@ from tests.harness.fuzz.table_targets import make_stream
 from tests.harness.fuzz.targets import QUICK, batches
 from undrift.errors import InputError
 from undrift.experiments.bench import record_plans
-from undrift.experiments.jobs import jobs_of
-from undrift.experiments.leftovers import clean
-from undrift.experiments.plan import BenchPlan, PlanRow
+from undrift.experiments.checkpoint import clean
+from undrift.experiments.plan import BenchPlan, Job, PlanRow, jobs_of
 from undrift.experiments.store import load_records
 from undrift.experiments.worker import BUSY, FAILED, WorkerSettings, perform
 from undrift.folder.folder import LearnerFolder

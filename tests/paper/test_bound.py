@@ -46,21 +46,25 @@ def test_the_table_marks_the_best_of_a_stream(tmp_path: Path) -> None:
     assert [t["chosen"] for t in found] == [False, True, True]
 
 
-def test_a_trial_grades_validation_nodes_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_trial_grades_at_the_end_on_the_whole_graph(
+    monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    """On validation nodes; what was learned from isolated tasks on test nodes."""
     monkeypatch.setitem(FIXED, "epochs", 2)
     stream = tiny_stream()
     monkeypatch.setattr("undrift.streams.benchmarks.load_stream", lambda name, seed: stream)
     setting = {"encoder": "gcn", "hidden": (4,), "dropout": 0.3, "class_weighted": True}
-    found = trial("tiny", setting, "cpu")
-    learner = make_learner("joint", **FIXED, **setting).observe(stream.until(2))
-    right = learner.predict(stream.graph) == stream.graph.labelled()
-    parts = [stream.val & (stream.task_of == t) for t in range(3)]
+    found = isolated("tiny", setting, 0, "cpu") if alone else trial("tiny", setting, "cpu")
+    learner = make_learner("joint", **FIXED, **setting)
+    learner.observe(apart(stream) if alone else stream.until(2))
+    labels, split = stream.graph.labelled(), stream.test if alone else stream.val
+    right = learner.predict(stream.graph) == labels
     shares = [
-        [right[part & (stream.graph.labelled() == c)].float().mean() for c in stream.classes[t]]
-        for t, part in enumerate(parts)
+        [right[split & (labels == c)].float().mean() for c in classes] for classes in stream.classes
     ]
-    wanted = 100 * sum(sum(share) / len(share) for share in shares) / 3
-    assert found["val_a_f"] == pytest.approx(float(wanted), abs=1e-4)
+    wanted = 100 * sum(sum(part) / len(part) for part in shares) / 3
+    assert found["a_f" if alone else "val_a_f"] == pytest.approx(float(wanted), abs=1e-4)
 
 
 def test_tasks_apart_are_the_task_graphs_side_by_side() -> None:
@@ -73,22 +77,6 @@ def test_tasks_apart_are_the_task_graphs_side_by_side() -> None:
         part = together.graph.subgraph((stream.task_of[nodes] == t).nonzero().flatten())
         assert torch.equal(part.adjacency.indices, task.graph.adjacency.indices)
         assert torch.equal(part.labelled(), task.graph.labelled())
-
-
-def test_isolated_training_is_graded_on_the_whole_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FIXED, "epochs", 2)
-    stream = tiny_stream()
-    monkeypatch.setattr("undrift.streams.benchmarks.load_stream", lambda name, seed: stream)
-    setting = {"encoder": "gcn", "hidden": (4,), "dropout": 0.3, "class_weighted": True}
-    found = isolated("tiny", setting, 0, "cpu")
-    learner = make_learner("joint", **FIXED, **setting).observe(apart(stream))
-    right = learner.predict(stream.graph) == stream.graph.labelled()
-    by_class = [
-        [right[stream.test & (stream.graph.labelled() == c)].float().mean() for c in classes]
-        for classes in stream.classes
-    ]
-    wanted = 100 * sum(sum(part) / len(part) for part in by_class) / 3
-    assert found["a_f"] == pytest.approx(float(wanted), abs=1e-4)
 
 
 def test_what_was_isolated_reads_back_in_order(tmp_path: Path) -> None:

@@ -5,27 +5,17 @@ from typing import Any
 
 from paper.claim_runs import adr_searches, claimed_runs
 from paper.claims import claims_of
-from undrift.evaluation.matrix import AccuracyMatrix
+from tests.experiments.made import made
 from undrift.experiments.manifest import Manifest, PlannedRun
-from undrift.experiments.result import Cost, Graded, Metrics, Result
+from undrift.experiments.result import Result
 from undrift.experiments.search_record import Search, SearchSpec
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records
 
 
 def run(stand_in: bool = False, **spec: Any) -> Result:
-    rows = [[50.0]]
-    metrics = Metrics.of(AccuracyMatrix(rows))
-    return Result(
-        spec=RunSpec(**{"stream": "cs-cl", "method": "adr"} | spec),
-        matrix=Graded[list[list[float]]](by_class=rows, by_node=rows),
-        metrics=Graded[Metrics](by_class=metrics, by_node=metrics),
-        validation=None,
-        drift=[],
-        cost=Cost(seconds={}, peak_memory_mb=None, state_mb=0, threads=1),
-        versions={},
-        provenance={"stand_in": stand_in},
-    )
+    fields = {"provenance": {"stand_in": stand_in}}
+    return made([[50.0]], fields, **{"stream": "cs-cl", "method": "adr"} | spec)
 
 
 def plan(name: str, *rows: tuple[str, Result]) -> Manifest:
@@ -63,13 +53,6 @@ def test_the_papers_table_comes_before_other_plans() -> None:
     assert found["cs-cl"]["adr"] == {0: papers}
 
 
-def test_of_other_plans_the_first_counts() -> None:
-    few, many = run(method="adr", params={"gamma": 0.5}), [run(seed=seed) for seed in (0, 1)]
-    plans = plan("a", ("adr", few)), plan("b", *(("adr", each) for each in many))
-    found = claimed_runs(records(*plans, results=[few, *many]))
-    assert found["cs-cl"]["adr"] == {0: few}
-
-
 def test_merging_rules_are_told_by_their_settings() -> None:
     rules = {rule: run(params={"merging": rule}) for rule in ("none", "average")}
     ham = run()
@@ -81,15 +64,6 @@ def test_merging_rules_are_told_by_their_settings() -> None:
         "merging=ham": {0: ham},
         "adr": {0: ham},
     }
-
-
-def test_a_grid_does_not_say_which_of_its_rows_is_the_method() -> None:
-    grid = [(f"acil gamma={g:g}", run(method="acil", params={"gamma": g})) for g in (0.1, 0.2)]
-    results = [each for _, each in grid]
-    assert claimed_runs(records(plan("a", *grid), results=results)) == {}
-    named = run(method="acil")
-    found = claimed_runs(records(plan("a", *grid, ("acil", named)), results=[*results, named]))
-    assert found["cs-cl"]["acil"] == {0: named}
 
 
 def test_local_testing_and_unfinished_runs_do_not_count() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paper.compact import is_compact, main, read_compact, rounded, write_compact
+from tests.experiments.made import made
 from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest, PlannedRun, Skipped, save_manifest
-from undrift.experiments.result import Cost, Graded, Metrics, Result, save_result
+from undrift.experiments.result import Metrics, Result, save_result
 from undrift.experiments.search_record import Search, SearchSpec, Trial, search_rule
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records
@@ -25,31 +25,20 @@ ROWS = [[100 / 3], [70.0, 200 / 3]]
 ROOT = Path(__file__).parents[2]
 
 
-def graded(rows: list[list[float]]) -> Graded[Metrics]:
-    metrics = Metrics.of(AccuracyMatrix(rows))
-    return Graded[Metrics](by_class=metrics, by_node=metrics)
+GRADED = made(ROWS).metrics
 
 
-def result(rows: list[list[float]] = ROWS, **changes: Any) -> Result:
-    spec = {"stream": "cs-cl", "method": "adr", "params": {"hidden": (8, 8), "gamma": 1.0}}
-    spec |= changes.pop("spec", {})
-    fields: dict[str, Any] = {
-        "spec": RunSpec(**spec),
-        "matrix": Graded[list[list[float]]](by_class=rows, by_node=rows),
-        "metrics": graded(rows),
+def result(rows: list[list[float]] = ROWS, seed: int = 0, **changes: Any) -> Result:
+    cost = {"seconds": {"train": 1.23456, "total": 2.0}, "peak_memory_mb": None}
+    fields = {
         "validation": None,
         "drift": [0.0, None],
-        "cost": Cost(
-            seconds={"train": 1.23456, "total": 2.0},
-            peak_memory_mb=None,
-            state_mb=1.5,
-            threads=1,
-            state_bytes=[10, 1500000],
-        ),
+        "cost": cost | {"state_mb": 1.5, "threads": 1, "state_bytes": [10, 1500000]},
         "versions": {"torch": "2.13.0", "numpy": "2.0"},
         "provenance": {"stand_in": True, "sha256": "ab", "split_sha256": "cd", "url": "x"},
     }
-    return Result(**fields | changes)
+    params = {"hidden": (8, 8), "gamma": 1.0}
+    return made(rows, fields | changes, stream="cs-cl", method="adr", seed=seed, params=params)
 
 
 def search() -> Search:
@@ -58,7 +47,7 @@ def search() -> Search:
         grid={"gamma": (0.1, 1.0), "alpha": (1, 2)},
     )
     trials = [
-        Trial(params={"epochs": 3, "gamma": gamma, "alpha": alpha}, validation=graded(ROWS))
+        Trial(params={"epochs": 3, "gamma": gamma, "alpha": alpha}, validation=GRADED)
         for gamma in (0.1, 1.0)
         for alpha in (1, 2)
     ]
@@ -68,28 +57,25 @@ def search() -> Search:
     )
 
 
+def _seed(cell: dict[str, Any]) -> int:
+    return int(cell["seed"])
+
+
 def records(*results: Result) -> Records:
     runs = {each.spec.id: each for each in sorted(results, key=lambda each: each.spec.id)}
-    cells = [
-        PlannedRun(
-            row="adr",
-            method="adr",
-            stream="cs-cl",
-            seed=each.spec.seed,
-            params=each.spec.params,
-            run=run,
-            search=search().spec.id,
-        )
+    cells: list[dict[str, Any]] = [
+        {"seed": each.spec.seed, "params": each.spec.params, "run": run, "search": search().spec.id}
         for run, each in runs.items()
     ]
-    cells.append(PlannedRun(row="adr", method="adr", stream="cs-cl", seed=9, failed="full disk"))
+    cells.append({"seed": 9, "failed": "full disk"})
+    adr = {"row": "adr", "method": "adr", "stream": "cs-cl"}
     plan = Manifest(
         plan="mine",
         title="A title, with commas",
         rule=search_rule([search().spec]),
         rows=["adr"],
         streams=["cs-cl"],
-        cells=sorted(cells, key=lambda cell: cell.seed),
+        cells=[PlannedRun.model_validate(adr | cell) for cell in sorted(cells, key=_seed)],
         skipped=[Skipped(stream="arxiv-cl", why="no data")],
     )
     return Records(runs, [plan], [search()], [], Path("."))
@@ -97,7 +83,7 @@ def records(*results: Result) -> Records:
 
 @pytest.fixture
 def some() -> Records:
-    return records(result(), result(spec={"seed": 1}, drift=[], validation=graded(ROWS)))
+    return records(result(), result(seed=1, drift=[], validation=GRADED))
 
 
 def test_what_is_written_is_read(some: Records, tmp_path: Path) -> None:
@@ -107,8 +93,9 @@ def test_what_is_written_is_read(some: Records, tmp_path: Path) -> None:
     assert list(found.results) == list(some.results)
     assert found.manifests == some.manifests
     assert found.folder == tmp_path
-    first, second = (found.results[result(spec={"seed": seed}).spec.id] for seed in (0, 1))
+    first, second = (found.results[result(seed=seed).spec.id] for seed in (0, 1))
     assert first.spec == result().spec
+    assert first.metrics.by_class == Metrics.of(first.by_class)
     assert first.stand_in
     assert first.validation is None
     assert second.validation is not None
@@ -118,25 +105,10 @@ def test_what_is_written_is_read(some: Records, tmp_path: Path) -> None:
     assert first.cost.seconds == {"train": 1.235, "total": 2.0}
     assert first.versions == {"torch": "2.13.0"}
     assert first.provenance == {"stand_in": True, "sha256": "ab", "split_sha256": "cd"}
-
-
-def test_searches_are_read_with_their_grid(some: Records, tmp_path: Path) -> None:
-    write_compact(some, tmp_path)
-    (found,) = read_compact(tmp_path).searches
-    assert found.spec == search().spec
-    assert found.chosen == search().chosen
-    assert found.shared_with == ["acil"]
-    assert [trial.failed for trial in found.trials] == [None, None, None, "boom"]
-    assert [trial.params for trial in found.trials] == [trial.params for trial in search().trials]
-
-
-def test_metrics_are_those_of_the_matrix(some: Records, tmp_path: Path) -> None:
-    write_compact(some, tmp_path)
-    for each in read_compact(tmp_path).results.values():
-        assert each.metrics.by_class == Metrics.of(each.by_class)
-        assert each.metrics.by_class.a_avg == pytest.approx(
-            result().metrics.by_class.a_avg, abs=1e-6
-        )
+    (again,), wanted = found.searches, search()
+    assert (again.spec, again.chosen, again.shared_with) == (wanted.spec, wanted.chosen, ["acil"])
+    assert [trial.failed for trial in again.trials] == [None, None, None, "boom"]
+    assert [trial.params for trial in again.trials] == [trial.params for trial in wanted.trials]
 
 
 def test_a_table_that_was_read_gives_the_same_bytes(some: Records, tmp_path: Path) -> None:
@@ -198,26 +170,18 @@ def test_a_damaged_line_is_named(
     assert why in str(caught.value)
 
 
-def test_a_run_that_stands_there_twice(some: Records, tmp_path: Path) -> None:
-    write_compact(some, tmp_path)
-    path = tmp_path / "runs.csv"
-    text = path.read_text()
-    path.write_text(text + text.splitlines()[1] + "\n")
-    with pytest.raises(InputError, match=r"line 4: run \w+ stands there twice"):
-        read_compact(tmp_path)
-
-
-def test_cells_of_a_plan_that_is_not_there(some: Records, tmp_path: Path) -> None:
-    write_compact(some, tmp_path)
-    path = tmp_path / "plans.csv"
-    path.write_text(path.read_text().splitlines()[0] + "\n")
-    with pytest.raises(InputError, match="cells of the plan 'mine'"):
-        read_compact(tmp_path)
-
-
-def test_a_folder_without_tables(tmp_path: Path) -> None:
+def test_tables_that_do_not_belong_together(some: Records, tmp_path: Path) -> None:
     assert not is_compact(tmp_path)
     with pytest.raises(InputError, match=r"there is no .*runs.csv; make one with"):
+        read_compact(tmp_path)
+    runs, plans = write_compact(some, tmp_path)[:2]
+    text, plan = runs.read_text(), plans.read_text()
+    runs.write_text(text + text.splitlines()[1] + "\n")
+    with pytest.raises(InputError, match=r"line 4: run \w+ stands there twice"):
+        read_compact(tmp_path)
+    runs.write_text(text)
+    plans.write_text(plan.splitlines()[0] + "\n")
+    with pytest.raises(InputError, match="cells of the plan 'mine'"):
         read_compact(tmp_path)
 
 

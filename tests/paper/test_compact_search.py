@@ -37,12 +37,3 @@ def test_the_grid_comes_back_from_the_settings(tmp_path: Path, grid: dict[str, A
     (found,) = searches_from(path)
     assert found == search(**grid)
     assert found.spec.id == search(**grid).spec.id
-
-
-def test_several_searches_in_order_of_their_ids(tmp_path: Path) -> None:
-    path = tmp_path / "searches.csv"
-    made = [search(seed, gamma=(0.1, 1.0)) for seed in range(4)]
-    write_lines(path, SEARCH_COLUMNS, (line for each in made for line in trial_lines(each)))
-    found = searches_from(path)
-    assert found == sorted(made, key=lambda each: each.spec.id)
-    assert found != made

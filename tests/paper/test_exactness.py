@@ -7,32 +7,9 @@ full row rank, else a compromise. "Zero forgetting" of ACR: true for fixed embed
 
 from __future__ import annotations
 
-from itertools import permutations
-
-import torch
-
-from undrift.analytic.solve import solve
-from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.learners.adr import Adr
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_graph
-
-
-def test_acr_does_not_depend_on_the_order_of_tasks() -> None:
-    """Eq. 9 with fixed embeddings: any order of tasks gives the joint classifier."""
-    generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(90) % 6
-    rows = torch.randn(90, 20, dtype=torch.float64, generator=generator)
-    tasks = [labels // 2 == t for t in range(3)]
-    joint = solve(RidgeStatistics.of(rows, one_hot(labels, tuple(range(6)))), 0.1)
-    for order in permutations(range(3)):
-        total, classes = RidgeStatistics.zero(20), ()
-        for t in order:
-            classes = (*classes, 2 * t, 2 * t + 1)
-            total = total.add(rows[tasks[t]], one_hot(labels[tasks[t]], classes))
-        back = torch.tensor(classes).argsort()
-        weights = solve(total, 0.1)[:, back]
-        assert float((weights - joint).norm() / joint.norm()) < 1e-9
 
 
 def adr_drift(features: int, nodes: int) -> list[float]:

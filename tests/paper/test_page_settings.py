@@ -23,10 +23,6 @@ def made(fakes: Any) -> tuple[Records, Records]:
     return Records(results, alone, [], [], Path()), Records(results, both, [], [], Path())
 
 
-def test_nothing_is_said_of_one_way_alone(made: tuple[Records, Records]) -> None:
-    assert settings_section(made[0], {}, 5.0) == []
-
-
 def test_both_ways_stand_beside_the_paper(made: tuple[Records, Records]) -> None:
     heading, intro, table, counts, *far = settings_section(
         made[1], {("cs-cl", "dpcr"): "Why."}, 5.0
@@ -49,35 +45,3 @@ def test_both_ways_stand_beside_the_paper(made: tuple[Records, Records]) -> None
     if gaps[1] > 5.0:
         assert "**DPCR**, *carried*" in far[1]
         assert "Why." in far[1]
-
-
-def test_what_public_code_does_is_named_and_what_no_way_reaches(
-    made: tuple[Records, Records],
-) -> None:
-    """Dropout in the first task only is public code's way for EFC, and a guess elsewhere."""
-    table, carried = made[1].manifests
-    both = [cell for cell in table.cells if cell.row in ("efc", "lwf")]
-    once = table.model_copy(update={"plan": "public-dropout", "cells": both})
-    records = Records(made[1].results, [table, carried, once], [], [], Path())
-    *_, counts, _, far = settings_section(records, {}, 0.0)
-    assert "**EFC**, *the same, dropout once*" in far
-    assert "**LwF**, *fresh*" in far
-    assert "**DPCR**, *carried*" in far
-    assert "0 of 2 rows with *the same, dropout once*" in " ".join(counts.split())
-    assert "Off by every way: Joint, Bare, LwF," in " ".join(counts.split())
-    *_, counts = settings_section(records, {}, 100.0)
-    assert "Off by every way" not in counts
-
-
-def test_the_public_form_of_a_row_stands_for_it(made: tuple[Records, Records]) -> None:
-    table, carried = made[1].manifests
-    of = {name: [c for c in table.cells if c.row == name] for name in ("efc", "lwf")}
-    named = {"efc": "fisher", "lwf": "fisher floor first"}
-    cells = [c.model_copy(update={"row": named[n]}) for n, some in of.items() for c in some]
-    public = table.model_copy(update={"plan": "public-carried", "cells": cells})
-    records = Records(made[1].results, [table, carried, public], [], [], Path())
-    lines = settings_section(records, {}, 5.0)[2].splitlines()
-    lwf = next(line for line in lines if line.startswith("| LwF |")).split("|")
-    fisher = next(line for line in lines if line.startswith("| ADR with Fisher")).split("|")
-    assert [cell.strip() for cell in fisher[3:5]] == ["–", "–"]
-    assert fisher[5].strip(" *") == lwf[3].strip(" *")

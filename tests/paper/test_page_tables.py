@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from paper.page_tables import (
     accuracy_table,
-    chosen_table,
     cost_table,
     large_differences,
 )
@@ -48,33 +46,6 @@ def test_every_number_of_a_stream_is_the_comparisons(
     assert any("†" in line for line in lines)
 
 
-def test_a_stand_in_has_no_number_of_the_paper(made: tuple[Any, Comparison, Comparison]) -> None:
-    results, table, nodes = made
-    text = accuracy_table(table, nodes, "reddit-cl-stand-in", results)
-    assert "paper" not in text
-
-
-def test_rows_without_runs_on_a_stream_are_left_out(
-    made: tuple[Any, Comparison, Comparison],
-) -> None:
-    results, table, nodes = made
-    entries = {key: e for key, e in table.entries.items() if key[:2] != ("efc", "cs-cl")}
-    text = accuracy_table(replace(table, entries=entries), nodes, "cs-cl", results)
-    assert "EFC" not in text
-    assert "DPCR" in text
-
-
-def test_costs_are_beside_bares(made: tuple[Any, Comparison, Comparison]) -> None:
-    header, _, *lines = cost_table(made[1], "cs-cl", made[0]).splitlines()
-    assert cells(header) == ["method", "seconds", "memory, MB", "kept", "× Bare"]
-    bare = next(line for line in lines if line.startswith("| Bare |"))
-    assert cells(bare)[-1] == "1.0"
-    costs = made[1].costs
-    ratio = costs["adr", "cs-cl"]["seconds"] / costs["bare", "cs-cl"]["seconds"]
-    adr = next(line for line in lines if line.startswith("| ADR |"))
-    assert cells(adr)[-1] == f"{ratio:.1f}"
-
-
 def test_costs_of_several_machines_say_which_and_are_not_compared(
     made: tuple[Any, Comparison, Comparison],
 ) -> None:
@@ -91,17 +62,6 @@ def test_costs_of_several_machines_say_which_and_are_not_compared(
     assert (adr[1], adr[-1]) == ("cuda, torch unknown", "–")
     assert ewc[1] == "cpu, torch unknown"
     assert float(ewc[-1]) > 0
-
-
-def test_what_searches_chose_with_a_mark_at_the_ends(fakes: Any) -> None:
-    searches = [
-        fakes.search("cs-cl"),  # the largest of both
-        fakes.search("corafull-cl", "acil", gamma=(0.1, 1.0)),
-    ]
-    header, _, acil, adr = chosen_table(searches, ["corafull-cl", "cs-cl", "arxiv-cl"]).splitlines()
-    assert cells(header) == ["method", "tried", "CoraFull-CL", "CS-CL"]
-    assert cells(acil) == ["ACIL", "2", "gamma = 1", "–"]  # two values have no middle
-    assert cells(adr) == ["ADR", "28", "–", "gamma = 1°, alpha = 64°"]
 
 
 def test_large_differences_are_all_there_with_their_reasons(
@@ -121,18 +81,3 @@ def test_large_differences_are_all_there_with_their_reasons(
     assert lwf.endswith(r"| A \| reason. |")
     others = [line for line in lines if line is not lwf]
     assert all(line.endswith("| no cause found yet |") for line in others)
-
-
-def test_the_furthest_comes_first(made: tuple[Any, Comparison, Comparison]) -> None:
-    _, _, *lines = large_differences([made[1]], {}, 5.0).splitlines()
-    gaps = []
-    for line in lines:
-        found = [cell.partition("(")[2].rstrip(")") for cell in (cells(line)[3], cells(line)[5])]
-        gaps.append(max(abs(float(gap)) for gap in found if gap))
-    assert gaps == sorted(gaps, reverse=True)
-    assert large_differences([made[1]], {}, 1000.0) == ""
-
-
-def test_the_same_runs_stand_once(made: tuple[Any, Comparison, Comparison]) -> None:
-    once = large_differences([made[1]], {}, 5.0)
-    assert large_differences([made[1], made[1]], {}, 5.0) == once

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from zipfile import ZipFile
@@ -76,29 +75,6 @@ def test_without_the_clone_a_name_says_where_it_comes_from(
             named_plan(name)
     assert start(["leakage"]) == 2
     assert "'leakage' comes with a clone" in capsys.readouterr().err
-
-
-def test_a_command_that_cannot_be_loaded_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    broken = {"undrift.commands": {"odd": EntryPoint("odd", "no.such:thing", "undrift.commands")}}
-    monkeypatch.setattr(plugins, "_outside", lambda group: broken.get(group, {}))
-    assert start(["--help"]) == 0
-    assert "odd" in capsys.readouterr().out
-    assert start(["odd"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "command 'odd' of the package" in said
-
-
-def test_a_command_of_ours_cannot_be_taken(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    taken = {"undrift.commands": {"run": EntryPoint("run", "math:sin", "undrift.commands")}}
-    monkeypatch.setattr(plugins, "_outside", lambda group: taken.get(group, {}))
-    assert start(["run"]) == 2
-    assert "'run' is ours" in capsys.readouterr().err
-    assert start(["methods"]) == 0
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import torch
 
 from paper import private_utility
 from paper.private_figure import private_figure, private_table, read_utility
-from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.evaluation.protocols import exams
 from undrift.learners.propagation import Propagation
@@ -48,11 +47,6 @@ def test_what_was_measured_is_kept_and_not_measured_again(tmp_path, monkeypatch)
     assert table == json.loads(file.read_text())
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
     assert len(private_figure(table).axes) == 1
-
-
-def test_a_missing_file_says_how_to_measure(tmp_path):
-    with pytest.raises(InputError, match="python -m paper private"):
-        read_utility(tmp_path)
 
 
 def test_the_page_has_the_table_of_what_was_measured():

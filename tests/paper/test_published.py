@@ -13,13 +13,8 @@ PAPER = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")
     ("table", "row", "stream", "metric", "mean", "deviation"),
     [
         ("table1", "adr", "cs-cl", "a_avg", 90.71, 0.22),
-        ("table1", "ds-al", "arxiv-cl", "a_f", 36.78, 0.30),
-        ("table1", "er-gnn", "reddit-cl", "a_avg", 81.66, 0.44),
         ("table1", "mas", "corafull-cl", "a_f", 9.09, 1.83),
-        ("table1", "joint", "reddit-cl", "a_f", 79.82, 0.69),
-        ("ablation", "none", "arxiv-cl", "a_avg", 20.07, 0.06),
         ("ablation", "fisher", "cs-cl", "a_f", 58.01, 5.32),
-        ("ablation", "magmax", "reddit-cl", "a_f", 50.81, 3.52),
     ],
 )
 def test_cells_as_printed(
@@ -47,27 +42,17 @@ def test_the_sums_of_a_table_are_those_of_the_paper(
     assert sum(number.deviation for number in every) == pytest.approx(deviations)
 
 
-def test_joint_has_no_average_and_the_rest_is_whole() -> None:
-    for row in published_rows("table1"):
-        for stream in PAPER:
+def test_joint_has_no_average_and_ham_of_the_ablation_is_adr() -> None:
+    assert set(published_rows("table1")) <= set(METHODS)
+    for stream in PAPER:
+        for row in published_rows("table1"):
             assert (published("table1", row, stream, "a_avg") is None) == (row == "joint")
             assert published("table1", row, stream, "a_f") is not None
-
-
-def test_ham_of_the_ablation_is_adr() -> None:
-    for stream in PAPER:
         for metric in ("a_avg", "a_f"):
             ham = published("ablation", "ham", stream, metric)
             assert ham == published("table1", "adr", stream, metric)
-
-
-def test_rows_are_methods_of_ours() -> None:
-    assert set(published_rows("table1")) <= set(METHODS)
-
-
-@pytest.mark.parametrize("stream", [name for name in STREAMS if name not in PAPER])
-def test_no_other_stream_has_a_number(stream: str) -> None:
-    assert published("table1", "adr", stream, "a_f") is None
+    others = [name for name in STREAMS if name not in PAPER]
+    assert not any(published("table1", "adr", stream, "a_f") for stream in others)
 
 
 def test_no_number_for_an_option_a_stranger_or_another_metric() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from paper.claim_runs import claimed_runs
 from paper.compact import read_compact, write_compact
 from paper.returning import main, returning_page
 from paper.words import Words
-from undrift.errors import InputError
 from undrift.experiments.store import Records
 
 ROOT = Path(__file__).parents[2]
@@ -58,27 +56,6 @@ def test_the_means_are_those_of_the_runs(records: Records) -> None:
     ]
     assert line.split("|")[2].strip(" *") == f"{sum(runs) / len(runs):.2f}"
     assert "Photo-CL**: 30 batches, graded after 20 of them" in page
-
-
-def test_the_intro_says_what_the_runs_say_of_themselves(records: Records) -> None:
-    def intro(changed: Records) -> str:
-        return " ".join(returning_page(changed, Words()).split("\n## ")[0].split())
-
-    assert "216 runs of 8 methods with seeds 0-2, on the processor and a GPU," in intro(records)
-    other = {"device": "cpu", "params": {"epochs": 5}}
-    some = {
-        key: run.model_copy(update={"spec": run.spec.model_copy(update=other)})
-        for key, run in records.results.items()
-        if run.spec.seed != 1
-    }
-    told = intro(replace(records, results=some))
-    assert "144 runs of 8 methods with seeds 0, 2, on the processor. Each was graded" in told
-
-
-def test_without_the_plan_there_is_no_page(records: Records) -> None:
-    other = Records(records.results, [], [], [], Path("here"))
-    with pytest.raises(InputError, match="there is no plan 'returning' in here; run it"):
-        returning_page(other, Words())
 
 
 def test_the_papers_claims_are_not_checked_on_them(records: Records) -> None:

@@ -94,8 +94,7 @@ def bench(
     with console_err.status("looking at what is there"):
         found = survey(chosen, out)
         records = load_records(out) if out.is_dir() else None
-        known = (records.results.values(), records.searches) if records else ()
-        estimator = Estimator(*known)
+        estimator = Estimator(records.results.values() if records else ())
     _announce(console, chosen, found, estimator, workers)
     if dry_run:
         return
@@ -136,36 +135,30 @@ def _announce(
     from undrift.streams.file import is_stream_file
 
     for plan in plans:
-        runs = len(plan.rows) * len(plan.places) * len(plan.seeds)
+        rows, places, seeds = len(plan.rows), len(plan.places), len(plan.seeds)
         ways = f"{len(plan.arrive)} arrivals x " if plan.arrive != (BY_CLASS,) else ""
+        sizes = f"{rows} rows x {len(plan.streams)} streams x {ways}{seeds} seeds"
+        console.print(f"{plan.name}: {sizes} = {rows * places * seeds} runs", markup=False)
         stand_ins = [n for n in plan.streams if not is_stream_file(n) and stream_info(n).stand_in]
-        console.print(
-            f"{plan.name}: {len(plan.rows)} rows x {len(plan.streams)} streams x "
-            f"{ways}{len(plan.seeds)} seeds = {runs} runs",
-            markup=False,
-        )
         if stand_ins:
             console.print(f"  stand-in data: {', '.join(stand_ins)}", markup=False)
         for skipped in plan.skipped:
             console.print(f"  skipped {skipped.stream}: {skipped.why}", markup=False)
-    missing = sum(1 for job in found.pending if job.run) + found.waiting
-    searches = sum(1 for job in found.pending if not job.run)
-    estimate = estimator.plan(found.pending, plans, found.waiting)
+    searches = sum(1 for job in found.pending if job.search)
+    missing = len(found.pending) - searches + found.waiting
     console.print(
         f"{found.found} jobs done, {missing} runs and {searches} searches to do (runs that several "
         "plans share are made once)"
     )
     if not found.pending:
         return
-    here = estimate.measured
-    elsewhere = "from recorded runs of another machine, this one may take several times as long"
-    basis = "from runs in this folder" if here else elsewhere
+    estimate = estimator.plan(found.pending, plans)
+    basis = "from recorded runs of another machine, this one may take several times as long"
+    basis = "from runs in this folder" if estimate.measured else basis
     basis = "a guess" if estimate.guessed > len(found.pending) / 2 else basis
-    console.print(
-        f"about {duration(START + estimate.seconds / workers)} with {workers} "
-        f"worker{'s' if workers > 1 else ''} ({basis}"
-        + (f"; {estimate.guessed} jobs have no recorded time)" if estimate.guessed else ")")
-    )
+    basis += f"; {estimate.guessed} jobs have no recorded time" if estimate.guessed else ""
+    time_left = duration(START + estimate.seconds / workers)
+    console.print(f"about {time_left} with {workers} worker{'s' * (workers > 1)} ({basis})")
 
 
 def _close(
@@ -173,8 +166,7 @@ def _close(
 ) -> None:
     for failure in progress.failed:  # their errors were told when they happened
         if traceback and failure.trace:
-            text = f"{failure.job.name}:\n{failure.trace}"
-            errors.print(text, markup=False, highlight=False, soft_wrap=True)
+            _say(errors, f"{failure.job.name}:\n{failure.trace}")
     if progress.failed and not traceback:
         errors.print("add --traceback to see where; the same command tries again")
     seconds = sum(spent for _, spent in progress.done)
@@ -185,74 +177,56 @@ def _close(
     )
 
 
-class _View:
-    """A line per finished job; on a terminal also a live view, gone when the bench ends."""
-
-    def __init__(
-        self, console: Console, estimator: Estimator, workers: int, plans: Sequence[BenchPlan]
-    ) -> None:
-        self._console = console
-        self._estimator = estimator
-        self._workers = workers
-        self._plans = plans
-        self._told = 0
-        self._failed = 0
-        self._warned = 0
-
-    def tell(self, progress: Progress) -> None:
-        """One line per job that ended since the last call."""
-        for job, spent in progress.done[self._told :]:
-            self._told += 1
-            done = progress.found + self._told + len(progress.failed)
-            self._say(f"[{done}/{progress.total}] {job.name}: {duration(spent)}")
-        for failure in progress.failed[self._failed :]:
-            self._failed += 1
-            self._say(f"failed: {failure.job.name}: {failure.error}")
-        for job, sentence in progress.warnings[self._warned :]:
-            self._warned += 1
-            self._say(f"warning: {job.name}: {sentence}")
-
-    def _say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def left(self, progress: Progress) -> float:
-        """Seconds until the end, by what jobs of the same kind took."""
-        estimate = self._estimator.plan(progress.pending, self._plans, progress.waiting).seconds
-        now = time.monotonic()
-        for job, _, _, since in progress.running.values():
-            estimate += max(0.0, self._estimator.seconds(job) - (now - since))
-        return estimate / self._workers
-
-    def draw(self, progress: Progress) -> Group:
-        """The live view: a bar, the counts, and a line per running job."""
-        done, total = progress.ended, progress.total
-        counts = (
-            f"{done}/{total} done, {len(progress.running)} running, {len(progress.failed)} failed, "
-            f"about {duration(self.left(progress))} left"
-        )
-        lines = Table.grid(padding=(0, 2))
-        for job, what, share, since in progress.running.values():
-            spent = duration(time.monotonic() - since)
-            lines.add_row(ProgressBar(1.0, share, width=16), job.name, what, spent)
-        head = Table.grid(expand=True)
-        head.add_row(ProgressBar(max(total, 1), done))
-        head.add_row(Text(counts))
-        return Group(head, lines)
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def bench_progress(
     console: Console, estimator: Estimator, workers: int, plans: Sequence[BenchPlan]
 ) -> Iterator[Callable[[Progress], None]]:
-    """The callback that shows a bench."""
-    view = _View(console, estimator, workers, plans)
+    """The callback that shows a bench: a line per job that ended, on a terminal also what runs."""
+    told = {"done": 0, "failed": 0, "warnings": 0}
+
+    def tell(progress: Progress) -> None:
+        for job, spent in progress.done[told["done"] :]:
+            told["done"] += 1
+            done = progress.found + told["done"] + len(progress.failed)
+            _say(console, f"[{done}/{progress.total}] {job.name}: {duration(spent)}")
+        for failure in progress.failed[told["failed"] :]:
+            _say(console, f"failed: {failure.job.name}: {failure.error}")
+        for job, sentence in progress.warnings[told["warnings"] :]:
+            _say(console, f"warning: {job.name}: {sentence}")
+        told["failed"], told["warnings"] = len(progress.failed), len(progress.warnings)
+
+    def left(progress: Progress) -> float:
+        """Seconds until the end, by what jobs of the same kind took."""
+        now = time.monotonic()
+        running = progress.running.values()
+        rest = sum(max(0.0, estimator.seconds(job) - (now - since)) for job, _, _, since in running)
+        return (estimator.plan(progress.pending, plans).seconds + rest) / workers
+
+    def drawn(progress: Progress) -> Group:
+        counts = (
+            f"{progress.ended}/{progress.total} done, {len(progress.running)} running, "
+            f"{len(progress.failed)} failed, about {duration(left(progress))} left"
+        )
+        lines = Table.grid(padding=(0, 2))
+        for job, what, share, since in progress.running.values():
+            spent = duration(time.monotonic() - since)
+            lines.add_row(ProgressBar(1.0, share, width=16), job.name, what, spent)
+        head = Table.grid(expand=True)
+        head.add_row(ProgressBar(max(progress.total, 1), progress.ended))
+        head.add_row(Text(counts))
+        return Group(head, lines)
+
     if not console.is_terminal:
-        yield view.tell
+        yield tell
         return
     with Live(console=console, refresh_per_second=4, transient=True) as live:
 
         def watch(progress: Progress) -> None:
-            view.tell(progress)
-            live.update(view.draw(progress))
+            tell(progress)
+            live.update(drawn(progress))
 
         yield watch

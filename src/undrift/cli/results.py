@@ -61,8 +61,9 @@ def results(
     traceback
         When it fails, print where.
     """
-    from undrift.cli.console import output
+    from undrift.cli.console import name_damaged, output, progress_console
     from undrift.errors import InputError
+    from undrift.experiments.table import load_table
 
     if limit is not None and limit < 0:
         raise InputError(f"--limit must be 0 (all rows) or more, not {limit}")
@@ -70,7 +71,10 @@ def results(
         raise InputError("--csv needs the name of a file, or - for the terminal")
     if query is not None and (sort or columns or reverse or parquet):
         raise InputError("--query says the columns and the order itself; leave out the others")
-    table = _load(folder)
+    console = progress_console()
+    with console.status(f"reading {folder}"):
+        table = load_table(folder)
+    name_damaged(console, table.damaged, "results")
     table.keep(filters)
     if parquet is not None:
         table.parquet(parquet)
@@ -95,18 +99,6 @@ def results(
         return
     stand_ins = {str(run) for run, imitated in table.rows(("id", "stand_in")) if imitated}
     _show(names, rows, total, given_up, stand_ins)
-
-
-def _load(folder: Path) -> ResultTable:
-    """The table of the folder; says on stderr what was skipped."""
-    from undrift.cli.console import name_damaged, progress_console
-    from undrift.experiments.table import load_table
-
-    console = progress_console()
-    with console.status(f"reading {folder}"):
-        table = load_table(folder)
-    name_damaged(console, table.damaged, "results")
-    return table
 
 
 def _picked(

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from undrift.cli.whole import Whole
+from undrift.errors import InputError
 from undrift.learners.registry import DEFAULT
 from undrift.streams.arrival import BY_CLASS, parse_arrival
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from undrift.evaluation.loop import Evaluation
     from undrift.experiments.result import Result
 
 
@@ -87,7 +89,7 @@ def run(
 
     from undrift import ranks
     from undrift.experiments import run as experiment
-    from undrift.experiments.tracking import each_of, trackers
+    from undrift.experiments.tracking import trackers
 
     spec = RunSpec(
         stream=stream,
@@ -108,11 +110,17 @@ def run(
         ranks.leave()
         return
     told = trackers(track, out)
+
+    def after_task(t: int, so_far: Evaluation) -> None:
+        shown.after_task(t, so_far)
+        told.after_task(t, so_far)
+
     try:
         with told.following(prepared.spec):
             with run_progress(console, len(prepared.stream)) as shown:
-                after = each_of(shown.after_task, told.after_task)
-                result = experiment.execute(prepared, out, progress=shown.report, after_task=after)
+                result = experiment.execute(
+                    prepared, out, progress=shown.report, after_task=after_task
+                )
             told.finish(result)
         ranks.leave()
     except experiment.UnsavedError as error:
@@ -137,15 +145,12 @@ def check_stream_name(stream: str) -> None:
 
 def set_threads(threads: int | None) -> None:
     """Let torch compute with so many threads; None leaves it to torch."""
-    if threads is None:
-        return
-    from undrift.errors import InputError
+    if threads is not None:
+        if threads < 1:
+            raise InputError(f"--threads must be 1 or more, not {threads}")
+        import torch
 
-    if threads < 1:
-        raise InputError(f"--threads must be 1 or more, not {threads}")
-    import torch
-
-    torch.set_num_threads(threads)
+        torch.set_num_threads(threads)
 
 
 def _show(console: Console, result: Result, path: Path | None = None) -> None:

@@ -45,14 +45,12 @@ def streams(
         return
     from undrift.cli.console import progress_console
     from undrift.reporting.terminal import stream_header, tasks_table
+    from undrift.streams.arrange import arrange
 
     with progress_console().status(f"loading {show}"):
-        parse_arrival(arrive)
+        arrival = parse_arrival(arrive)
         stream, published_edges = _load(show, seed)
-        if arrive != BY_CLASS:
-            from undrift.streams.arrange import arrange
-
-            stream = arrange(stream, arrive)
+        stream = arrange(stream, arrival)
         rows = stream.describe()
     for line in stream_header(stream, rows, published_edges):
         console.print(line, markup=False, soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -19,15 +20,8 @@ _CLEAR = Path("/proc/self/clear_refs")
 class PhaseClock:
     """A `Progress` that forwards to another one and keeps the seconds of every phase.
 
-    The time between two calls belongs to the phase named in the first of them. On a CUDA device
-    the clock waits for the queued work when the phase changes, and only then, so that a phase
-    is not charged for its predecessor and steps within a phase still overlap.
-
-    >>> ticks = iter([0.0, 3.0, 4.0])
-    >>> clock = PhaseClock(now=lambda: next(ticks))
-    >>> clock("train", 0, 10); clock("merge", 0, 1); clock.stop()
-    >>> clock.seconds
-    {'train': 3.0, 'merge': 1.0}
+    The time between two calls belongs to the phase named in the first. On a CUDA device the
+    clock waits for queued work when the phase changes, and only then.
     """
 
     def __init__(
@@ -49,16 +43,14 @@ class PhaseClock:
         self.enter(phase)
         self._forward(phase, done, total)
 
-    def enter(self, phase: str) -> None:
-        """Enter a phase without a report to the outside."""
-        if phase != self._phase:
-            self._switch(phase)
-
     def stop(self) -> None:
         """Charge the current phase up to now; nothing is charged until the next call."""
-        self._switch(None)
+        self.enter(None)
 
-    def _switch(self, phase: str | None) -> None:
+    def enter(self, phase: str | None) -> None:
+        """Enter a phase without a report to the outside."""
+        if phase == self._phase:
+            return
         if torch.device(self._device).type == "cuda":
             torch.cuda.synchronize(self._device)
         moment = self._now()
@@ -68,28 +60,21 @@ class PhaseClock:
         self._phase, self._since = phase, moment
 
 
-def reset_peak_memory() -> bool:
-    """Start a new peak of this process's resident memory; False where that is not permitted."""
-    try:
+def reset_peak_memory() -> None:
+    """Start a new peak of this process's resident memory, where that is permitted."""
+    with suppress(OSError):
         _CLEAR.write_text("5")
-    except OSError:
-        return False
-    return True
 
 
 def peak_memory_mb() -> float | None:
-    """Peak resident memory of this process in MB (10^6 bytes) since the last reset.
+    """Peak resident memory of the whole process in MB (10^6 bytes) since the last reset.
 
-    It counts everything in the process: the interpreter, torch, the stream and the learner.
-    Without `/proc`, or where a reset is not permitted, it is the peak of the whole life of the
-    process; None on Windows.
+    Where a reset is not possible it is the peak of the process's life; None on Windows.
     """
-    try:
+    with suppress(OSError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024 / MEGABYTE
-    except OSError:
-        pass
     try:
         import resource
     except ImportError:

@@ -17,14 +17,12 @@ class Embeds(Protocol):
 
     def embed(self, graph: Graph) -> Tensor:
         """`[nodes, width]` embeddings, the input of the classifier."""
-        ...
 
 
 def relative_drift(before: Tensor, after: Tensor) -> float:
     """||after - before||_F / ||before||_F for embeddings of the same nodes.
 
-    0 means that nothing moved, 1 that they moved as far as they are long. Where `before` is all
-    zeros it is 0 if nothing moved and infinite otherwise.
+    Where `before` is all zeros it is 0 if nothing moved and infinite otherwise.
 
     >>> import torch
     >>> relative_drift(torch.tensor([[3.0, 4.0]]), torch.tensor([[3.0, 1.0]]))
@@ -46,8 +44,7 @@ def relative_drift(before: Tensor, after: Tensor) -> float:
 def principal_plane(first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """Both embeddings of the same nodes in the plane in which they vary most together (PCA).
 
-    One plane for both, so that a shift between them is a shift in the picture. The sign of an
-    axis is the one that makes its largest weight positive: the same input gives the same plane.
+    The sign of an axis makes its largest weight positive: the same input gives the same plane.
     """
     both = torch.cat([first.double(), last.double()])
     centred = both - both.mean(dim=0)

@@ -1,4 +1,4 @@
-"""The only loop over tasks: observe, examine, grade."""
+"""The only loop over tasks: observe, examine, grade; for one learner, or many side by side."""
 
 from __future__ import annotations
 
@@ -13,20 +13,30 @@ from undrift.errors import InputError
 from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
 from undrift.evaluation.drift import Embeds, relative_drift
 from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
-from undrift.evaluation.protocols import Exam, Protocol, Split, check_gradable, exams
-from undrift.evaluation.steps import (
-    Grades,
+from undrift.evaluation.protocols import (
+    Exam,
+    Protocol,
+    Split,
+    check_gradable,
     check_returns,
-    empty_grades,
+    exams,
     graded_batches,
-    parts_of,
-    parts_seen,
+    graded_nodes,
     share_of_nodes,
 )
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.sharing import sharing
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
+
+
+@dataclass(frozen=True)
+class Grades:
+    """The accuracy matrices of a split: every class of a part weighs the same, or every node."""
+
+    by_class: AccuracyMatrix = field(default_factory=AccuracyMatrix)
+    by_node: AccuracyMatrix = field(default_factory=AccuracyMatrix)
 
 
 @dataclass(frozen=True)
@@ -90,14 +100,11 @@ def evaluate(
 
     Cost: the learner's own, plus one prediction over all nodes seen so far per task.
     """
-    if not splits:
-        raise InputError("evaluate needs at least one split to grade; pass splits=('test',)")
-    check_gradable(stream, splits)
-    check_returns(learner, returning=stream.returning)
+    empty = _empty_grades([learner], stream, splits)
     clock = PhaseClock(progress, device=learner.device)
     clock.enter("prepare")
     stream = stream.to(learner.device)  # graphs are cut and normalised where they are used
-    so_far = so_far or Evaluation(empty_grades(stream, splits))
+    so_far = so_far or Evaluation(empty)
     graded = graded_batches(stream)
     clock.seconds.update(so_far.seconds)
     base: Graph | None = None
@@ -123,17 +130,67 @@ def evaluate(
             drift = (*drift, relative_drift(*embeddings))
         kept = learner.nbytes()
         clock.stop()
+        peak = peak_memory_mb()
         so_far = Evaluation(
-            grades=with_accuracies(so_far.grades, accuracies, stream, t),
+            grades=_with_accuracies(so_far.grades, accuracies, stream, t),
             drift=drift,
             seconds=dict(clock.seconds),
-            peak_memory_mb=_larger(so_far.peak_memory_mb, peak_memory_mb()),
+            peak_memory_mb=None if peak is None else max(peak, so_far.peak_memory_mb or 0.0),
             state_bytes=(*so_far.state_bytes, kept),
             embeddings=embeddings,
         )
         if after_task is not None:
             after_task(t, so_far)
     return so_far
+
+
+@dataclass
+class Outcome:
+    """What came of one of several learners: its grades, or the error that stopped it."""
+
+    grades: dict[Split, Grades] = field(default_factory=dict)
+    error: Exception | None = None
+
+
+def evaluate_together(
+    learners: Sequence[Learner],
+    stream: TaskStream,
+    *,
+    protocol: Protocol = "global",
+    splits: Sequence[Split] = ("val",),
+    progress: Progress = silent,
+) -> list[Outcome]:
+    """Grade many learners as `evaluate` grades each; what they have in common is done once.
+
+    All observe task t before any observes task t + 1. One that fails is left out from there on.
+    Memory: the state of all learners at once, less the tensors they share.
+    """
+    empty = _empty_grades(learners, stream, splits)
+    outcomes = [Outcome(empty) for _ in learners]
+    graded = graded_batches(stream)
+    built: dict[int, Exam] = {}
+    total = len(stream) * len(learners)
+    for t in range(len(stream)):
+        task, done = stream.task(t), t * len(learners)
+        with sharing():
+            for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
+                progress("learn", done + k, total)
+                if outcome.error is None:
+                    try:
+                        learner.observe(stream.until(t) if learner.sees_all else task)
+                    except Exception as error:
+                        outcome.error = error
+        if t not in graded:
+            continue
+        prepared = list(exams(stream, t, protocol, splits, built=built))
+        with sharing():
+            for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
+                progress("grade", done + k, total)
+                if outcome.error is None:
+                    accuracies = grade(learner, stream, prepared, silent, 1)
+                    outcome.grades = _with_accuracies(outcome.grades, accuracies, stream, t)
+    progress("grade", total, total)
+    return outcomes
 
 
 Accuracies = dict[tuple[Split, int], tuple[float, float]]
@@ -145,7 +202,7 @@ def grade(
 ) -> Accuracies:
     """Class and node accuracy for every split and part in the exams."""
     accuracies: Accuracies = {}
-    parts = parts_of(stream)
+    parts = [(c,) for c in stream.arrived] if stream.returning else stream.classes
     clock("evaluate", 0, total)
     for done, exam in enumerate(prepared, start=1):
         asked = torch.stack(list(exam.masks.values())).any(dim=0)
@@ -161,11 +218,32 @@ def grade(
     return accuracies
 
 
-def with_accuracies(
+def _empty_grades(
+    learners: Iterable[Learner], stream: TaskStream, splits: Sequence[Split]
+) -> dict[Split, Grades]:
+    """Matrices without a row, if these learners can be graded on the stream."""
+    if not splits:
+        raise InputError("an evaluation needs at least one split to grade; pass splits=('test',)")
+    check_gradable(stream, splits)
+    for learner in learners:
+        check_returns(learner, returning=stream.returning)
+    if not stream.returning:
+        return {split: Grades() for split in splits}
+    return {
+        split: Grades(
+            AccuracyMatrix(parts="classes"),
+            AccuracyMatrix(parts="classes", weights=graded_nodes(stream, split)),
+        )
+        for split in splits
+    }
+
+
+def _with_accuracies(
     grades: Mapping[Split, Grades], accuracies: Accuracies, stream: TaskStream, t: int
 ) -> dict[Split, Grades]:
     """The accuracy matrices with the row of task t."""
-    seen, share = range(parts_seen(stream, t)), share_of_nodes(stream, t)
+    seen = range(len(stream.seen(t)) if stream.returning else t + 1)
+    share = share_of_nodes(stream, t) if stream.returning else None
     return {
         split: Grades(
             old.by_class.then([accuracies[split, i][0] for i in seen], share),
@@ -173,10 +251,6 @@ def with_accuracies(
         )
         for split, old in grades.items()
     }
-
-
-def _larger(old: float | None, new: float | None) -> float | None:
-    return new if old is None or new is None else max(old, new)
 
 
 def _base_task(stream: TaskStream) -> Graph:

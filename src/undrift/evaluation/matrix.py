@@ -1,7 +1,4 @@
-"""The accuracy matrix M of a run; what it comes to is in `metrics` (eqs. 12 and 13).
-
-Importing this module does not import torch, so that tables of results are quick to make.
-"""
+"""The accuracy matrix M of a run; what it comes to is in `metrics`. Does not import torch."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ class AccuracyMatrix:
     back, a part is a class, in order of arrival, a step is a batch after which was graded, and a
     row is as long as there are classes seen; `shares` is then the share of the training nodes
     that arrived in each step. `weights` are those of the parts in a mean; all are equal without.
-
-    A matrix of a run that is still going has the rows so far, and N is their number. Every
-    metric of `undrift.evaluation.metrics` is an attribute, not a number where it is of other
-    parts.
+    Every metric of `undrift.evaluation.metrics` is an attribute, NaN where it is of other parts.
 
     >>> m = AccuracyMatrix([[90.0], [70.0, 80.0]])
     >>> m.a_t, m.a_avg, m.a_f, m.a_l, m.forgetting
@@ -47,13 +41,12 @@ class AccuracyMatrix:
 
     def __post_init__(self) -> None:
         self._check_lengths()
-        for t, row in enumerate(self.rows):
-            for accuracy in row:
-                if not 0.0 <= accuracy <= 100.0:
-                    raise InputError(
-                        f"row {t} of an accuracy matrix holds {accuracy}; accuracies are in "
-                        "percent, 0 to 100"
-                    )
+        wrong = [(t, a) for t, row in enumerate(self.rows) for a in row if not 0.0 <= a <= 100.0]
+        if wrong:
+            raise InputError(
+                f"row {wrong[0][0]} of an accuracy matrix holds {wrong[0][1]}; accuracies are in "
+                "percent, 0 to 100"
+            )
         # tuples, so that what is frozen cannot be changed through a list that was passed in
         object.__setattr__(self, "rows", tuple(tuple(float(a) for a in row) for row in self.rows))
         object.__setattr__(self, "shares", tuple(self.shares))
@@ -107,11 +100,6 @@ def class_accuracy(predicted: Tensor, truth: Tensor, classes: Sequence[int]) -> 
     """Mean over the classes of each class's accuracy, in percent: every class counts the same.
 
     A class without a node in `truth` is left out; without any node the accuracy is NaN.
-
-    >>> import torch
-    >>> truth, predicted = torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1])
-    >>> round(class_accuracy(predicted, truth, [0, 1]), 2)
-    83.33
     """
     _check_shapes(predicted, truth)
     members = [truth == c for c in classes]
@@ -120,12 +108,7 @@ def class_accuracy(predicted: Tensor, truth: Tensor, classes: Sequence[int]) -> 
 
 
 def node_accuracy(predicted: Tensor, truth: Tensor) -> float:
-    """Share of nodes predicted right, in percent: every node counts the same.
-
-    >>> import torch
-    >>> node_accuracy(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 0, 1]))
-    75.0
-    """
+    """Share of nodes predicted right, in percent: every node counts the same."""
     _check_shapes(predicted, truth)
     if truth.numel() == 0:
         return float("nan")

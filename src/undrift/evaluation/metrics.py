@@ -42,11 +42,6 @@ def _forgetting(matrix: AccuracyMatrix) -> float:
     return fmean(row[-1] - last[i] for i, row in enumerate(rows)) if rows else 0.0
 
 
-def _area(matrix: AccuracyMatrix) -> float:
-    """A_t after a step counts as much as the training nodes that arrived in it."""
-    return fmean(matrix.a_t, matrix.shares)
-
-
 def _class_forgetting(matrix: AccuracyMatrix) -> float:
     """Of the classes that were graded before the last step; zero where there is none."""
     rows, last = matrix.rows[:-1], matrix.rows[-1]
@@ -60,56 +55,38 @@ _BOTH: tuple[Parts, ...] = ("tasks", "classes")
 
 _OWN = (
     Metric(
-        key="a_avg",
-        symbol="A_avg",
-        title="average incremental accuracy",
-        better="up",
-        formula=r"\frac{1}{N} \sum_t \frac{1}{t+1} \sum_{i \le t} M_{t,i}",
-        of=lambda matrix: fmean(matrix.a_t),
-        parts=_BOTH,
+        *("a_avg", "A_avg", "average incremental accuracy", "up"),
+        r"\frac{1}{N} \sum_t \frac{1}{t+1} \sum_{i \le t} M_{t,i}",
+        lambda matrix: fmean(matrix.a_t),
+        _BOTH,
     ),
     Metric(
-        key="a_f",
-        symbol="A_f",
-        title="final accuracy",
-        better="up",
-        formula=r"\frac{1}{N} \sum_i M_{N-1,i}",
-        of=lambda matrix: matrix.a_t[-1],
-        parts=_BOTH,
+        *("a_f", "A_f", "final accuracy", "up"),
+        r"\frac{1}{N} \sum_i M_{N-1,i}",
+        lambda matrix: matrix.a_t[-1],
+        _BOTH,
     ),
     Metric(
-        key="a_l",
-        symbol="A_l",
-        title="learning accuracy",
-        better="up",
-        formula=r"\frac{1}{N} \sum_t M_{t,t}",
-        of=lambda matrix: fmean(row[-1] for row in matrix.rows),
+        *("a_l", "A_l", "learning accuracy", "up"),
+        r"\frac{1}{N} \sum_t M_{t,t}",
+        lambda matrix: fmean(row[-1] for row in matrix.rows),
     ),
     Metric(
-        key="forgetting",
-        symbol="forgetting",
-        title="forgetting",
-        better="down",
-        formula=r"\frac{1}{N-1} \sum_{i < N-1} (M_{i,i} - M_{N-1,i})",
-        of=_forgetting,
+        *("forgetting", "forgetting", "forgetting", "down"),
+        r"\frac{1}{N-1} \sum_{i < N-1} (M_{i,i} - M_{N-1,i})",
+        _forgetting,
     ),
     Metric(
-        key="a_auc",
-        symbol="A_auc",
-        title="area under the accuracy over the nodes seen",
-        better="up",
-        formula=r"\sum_t w_t A_t, \; w_t \text{ the share of training nodes in step } t",
-        of=_area,
-        parts=("classes",),
+        *("a_auc", "A_auc", "area under the accuracy over the nodes seen", "up"),
+        r"\sum_t w_t A_t, \; w_t \text{ the share of training nodes in step } t",
+        lambda matrix: fmean(matrix.a_t, matrix.shares),
+        ("classes",),
     ),
     Metric(
-        key="class_forgetting",
-        symbol="F_class",
-        title="forgetting per class",
-        better="down",
-        formula=r"\frac{1}{C} \sum_c (\max_{t < N-1} M_{t,c} - M_{N-1,c})",
-        of=_class_forgetting,
-        parts=("classes",),
+        *("class_forgetting", "F_class", "forgetting per class", "down"),
+        r"\frac{1}{C} \sum_c (\max_{t < N-1} M_{t,c} - M_{N-1,c})",
+        _class_forgetting,
+        ("classes",),
     ),
 )
 
@@ -175,9 +152,6 @@ def metrics_of(matrix: AccuracyMatrix) -> dict[str, float]:
     """Every metric that a matrix with at least one row has.
 
     One of another package that cannot be computed is left out, and noted once.
-
-    >>> metrics_of(AccuracyMatrix([[90.0], [70.0, 80.0]]))
-    {'a_avg': 82.5, 'a_f': 75.0, 'a_l': 85.0, 'forgetting': 20.0}
     """
     found = own_metrics_of(matrix)
     for key, metric in METRICS.items():

@@ -1,4 +1,4 @@
-"""What a learner is examined on after each task: the global and the local protocol."""
+"""What a learner is examined on, after which batches, and what a row of its grades is made of."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from torch import Tensor
 
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
+from undrift.learners.base import Learner
 from undrift.streams.stream import TaskStream
 
 Protocol = Literal["global", "local"]
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 Split = Literal["val", "test"]
 SPLITS: tuple[str, ...] = get_args(Split)
+
+MOST = 20
+"""A stream of many small batches is graded so many times, evenly over its batches."""
 
 
 @dataclass(frozen=True)
@@ -44,19 +48,16 @@ def exams(
 ) -> Iterator[Exam]:
     """The exams after task t.
 
-    `global`: one exam, the induced subgraph of every class seen so far (tasks 0 to t). Edges
-    between tasks are kept and nodes of later tasks are absent, so nothing tells the learner
-    which task a node belongs to (the paper's global testing protocol). Where classes come back,
-    all nodes of a class seen are in it, also those that arrive later: so a class is graded on the
-    same test nodes at every step.
+    `global`: one exam, the induced subgraph of every class seen so far. Edges between tasks are
+    kept and nodes of later tasks are absent, so nothing tells which task a node belongs to (the
+    paper's global testing protocol). Where classes come back, all nodes of a class seen are in
+    it: a class is graded on the same test nodes at every step.
 
     `local`: one exam per task seen, its own graph alone. Which nodes come together gives the
-    task away, so scores are higher than a deployed learner would get.
+    task away, so scores are higher than a deployed learner would get. Such an exam is the same at
+    every t: pass the same dict as `built` to make each once.
 
-    A local exam is the same at every t: pass the same dict as `built` to make each once. It
-    holds at most one copy of the graph. Cost: the edges of the nodes examined. A global exam is
-    cut from the whole graph: growing the last one would move 93 of 100 of the entries that cutting
-    reads (Reddit-CL's size), as every column changes its place.
+    Cost: the edges of the nodes examined.
     """
     if protocol not in PROTOCOLS:
         raise unknown_name("protocol", protocol, PROTOCOLS)
@@ -80,41 +81,66 @@ def check_gradable(stream: TaskStream, splits: Sequence[Split]) -> None:
     for split in splits:
         if split not in SPLITS:
             raise unknown_name("split", split, SPLITS)
-        mask, wanted = getattr(stream, split), range(len(stream))
-        what, graded = "task", set(stream.task_of[mask].tolist())
-        if stream.returning:
-            what, graded = "class", set(stream.graph.labelled()[mask].tolist())
-        missing = [
-            part for part in (stream.arrived if stream.returning else wanted) if part not in graded
-        ]
+        of = stream.graph.labelled() if stream.returning else stream.task_of
+        graded = set(of[getattr(stream, split)].tolist())
+        wanted = stream.arrived if stream.returning else range(len(stream))
+        missing = [part for part in wanted if part not in graded]
         if missing:
+            what = "class" if stream.returning else "task"
             raise InputError(
                 f"{what} {missing[0]} of stream {stream.name!r} has no {split} node, so its "
                 f"accuracy is undefined; put some of its nodes into {split}"
             )
 
 
+def check_returns(learner: Learner, *, returning: bool) -> None:
+    """Reject a learner that cannot learn a class again, where classes come back."""
+    if returning:
+        learner._must("returns", "learn a class that comes back")
+
+
+def graded_batches(stream: TaskStream) -> tuple[int, ...]:
+    """The batches after which a stream is graded, the last among them.
+
+    Every task where no class comes back; else every batch, or `MOST` of them.
+    """
+    batches = len(stream)
+    if not stream.returning or batches <= MOST:
+        return tuple(range(batches))
+    return tuple(-(-batches * k // MOST) - 1 for k in range(1, MOST + 1))
+
+
+def share_of_nodes(stream: TaskStream, t: int) -> float:
+    """The share of the training nodes that arrived since the grading before that of batch t."""
+    before = max((batch for batch in graded_batches(stream) if batch < t), default=-1)
+    arrived = stream.task_of[stream.train & (stream.task_of >= 0)]
+    return int(((arrived > before) & (arrived <= t)).sum()) / arrived.numel()
+
+
+def graded_nodes(stream: TaskStream, split: Split) -> tuple[int, ...]:
+    """How many nodes of a split every class has, in the order in which the classes arrive."""
+    labels = stream.graph.labelled()[getattr(stream, split)]
+    return tuple(int((labels == c).sum()) for c in stream.arrived)
+
+
 def _exam(stream: TaskStream, tasks: Sequence[int], splits: Sequence[Split]) -> Exam:
-    nodes = _of_seen_classes(stream, tasks) if stream.returning else stream.nodes(tasks)
+    labels = stream.graph.labelled()
+    nodes = stream.nodes(tasks)
+    if stream.returning:
+        seen = torch.tensor(stream.seen(max(tasks)), device=labels.device)
+        nodes = torch.isin(labels, seen).nonzero().flatten()
     part = stream.graph.subgraph(nodes)
-    if part.labels is None:  # a stream checks that its graph has labels
-        raise InputError(f"the graph of stream {stream.name!r} has no labels to grade with")
+    truth = labels[nodes].cpu()
     return Exam(
         graph=Graph(part.features, part.adjacency),
-        truth=part.labels.cpu(),
-        task=_places(stream, part.labels) if stream.returning else stream.task_of[nodes].cpu(),
+        truth=truth,
+        task=_places(stream, truth) if stream.returning else stream.task_of[nodes].cpu(),
         masks={split: getattr(stream, split)[nodes].cpu() for split in splits},
     )
-
-
-def _of_seen_classes(stream: TaskStream, tasks: Sequence[int]) -> Tensor:
-    labels = stream.graph.labelled()
-    seen = torch.tensor(stream.seen(max(tasks)), device=labels.device)
-    return torch.isin(labels, seen).nonzero().flatten()
 
 
 def _places(stream: TaskStream, labels: Tensor) -> Tensor:
     """The place of each node's class in the order of arrival."""
     places = torch.empty(max(stream.arrived) + 1, dtype=torch.int64)
     places[list(stream.arrived)] = torch.arange(len(stream.arrived))
-    return places[labels.cpu()]
+    return places[labels]

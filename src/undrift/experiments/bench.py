@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.jobs import Job, chosen_by, is_done, jobs_of
-from undrift.experiments.leftovers import clean
+from undrift.experiments.checkpoint import clean
 from undrift.experiments.manifest import update_manifest
-from undrift.experiments.plan import BenchPlan
+from undrift.experiments.plan import BenchPlan, Job, chosen_by, is_done, jobs_of
 from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, WorkerSettings, work
 from undrift.machine import check_device
 from undrift.storage.files import make_folder, writable_folder
+
+Seconds = Callable[[Job], float]
 
 _TICK = 0.5  # seconds between two looks at what is shown
 _BUSY_PAUSE = 2.0  # seconds before a job that another bench has is looked at again
@@ -41,8 +42,7 @@ class Progress:
 
     `found` were done before it began, `done` since; `running` gives for each busy worker its
     job, what it is at, the share done and since when (`time.monotonic`). `waiting` counts runs
-    whose search is not finished, `known` has the ids of all jobs that could start so far;
-    `warnings` are what went wrong in jobs that went on.
+    whose search is not finished, `known` has the ids of all jobs that could start so far.
     """
 
     found: int = 0
@@ -84,7 +84,7 @@ def bench(
     *,
     workers: int = 1,
     settings: WorkerSettings = WorkerSettings(),  # noqa: B008  # frozen
-    seconds: Callable[[Job], float] = lambda job: 0.0,
+    seconds: Seconds = lambda job: 0.0,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Do every job of the plans that is not done, `workers` at a time in processes of their own.
@@ -102,25 +102,25 @@ def bench(
     progress = Progress()
     chosen = _look(progress, plans, out, seconds)
     _write_manifests(plans, chosen, progress, out)
-    with _Workers(min(workers, max(1, len(progress.pending))), out, settings) as pool:
+    pool = _Workers(min(workers, max(1, len(progress.pending))), out, settings)
+    try:
         while progress.pending or progress.running:
             pool.assign(progress)
             watch(progress)
             finished = pool.listen(progress)
-            if any(not job.run for job in finished):  # a search: runs that waited may start
+            if any(job.search for job in finished):  # runs that waited for it may start
                 chosen = _look(progress, plans, out, seconds)
             if finished:
                 _write_manifests(plans, chosen, progress, out)
+    finally:
+        pool.end()
     _write_manifests(plans, chosen, progress, out)
     watch(progress)
     return progress
 
 
 def _look(
-    progress: Progress,
-    plans: Sequence[BenchPlan],
-    out: Path,
-    seconds: Callable[[Job], float] = lambda job: 0.0,
+    progress: Progress, plans: Sequence[BenchPlan], out: Path, seconds: Seconds = lambda job: 0.0
 ) -> dict[str, dict[str, Any]]:
     """Enter the jobs that can start now and were not known, the longest first; what is chosen."""
     chosen = chosen_by(plans, out)
@@ -138,15 +138,9 @@ def _look(
 
 
 def _write_manifests(
-    plans: Sequence[BenchPlan],
-    chosen: Mapping[str, Mapping[str, Any]],
-    progress: Progress,
-    out: Path,
+    plans: Sequence[BenchPlan], chosen: Mapping[str, Any], progress: Progress, out: Path
 ) -> None:
-    failed: dict[str, str] = {}
-    for failure in progress.failed:
-        failed |= {spec.id: failure.error for spec in failure.job.searches}
-        failed[failure.job.id] = failure.error
+    failed = {failure.job.id: failure.error for failure in progress.failed}
     for plan in plans:
         update_manifest(plan.manifest(chosen, failed), out)
 
@@ -163,10 +157,8 @@ class _Workers:
         self._busy: dict[Connection, tuple[BaseProcess, Job, float]] = {}
         self._later: dict[str, float] = {}
 
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
+        """End every process."""
         everyone = [*self._idle, *((busy[0], c) for c, busy in self._busy.items())]
         for process, connection in everyone:
             with suppress(OSError):
@@ -199,52 +191,43 @@ class _Workers:
         for connection in wait(list(self._busy), timeout=_TICK):
             assert isinstance(connection, Connection)  # noqa: S101  # only those were given
             process, job, since = self._busy[connection]
+            alive = True
             try:
-                message = connection.recv()
+                what, *told = connection.recv()
             except (EOFError, OSError):
-                message = (FAILED, self._cause_of_death(process), "")
+                alive = False
+                what, told = FAILED, [self._cause_of_death(process), ""]
+            if what == STEP:
+                progress.running[job.id] = (job, told[0], told[1], since)
+            elif what == WARNING:
+                progress.warnings.append((job, told[0]))
             else:
-                if message[0] not in (STEP, WARNING):
+                del self._busy[connection], progress.running[job.id]
+                if alive:
                     self._idle.append((process, connection))
-            if message[0] == STEP:
-                progress.running[job.id] = (job, message[1], message[2], since)
-                continue
-            if message[0] == WARNING:
-                progress.warnings.append((job, message[1]))
-                continue
-            del self._busy[connection], progress.running[job.id]
-            if self._ended(job, message, since, progress):
+                if what == BUSY:  # another bench has it: it comes again
+                    self._later[job.id] = time.monotonic() + _BUSY_PAUSE
+                    progress.pending.append(job)
+                    continue
                 finished.append(job)
+                if what == DONE:
+                    progress.done.append((job, time.monotonic() - since))
+                else:
+                    progress.failed.append(Failure(job, *told))
         return finished
-
-    def _ended(self, job: Job, message: tuple[str, ...], since: float, progress: Progress) -> bool:
-        """Enter the outcome of a job; False where another bench has it and it comes again."""
-        if message[0] == BUSY:
-            self._later[job.id] = time.monotonic() + _BUSY_PAUSE
-            progress.pending.append(job)
-            return False
-        if message[0] == DONE:
-            progress.done.append((job, time.monotonic() - since))
-        else:
-            progress.failed.append(Failure(job, message[1], message[2]))
-        return True
 
     def _given(self, job: Job) -> tuple[BaseProcess, Connection]:
         """The worker that has the job now: an idle one, or where all those died a new one."""
-        text = job.model_dump_json()
-        while self._idle:
-            process, connection = self._idle.pop()
-            with suppress(OSError):  # it was killed since its last job
-                connection.send(text)
+        while True:
+            idle = bool(self._idle)
+            process, connection = self._idle.pop() if idle else self._start()
+            try:
+                connection.send(job.model_dump_json())
                 return process, connection
-            connection.close()
-        process, connection = self._start()
-        try:
-            connection.send(text)
-        except OSError as error:
-            connection.close()
-            raise ChildProcessError(self._cause_of_death(process)) from error
-        return process, connection
+            except OSError as error:
+                connection.close()
+                if not idle:  # else it was killed since its last job
+                    raise ChildProcessError(self._cause_of_death(process)) from error
 
     def _start(self) -> tuple[BaseProcess, Connection]:
         here, there = self._context.Pipe()
@@ -277,13 +260,11 @@ class _Workers:
 def _threads_in_environment(threads: int) -> Iterator[None]:
     """BLAS libraries read their number of threads when they load, before torch can be asked."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
+    before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, str(threads)))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in names:
+            del os.environ[name]
+        os.environ.update(before)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import Result
-from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS
 
 Value = str | int | float | bool | None
@@ -20,9 +18,9 @@ _GRADES = {("test", "class"): "", ("test", "node"): "node_"}
 _GRADES |= {("val", "class"): "val_", ("val", "node"): "val_node_"}
 
 
-def standing_columns() -> tuple[str, ...]:
-    """Every column in its order; a name that ends in _ stands for all that begin with it."""
-    return (
+def ordered(rows: Iterable[Row]) -> tuple[str, ...]:
+    """The columns of a table with these rows, in their order; those of a group by their names."""
+    standing = (  # a name that ends in _ stands for all that begin with it
         *("id", "stream", "arrive", "stand_in", "method", "seed", "protocol", "device"),
         *("params", "param_"),
         *("tasks", *(prefix + key for prefix in _GRADES.values() for key in METRICS)),
@@ -30,23 +28,23 @@ def standing_columns() -> tuple[str, ...]:
         *("keeps_examples", "version_", "data_sha256", "split_sha256"),
     )
 
+    def place(column: str) -> tuple[int, str]:
+        if column in standing:
+            return standing.index(column), ""
+        groups = (name for name in standing if name.endswith("_") and column.startswith(name))
+        return standing.index(next(groups)), column
 
-def place_of(column: str, standing: tuple[str, ...]) -> tuple[int, str]:
-    """Where a column stands; those of a group by their names."""
-    if column in standing:
-        return standing.index(column), ""
-    group = next(name for name in standing if name.endswith("_") and column.startswith(name))
-    return standing.index(group), column
+    always = {name for name in standing if not name.endswith("_")}
+    return tuple(sorted(always.union(*rows), key=place))
 
 
 def flat(result: Result, run: str | None = None) -> Row:
     """One run as a flat row; `run` is its id, where that is known.
 
     A metric's key alone is by class on the test nodes; `node_` before it means by node, `val_`
-    on the validation nodes. `tasks` are batches where classes come back. `params` is JSON of all
-    that `param_<name>` has one by one. What is not a finite number is None.
+    on the validation nodes. What is not a finite number is None.
     """
-    spec, cost = result.spec, result.cost
+    spec, cost, split = result.spec, result.cost, result.provenance.get("split_sha256")
     known = METHODS.get(spec.method)
     row: Row = {
         "id": run or spec.id,
@@ -65,10 +63,12 @@ def flat(result: Result, run: str | None = None) -> Row:
         "threads": cost.threads,
         "keeps_examples": None if known is None else known.keeps_examples,
         "data_sha256": _data_sha256(result),
-        "split_sha256": _text(result.provenance.get("split_sha256")),
+        "split_sha256": split and str(split),
     }
     row |= {_GRADES[grade] + key: value for grade, key, value in each_metric(result)}
-    row |= {_name("param_", name): value for name, value in plain_params(spec).items()}
+    for name, value in spec.params.items():
+        plain = json.dumps(value) if isinstance(value, tuple) else value
+        row[_name("param_", name)] = plain
     row |= {_name("seconds_", phase): value for phase, value in cost.seconds.items()}
     row |= {_name("version_", package): text for package, text in result.versions.items()}
     return {
@@ -88,11 +88,6 @@ def each_metric(result: Result) -> Iterator[tuple[tuple[str, str], str, float | 
                 yield (split, by), key, values.get(key)
 
 
-def plain_params(spec: RunSpec) -> Row:
-    """The hyperparameters of a spec; one that is no plain value is JSON."""
-    return {n: json.dumps(v) if isinstance(v, list | tuple) else v for n, v in spec.params.items()}
-
-
 def _name(group: str, name: str) -> str:
     """A column's name that SQL takes without quotes; SQL does not tell upper from lower case."""
     return group + re.sub(r"\W", "_", name.lower())
@@ -100,12 +95,6 @@ def _name(group: str, name: str) -> str:
 
 def _data_sha256(result: Result) -> Value:
     """The hash of the data; where there are several files and no hash of all, each of them."""
-    found = {k: v for k, v in result.provenance.items() if k.endswith("sha256")}
-    for name in ("content_sha256", "sha256"):
-        if name in found:
-            return _text(found[name])
-    return " ".join(str(v) for k, v in sorted(found.items()) if k != "split_sha256") or None
-
-
-def _text(value: Any) -> Value:
-    return None if value is None else str(value)
+    found = {k: str(v) for k, v in result.provenance.items() if k.endswith("sha256")}
+    every = " ".join(v for k, v in sorted(found.items()) if k != "split_sha256")
+    return found.get("content_sha256") or found.get("sha256") or every or None

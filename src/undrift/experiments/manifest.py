@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,33 +56,35 @@ def manifest_path(plan: str, out: str | Path) -> Path:
     return Path(out) / "plans" / f"{plan}.json"
 
 
+def load_manifest(path: str | Path) -> Manifest:
+    """Read a manifest; a damaged or foreign file is an `InputError`."""
+    return read_record(Manifest, path, "plan", "the manifest of a plan")
+
+
 def save_manifest(manifest: Manifest, out: str | Path) -> Path:
     """Write a manifest, whole or not at all, and return its path."""
     return write_record(manifest, manifest_path(manifest.plan, out))
 
 
-def update_manifest(manifest: Manifest, out: str | Path) -> Path:
+def update_manifest(manifest: Manifest, out: str | Path) -> None:
     """Write a manifest over the one that is there, keeping the cells that only that one has.
 
     So a plan that is run stream by stream, or by several processes at once, ends as one table.
-    Where nothing changes nothing is written: a finished plan may lie in a read-only folder.
+    A damaged one is written anew. Where nothing changes nothing is written: a finished plan may
+    lie in a read-only folder.
     """
     path = manifest_path(manifest.plan, out)
-    if (there := _there(path)) is not None:
-        both = merged(there, manifest)
-        if both.model_dump_json() == there.model_dump_json():  # JSON, which knows no tuples
-            return path
+    with suppress(InputError):
+        there = load_manifest(path)
+        # JSON, which knows no tuples
+        if merged(there, manifest).model_dump_json() == there.model_dump_json():
+            return
     make_folder(path.parent)
     with exclusive(path.with_suffix(".lock"), f"writing {path}", patience=30.0):
-        return save_manifest(merged(_there(path) or manifest, manifest), out)
-
-
-def _there(path: Path) -> Manifest | None:
-    """The manifest that is there; None where none is, or a damaged one, which is written anew."""
-    try:
-        return load_manifest(path) if path.is_file() else None
-    except InputError:
-        return None
+        both = manifest
+        with suppress(InputError):
+            both = merged(load_manifest(path), manifest)
+        save_manifest(both, out)
 
 
 def merged(old: Manifest, new: Manifest) -> Manifest:
@@ -96,8 +99,3 @@ def merged(old: Manifest, new: Manifest) -> Manifest:
         "skipped": [skip for name, skip in skipped.items() if name not in streams],
     }
     return new.model_copy(update=update)
-
-
-def load_manifest(path: str | Path) -> Manifest:
-    """Read a manifest; a damaged or foreign file is an `InputError`."""
-    return read_record(Manifest, path, "plan", "the manifest of a plan")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from undrift.checks import check_regular
 from undrift.errors import InputError, unknown_name
-from undrift.evaluation.steps import check_returns
+from undrift.evaluation.protocols import check_returns
 from undrift.experiments.plan import BenchPlan, PlanRow
-from undrift.experiments.record import tuples
+from undrift.experiments.record import tuples, validation_message
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
 from undrift.streams.arrival import BY_CLASS, parse_arrival
@@ -43,34 +43,8 @@ class PlanFile(BaseModel):
     grid: Tables = Field(default_factory=dict)
 
 
-# what a key must be, where it is not: one sentence whatever is wrong with it
-_MUST = {
-    "streams": 'streams must be a list of names, as in streams = ["cs-cl", "photo-cl"]',
-    "methods": 'methods must be a list of names, as in methods = ["adr", "acil"]',
-    "seeds": "seeds must be different whole numbers of at least 0, as in [0, 1, 2]",
-    "arrive": 'arrive must be a list of arrivals, as in arrive = ["classes", "blurry"]',
-    "search": "search must be true or false",
-    "params": "params must be tables such as [params.adr]",
-    "grid": "grid must be tables such as [grid.adr]",
-}
-
-
 def read_plan(path: str | Path) -> BenchPlan:
-    """Read a plan such as
-
-        name = "mine"                      # optional: the file's name
-        streams = ["cs-cl", "papers/stream.toml"]
-        methods = ["bare", "adr"]
-        seeds = [0, 1, 2]                  # optional: 0 to 4
-        protocol = "global"                # optional
-        arrive = ["classes", "online"]     # optional: how nodes arrive (docs/arrivals.md)
-        search = true                      # optional: choose from each grid on validation
-
-        [params.adr]                       # optional: settings other than the defaults
-        epochs = 100
-
-        [grid.adr]                         # optional: a method's own grid where search = true
-        gamma = [0.1, 1.0]
+    """Read a plan; docs/experiments.md shows one.
 
     Without `search`, every setting of a grid is a row of its own. Whatever is wrong is an
     `InputError` that says the line, the name and the nearest valid names.
@@ -79,12 +53,11 @@ def read_plan(path: str | Path) -> BenchPlan:
     text = _Text(file)
     given = text.parsed()
     arrivals = [_arrival(name, given, text) for name in given.arrive]
-    named = (("streams", given.streams), ("methods", given.methods), ("arrive", arrivals))
-    for key, names in named:
+    lists: dict[str, Sequence[object]] = {"seeds": given.seeds, "arrive": arrivals}
+    lists |= {"streams": given.streams, "methods": given.methods}
+    for key, names in lists.items():
         if len(set(names)) < len(names):
             raise text.wrong(key, f"{key} names something twice; name each once")
-    if len(set(given.seeds)) < len(given.seeds):
-        raise text.wrong("seeds", _MUST["seeds"])
     streams = []
     for name in given.streams:
         # a stream file is meant relative to the plan that names it
@@ -136,7 +109,7 @@ def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:
             raise text.wrong(name, f"the grid of {name} has no value; give at least one")
     tables = dict.fromkeys(params, f"[params.{method}]")
     tables |= dict.fromkeys(grid, f"[grid.{method}]")
-    with text.at_a_parameter(tables):
+    with text.at("methods", tables):
         for setting in settings_of(grid):
             learner = make_learner(method, **params | setting)
             check_returns(learner, returning=any(parse_arrival(a).returns for a in given.arrive))
@@ -174,14 +147,10 @@ class _Text:
             ) from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            key, value = str(first["loc"][0]), first["input"]
+            key, why = str(first["loc"][0]), validation_message(error)
             if first["type"] == "extra_forbidden":
                 raise self.wrong(key, unknown_name("key", key, PlanFile.model_fields)) from error
-            if key == "protocol":
-                why = unknown_name(key, str(value), ("global", "local"))
-                raise self.wrong(key, why) from error
-            file = f"{value!r} cannot be the {key} of a plan; give letters, digits, - . and _"
-            raise self.wrong(key, _MUST.get(key, file)) from error
+            raise self.wrong(key, f"{why}; docs/experiments.md shows a plan") from error
 
     def wrong(self, word: str, why: object, after: str = "") -> InputError:
         """The error with the line in which `word` stands, after the line that begins so."""
@@ -193,20 +162,15 @@ class _Text:
         return InputError(f"{where}: {why}")
 
     @contextmanager
-    def at(self, word: str) -> Iterator[None]:
-        """What is wrong inside is wrong in the line of this word."""
-        try:
-            yield
-        except InputError as error:
-            raise self.wrong(word, error) from error
+    def at(self, word: str, tables: Mapping[str, str] | None = None) -> Iterator[None]:
+        """What is wrong inside is wrong in the line of this word.
 
-    @contextmanager
-    def at_a_parameter(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Blame the first parameter that the error names, in the table that sets it."""
+        Of parameters (with the `tables` that set them) it is the first that the error names.
+        """
         try:
             yield
         except InputError as error:
-            places = {name: re.search(rf"\b{re.escape(name)}\b", str(error)) for name in tables}
-            found = {name: place.start() for name, place in places.items() if place}
-            word = min(found, key=lambda name: found[name]) if found else "methods"
-            raise self.wrong(word, error, tables.get(word, "")) from error
+            names = sorted(tables or (), key=len, reverse=True)
+            named = re.search(rf"\b({'|'.join(map(re.escape, names))})\b", str(error))
+            blamed = named[1] if names and named else word
+            raise self.wrong(blamed, error, (tables or {}).get(blamed, "")) from error

@@ -46,22 +46,17 @@ def chosen_plans(
     from undrift.experiments.plan_file import read_plan  # here: it imports torch
 
     plans: dict[str, BenchPlan] = {}
-    for name in names:
-        if name.endswith(".toml"):
-            made = [read_plan(name)]
-            if made[0].name in (*PLANS, *PARTS):
-                raise InputError(
-                    f"{name} is called {made[0].name!r} like a plan of undrift, whose table it "
-                    'would take; give it another name, as in name = "mine"'
-                )
-        else:
-            made = [named_plan(part, stand_ins=stand_ins) for part in PARTS.get(name, (name,))]
-        for plan in made:
-            if plan.name in plans and (name.endswith(".toml") or plans[plan.name] != plan):
-                raise InputError(
-                    f"two plans are called {plan.name!r}; give one of them another name"
-                )
-            plans[plan.name] = plan
+    for name in dict.fromkeys(part for one in names for part in PARTS.get(one, (one,))):
+        own = name.endswith(".toml")
+        plan = read_plan(name) if own else named_plan(name, stand_ins=stand_ins)
+        if own and plan.name in (*PLANS, *PARTS):
+            raise InputError(
+                f"{name} is called {plan.name!r} like a plan of undrift, whose table it would "
+                'take; give it another name, as in name = "mine"'
+            )
+        if plan.name in plans:
+            raise InputError(f"two plans are called {plan.name!r}; give one another name")
+        plans[plan.name] = plan
     if any(seed < 0 for seed in seeds):
         raise InputError(f"a seed is at least 0, not {min(seeds)}")
     known = {stream for plan in plans.values() for stream in plan.streams}
@@ -101,15 +96,15 @@ SETS = Registry("plan", "undrift.plans", {"undrift": {"smoke": _smoke}})
 """Sets of plans by the names of their entry points, each a `PlanSet`: ours, then the others."""
 
 
-class _Those(Mapping[str, Any]):
-    """What every set has of one kind."""
+class _Plans(Mapping[str, Any]):
+    """What every set has of one type."""
 
-    def __init__(self, wanted: Callable[[object], bool]) -> None:
-        self._wanted = wanted
+    def __init__(self, *, several: bool) -> None:
+        self._several = several
 
     def _every(self) -> dict[str, Any]:
-        sets = [SETS.load(name) for name in SETS.names()]
-        return {name: made for plans in sets for name, made in plans.items() if self._wanted(made)}
+        every = {name: made for one in SETS.names() for name, made in SETS.load(one).items()}
+        return {n: made for n, made in every.items() if isinstance(made, tuple) == self._several}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._every())
@@ -121,13 +116,12 @@ class _Those(Mapping[str, Any]):
         return self._every()[name]
 
 
-PLANS: Mapping[str, Maker] = _Those(callable)
-PARTS: Mapping[str, tuple[str, ...]] = _Those(lambda made: isinstance(made, tuple))
+PLANS: Mapping[str, Maker] = _Plans(several=False)
+PARTS: Mapping[str, tuple[str, ...]] = _Plans(several=True)
 """Names that stand for several plans."""
 
 
 def announced() -> dict[str, Announced]:
     """Every plan by its name, in the order of a report."""
-    return {
-        n: made if isinstance(made, Announced) else Announced(made) for n, made in PLANS.items()
-    }
+    every = PLANS.items()
+    return {n: made if isinstance(made, Announced) else Announced(made) for n, made in every}

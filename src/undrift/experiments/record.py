@@ -13,10 +13,7 @@ from undrift.storage.files import write_atomically
 
 
 class StrictModel(BaseModel):
-    """A part of a file; by name or alias: `class` is a keyword of Python but the right word.
-
-    Numbers are finite: NaN in a file is damage.
-    """
+    """A part of a file, by name or alias; NaN in a file is damage."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False

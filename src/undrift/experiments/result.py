@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 FORMAT = 5
 """The format of `result.json` that is written.
 
-1 had no `format` and no `cost.state_bytes`, 2 no `imbalance` and our four metrics alone, 3 no
-`returning`, 4 no `described`.
+2 had no `imbalance` and our four metrics alone, 3 no `returning`, 4 no `described`.
 """
 
 T = TypeVar("T")
@@ -48,11 +48,7 @@ class Graded(StrictModel, Generic[T]):
 class Metrics(BaseModel):
     """The metrics of an accuracy matrix as attributes, each by its key (see `METRICS`).
 
-    One that the file has not, and that no matrix is there to compute from, is None; one of a
-    package that is not installed here is kept.
-
-    >>> Metrics.of(AccuracyMatrix([[90.0], [70.0, 80.0]])).a_f
-    75.0
+    One that is not there is None; one of a package that is not installed here is kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
@@ -63,29 +59,21 @@ class Metrics(BaseModel):
         """The metrics of a matrix; one that is not a finite number is left out."""
         return cls.model_validate({key: v for key, v in metrics_of(matrix).items() if isfinite(v)})
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, key: str) -> float: ...
-
-    else:
-
-        def __getattr__(self, key: str) -> Any:
-            found = self.__pydantic_extra__
-            if key in found or key.startswith("_") or key not in METRICS:
-                return super().__getattr__(key)
-            return None
+    def __getattr__(self, key: str) -> Any:
+        if key in self.__pydantic_extra__ or key.startswith("_") or key not in METRICS:
+            return super().__getattr__(key)  # type: ignore[misc]
+        return None
 
     def completed(self, matrix: AccuracyMatrix) -> Metrics:
         """Itself, with what it lacks computed from the matrix."""
         keys = (key for key in METRICS if matrix.parts in METRICS[key].parts)
         if all(key in self.__pydantic_extra__ for key in keys):
             return self
-        known = Metrics.of(matrix).model_dump()
-        return Metrics.model_validate(known | self.model_dump())
+        return Metrics.model_validate(Metrics.of(matrix).model_dump() | self.model_dump())
 
 
 class Cost(StrictModel):
-    """Seconds per phase with their `total`; peak memory and kept state in MB (10^6 bytes).
+    """Seconds per phase with their `total`; memory and state in MB (10^6 bytes).
 
     `state_bytes` is the size of the state after every task, `state_mb` after the last.
     """
@@ -111,8 +99,8 @@ class Returning(StrictModel):
     """What the rows and columns of a matrix are where classes come back.
 
     A column is a class: `classes` in order of arrival, each graded on so many test `nodes`. A row
-    is a grading: after which of the `batches` it was (`graded`; at most 20 of them, evenly), and
-    the share of the training nodes that arrived since the one before.
+    is a grading: after which of the `batches` (`graded`), and the share of the training nodes
+    that arrived since the one before.
     """
 
     batches: int
@@ -145,12 +133,9 @@ class Result(StrictModel):
 
     `matrix` and `metrics` are of the test nodes, `validation` of the validation nodes (None
     where a task has none). `drift[t]` is the relative drift of the base task's embeddings after
-    task t: empty without embeddings, None where it is not a finite number. `provenance` says
-    where the data came from, `split_sha256` in it names the split (see `SavedSplit`).
-    `imbalance[t]` is rho_t, the nodes of the largest class of task t over those of its smallest,
-    infinite where a class has none. `returning` is there where classes come back: the matrix is
-    then of classes, after every grading, and so are drift and state. `described` is there where
-    the method goes by `module:Class`. What an older format lacks takes its default.
+    task t, None where it is not a finite number. `provenance` says where the data came from.
+    `imbalance[t]` is rho_t, the nodes of the largest class of task t over those of its smallest.
+    Where classes come back (`returning`), the matrix is of classes, after every grading.
     """
 
     format: _Format = FORMAT
@@ -218,16 +203,8 @@ def split_path(result: str | Path) -> Path:
     return Path(result).with_name("split.npz")
 
 
-def embedding_path(result: str | Path) -> Path:
-    """Where the picture of the base task's embeddings lies: `embedding.npz` beside the result."""
-    return Path(result).with_name("embedding.npz")
-
-
 def save_result(result: Result, out: str | Path, *, split: SavedSplit | None = None) -> Path:
-    """Write `<out>/<id>/result.json`, whole or not at all, and return its path.
-
-    With the stream's `split`, it is written beside it first: a result that names a split has it.
-    """
+    """Write `<out>/<id>/result.json`, whole or not at all, after its `split` beside it."""
     path = result_path(result.spec, out)
     if split is not None:
         from undrift.storage.splits import save_split
@@ -242,8 +219,10 @@ def load_result(path: str | Path) -> Result:
     try:
         result = read_record(Result, path, "result", "a result of a run", first=first, again=again)
     except InputError as error:
-        written = _written_format(Path(path))
-        if written > FORMAT:
+        written = None
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+            written = json.loads(Path(path).read_bytes())["format"]
+        if isinstance(written, int) and written > FORMAT:
             raise InputError(
                 f"{path} was written by a newer undrift (result format {written}, this one reads "
                 f"up to {FORMAT}); upgrade undrift"
@@ -251,20 +230,11 @@ def load_result(path: str | Path) -> Result:
         raise
     if result.described is not None:
         described(Method(result.spec.method, **result.described.model_dump()))
-    old = result.metrics
+    both = {"by_class": result.metrics.by_class, "by_node": result.metrics.by_node}
     try:
-        by_class = old.by_class.completed(result.by_class)
-        by_node = old.by_node.completed(result.by_node)
+        if not result.matrix.by_class:
+            raise InputError("its accuracy matrix is empty")
+        whole = {name: old.completed(getattr(result, name)) for name, old in both.items()}
     except InputError as error:
         raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
-    whole = old.model_copy(update={"by_class": by_class, "by_node": by_node})
-    return result.model_copy(update={"metrics": whole})
-
-
-def _written_format(path: Path) -> int:
-    """The format that a file claims to have, 0 where it claims none."""
-    try:
-        claimed = json.loads(path.read_bytes())["format"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return 0
-    return claimed if isinstance(claimed, int) else 0
+    return result.model_copy(update={"metrics": result.metrics.model_copy(update=whole)})

@@ -19,17 +19,20 @@ from undrift.evaluation.cost import MEGABYTE
 from undrift.evaluation.drift import principal_plane
 from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
 from undrift.evaluation.metrics import METRICS
-from undrift.evaluation.protocols import check_gradable
-from undrift.evaluation.steps import check_returns, graded_batches, graded_nodes
-from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
-from undrift.experiments.leftovers import drop_checkpoint, make_room
+from undrift.evaluation.protocols import (
+    Split,
+    check_gradable,
+    check_returns,
+    graded_batches,
+    graded_nodes,
+)
+from undrift.experiments import checkpoint
 from undrift.experiments.result import (
     Cost,
     Described,
     Graded,
     Result,
     Returning,
-    embedding_path,
     graded_metrics,
     result_path,
     save_result,
@@ -57,55 +60,6 @@ class PreparedRun:
     learner: Learner
     stream: TaskStream
 
-    def evaluate(
-        self,
-        *,
-        progress: Progress = silent,
-        after_task: AfterTask | None = None,
-        so_far: Evaluation | None = None,
-    ) -> Evaluation:
-        """Evaluate on test and, where every task has some, validation nodes."""
-        return evaluate(
-            self.learner,
-            self.stream,
-            protocol=self.spec.protocol,
-            splits=("test", "val") if _has_validation(self.stream) else ("test",),
-            progress=progress,
-            after_task=after_task,
-            so_far=so_far,
-        )
-
-    def result(self, evaluation: Evaluation) -> Result:
-        """What is written about an evaluation of the whole stream."""
-        test, val = evaluation.grades["test"], evaluation.grades.get("val")
-        seconds = dict(evaluation.seconds)
-        return Result(
-            spec=self.spec,
-            matrix=Graded[list[list[float]]](
-                by_class=[list(row) for row in test.by_class.rows],
-                by_node=[list(row) for row in test.by_node.rows],
-            ),
-            metrics=graded_metrics(test.by_class, test.by_node),
-            validation=graded_metrics(val.by_class, val.by_node) if val else None,
-            drift=[value if math.isfinite(value) else None for value in evaluation.drift],
-            cost=Cost(
-                seconds=seconds | {"total": sum(seconds.values())},
-                peak_memory_mb=evaluation.peak_memory_mb,
-                state_mb=evaluation.state_bytes[-1] / MEGABYTE,
-                threads=torch.get_num_threads(),
-                state_bytes=list(evaluation.state_bytes),
-            ),
-            versions=_versions(),
-            provenance={
-                "stand_in": False,
-                **self.stream.provenance,
-                "split_sha256": self.stream.saved_split().sha256,
-            },
-            imbalance=imbalance_of(self.stream),
-            returning=_returning(self.stream, evaluation),
-            described=Described.of(self.spec.method),
-        )
-
 
 class UnsavedError(InputError):
     """A run that is finished and could not be written down: its `result` is all there is."""
@@ -120,7 +74,7 @@ class UnsavedError(InputError):
 def prepare(spec: RunSpec) -> PreparedRun:
     """Make the learner and load the stream; the seed decides both.
 
-    Metrics of other packages are loaded here as well: one that cannot be is noted before training.
+    A metric of another package that cannot be loaded is noted here, before training.
     """
     len(METRICS)
     # first: a wrong parameter should not wait for the data
@@ -139,7 +93,7 @@ def execute(
     out: str | Path,
     *,
     progress: Progress = silent,
-    after_task: AfterTask | None = None,
+    after_task: AfterTask = lambda t, so_far: None,
     checkpoints: bool = False,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Result:
@@ -148,58 +102,105 @@ def execute(
     `embedding.npz` holds `first` and `last`, the base task's embeddings after the first and the
     last task in one plane (PCA, at most 1,000 nodes), and `labels`; only for learners with
     embeddings. With `checkpoints`, the state is written after every task but the last, and a run
-    that was cut off goes on from there; the file is removed once the result is there. One that
-    cannot be written is said to `warn`, once, and the run goes on. Where the disk has no room for
-    the result, it takes that of checkpoints which nobody is at; a result that cannot be written
-    at all is in the `UnsavedError`.
+    that was cut off goes on from there. A checkpoint that cannot be written is said to `warn`,
+    once. Where the disk has no room for the result, it takes that of checkpoints which nobody is
+    at; a result that cannot be written at all is in the `UnsavedError`.
     """
-    folder = result_path(prepared.spec, out).parent
-    so_far = load_checkpoint(folder, prepared.learner) if checkpoints else None
-    warned: list[str] = []
+    spec, learner, stream = prepared.spec, prepared.learner, prepared.stream
+    folder = result_path(spec, out).parent
+    warned = False
 
     def each(t: int, evaluation: Evaluation) -> None:
-        if checkpoints and t + 1 < len(prepared.stream):
+        nonlocal warned
+        if checkpoints and t + 1 < len(stream):
             try:
-                save_checkpoint(folder, prepared.learner, evaluation)
+                checkpoint.save_checkpoint(folder, learner, evaluation)
             except InputError as error:
                 if not warned:
                     warn(f"{error}; until then the run goes on without a checkpoint")
-                warned.append(str(error))
-        if after_task is not None:
-            after_task(t, evaluation)
+                warned = True
+        after_task(t, evaluation)
 
-    evaluation = prepared.evaluate(progress=progress, after_task=each, so_far=so_far)
-    result = prepared.result(evaluation)
+    evaluation = evaluate(
+        learner,
+        stream,
+        protocol=spec.protocol,
+        splits=_splits(stream),
+        progress=progress,
+        after_task=each,
+        so_far=checkpoint.load_checkpoint(folder, learner) if checkpoints else None,
+    )
+    result = _result(spec, stream, evaluation)
     try:
-        _save(prepared, evaluation, result, out)
+        _save(stream, evaluation, result, out)
     except InputError:
-        drop_checkpoint(folder)
-        make_room(out)
+        checkpoint.drop_checkpoint(folder)
+        checkpoint.make_room(out)
         try:
-            _save(prepared, evaluation, result, out)
+            _save(stream, evaluation, result, out)
         except InputError as error:
             raise UnsavedError(error, result) from error
-    drop_checkpoint(folder)
+    checkpoint.drop_checkpoint(folder)
     return result
 
 
-def _save(prepared: PreparedRun, evaluation: Evaluation, result: Result, out: str | Path) -> None:
-    if evaluation.embeddings:
-        path = embedding_path(result_path(prepared.spec, out))
-        write_atomically(path, _picture(prepared.stream, evaluation))
-    save_result(result, out, split=prepared.stream.saved_split())
+def _splits(stream: TaskStream) -> tuple[Split, ...]:
+    """Test and, where every task has some, validation nodes."""
+    try:
+        check_gradable(stream, ("val",))
+    except InputError:
+        return ("test",)
+    return ("test", "val")
 
 
-def _returning(stream: TaskStream, evaluation: Evaluation) -> Returning | None:
-    if not stream.returning:
-        return None
-    return Returning(
+def _result(spec: RunSpec, stream: TaskStream, evaluation: Evaluation) -> Result:
+    test, val = evaluation.grades["test"], evaluation.grades.get("val")
+    seconds = dict(evaluation.seconds)
+    packages = {name: version(name) for name in ("torch", "numpy", "scipy")}
+    returning = Returning(
         batches=len(stream),
         classes=list(stream.arrived),
         nodes=list(graded_nodes(stream, "test")),
         graded=list(graded_batches(stream)),
-        shares=list(evaluation.grades["test"].by_class.shares),
+        shares=list(test.by_class.shares),
     )
+    return Result(
+        spec=spec,
+        matrix=Graded[list[list[float]]](
+            by_class=[list(row) for row in test.by_class.rows],
+            by_node=[list(row) for row in test.by_node.rows],
+        ),
+        metrics=graded_metrics(test.by_class, test.by_node),
+        validation=graded_metrics(val.by_class, val.by_node) if val else None,
+        drift=[value if math.isfinite(value) else None for value in evaluation.drift],
+        cost=Cost(
+            seconds=seconds | {"total": sum(seconds.values())},
+            peak_memory_mb=evaluation.peak_memory_mb,
+            state_mb=evaluation.state_bytes[-1] / MEGABYTE,
+            threads=torch.get_num_threads(),
+            state_bytes=list(evaluation.state_bytes),
+        ),
+        versions={
+            "undrift": undrift.__version__,
+            **packages,
+            "python": platform.python_version(),
+        },
+        provenance={
+            "stand_in": False,
+            **stream.provenance,
+            "split_sha256": stream.saved_split().sha256,
+        },
+        imbalance=imbalance_of(stream),
+        returning=returning if stream.returning else None,
+        described=Described.of(spec.method),
+    )
+
+
+def _save(stream: TaskStream, evaluation: Evaluation, result: Result, out: str | Path) -> None:
+    if evaluation.embeddings:
+        path = result_path(result.spec, out).with_name("embedding.npz")
+        write_atomically(path, _picture(stream, evaluation))
+    save_result(result, out, split=stream.saved_split())
 
 
 def _picture(stream: TaskStream, evaluation: Evaluation) -> bytes:
@@ -212,16 +213,3 @@ def _picture(stream: TaskStream, evaluation: Evaluation) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, first=before, last=after, labels=labels[::step].numpy())
     return file.getvalue()
-
-
-def _has_validation(stream: TaskStream) -> bool:
-    try:
-        check_gradable(stream, ("val",))
-    except InputError:
-        return False
-    return True
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("torch", "numpy", "scipy")}
-    return {"undrift": undrift.__version__, **packages, "python": platform.python_version()}

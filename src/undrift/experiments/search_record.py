@@ -19,7 +19,6 @@ from undrift.learners.registry import METHODS
 
 Settings = Annotated[dict[str, Any], AfterValidator(tuples)]
 
-
 CHOSEN_BY = METRICS["a_avg"]
 """What a search makes best, on validation nodes and by class."""
 
@@ -65,7 +64,7 @@ class Trial(StrictModel):
 class Search(StrictModel):
     """A finished search: every trial, and the one that is best by `CHOSEN_BY`.
 
-    Where it ran beside searches of the methods `shared_with`, `seconds` are of all together.
+    In older files `seconds` may be those of this search and of the methods `shared_with` together.
     """
 
     spec: SearchSpec

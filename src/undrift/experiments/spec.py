@@ -39,17 +39,9 @@ class RunSpec(BaseModel):
     """A run: which stream, which method with which hyperparameters, which seed, graded how.
 
     `params` holds the hyperparameters that differ from the method's defaults, as plain values
-    (none, booleans, numbers, strings, tuples of them); lists become tuples. Bad values are an
-    `InputError`. `stream` is a name, or the path of a `stream.toml`. A path does not say what is
-    learned from: `pinned` adds `stream_sha256`, the hash of the toml and its data. `arrive` says
-    how its nodes arrive (docs/arrivals.md): task by task as the stream has it, or so that classes
-    come back.
-
-    >>> spec = RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1})
-    >>> spec.id
-    '...'
-    >>> RunSpec.model_validate_json(spec.model_dump_json()) == spec
-    True
+    (none, booleans, numbers, strings, tuples of them); lists become tuples. `stream` is a name,
+    or the path of a `stream.toml`: `pinned` adds `stream_sha256`, the hash of it and its data.
+    `arrive` says how its nodes arrive (docs/arrivals.md). Bad values are an `InputError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,9 +59,8 @@ class RunSpec(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InputError(
-                f"a run cannot be described so: {validation_message(error)}"
-            ) from error
+            why = validation_message(error)
+            raise InputError(f"a run cannot be described so: {why}") from error
 
     @field_validator("params")
     @classmethod
@@ -129,9 +120,8 @@ class RunSpec(BaseModel):
     def id(self) -> str:
         """The first 12 hex digits of the SHA-256 of the spec as canonical JSON.
 
-        `gamma=1` and `gamma=1.0` name the same run, and so do the old and the new name of a
-        parameter. For a stream file its content stands in the place of its path: a copied folder
-        gives the same run, a changed file another.
+        `gamma=1` and `gamma=1.0` name the same run. The content of a stream file stands in the
+        place of its path: a copied folder gives the same run, a changed file another.
         """
         fields = {name: _canonical(getattr(self, name)) for name in type(self).model_fields}
         first = {new: old for old, new in _RENAMED.get(self.method, {}).items()}
@@ -153,11 +143,10 @@ class RunSpec(BaseModel):
 def pinned(spec: RunSpec) -> RunSpec:
     """The spec with the hash of its stream file; a spec of a named stream is itself.
 
-    A spec that was pinned before must meet the same content again. Cost: reads the data files.
+    One that was pinned before must meet the same content again. Cost: reads the data files.
     """
-    if not is_stream_file(spec.stream):
-        return spec
-    return spec.pin(read_stream_file(spec.stream).content_sha256())
+    file = is_stream_file(spec.stream)
+    return spec.pin(read_stream_file(spec.stream).content_sha256()) if file else spec
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -167,10 +156,7 @@ def _plain(name: str, value: Any) -> Any:
         raise ValueError(f"{name} is {value}, give a finite number")
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise ValueError(
-        f"{name} is a {type(value).__name__}, give none, a boolean, a number, a string or a "
-        "tuple of them"
-    )
+    raise ValueError(f"{name} is a {type(value).__name__}, give a number, text or a tuple of them")
 
 
 def _canonical(value: Any) -> Any:
@@ -184,10 +170,7 @@ def _canonical(value: Any) -> Any:
 
 
 def command_of(spec: RunSpec) -> str:
-    """The command that runs a spec again, quoted for a POSIX shell.
-
-    What the command line would choose by itself (classes, the global protocol, the CPU) is left
-    out.
+    """The command that runs a spec again, quoted for a POSIX shell; without what is the default.
 
     >>> command_of(RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1, "hidden": (64, 64)}))
     'undrift run --stream cs-cl --method adr --seed 0 --set gamma=0.1 --set hidden=64,64'
@@ -223,13 +206,10 @@ def _text(value: Any) -> str:
 def readings(text: str) -> tuple[Any, ...]:
     """What a text can mean, likeliest first: a value (number, true, none, tuple), then itself.
 
-    The text alone cannot decide: `none` is a value for a batch size and a name for a merge. The
-    method's types do.
+    The method's types decide: `none` is a value for a batch size and a name for a merge.
 
-    >>> readings("64,64"), readings("True"), readings("none"), readings("symmetric")
-    (((64, 64), '64,64'), (True, 'True'), (None, 'none'), ('symmetric',))
-    >>> readings("fine, mule")
-    (('fine', 'mule'), 'fine, mule')
+    >>> readings("64,64"), readings("none"), readings("symmetric")
+    (((64, 64), '64,64'), (None, 'none'), ('symmetric',))
     """
     word = text.strip()
     if word.lower() in _WORDS:

@@ -1,13 +1,10 @@
 """Which runs stand for a method on a stream: decided here for tables, figures and claims alike.
 
-1. Plans that say so come first, then the other plans in the order given, then runs that no plan
-   asked for.
+1. Plans that say so come first, then the other plans in the order given, then other runs.
 2. In a plan, the row with the method's own name is the method. Without one it is the only row of
    the method; several (an ablation, a grid) do not say which of them is it, so none stands.
 3. Of runs outside plans, those with the same settings belong together: global testing first, then
    most seeds, then best on validation nodes.
-
-Importing this module does not import torch.
 """
 
 from __future__ import annotations
@@ -27,6 +24,8 @@ from undrift.streams.benchmarks import STREAMS
 Standing = dict[str, dict[str, list[Result]]]
 """By stream and then by method: the results over seeds, the lowest seed first."""
 
+Names = Callable[[Result], Iterable[str]]
+
 
 def finished_rows(
     manifest: Manifest, results: Mapping[str, Result]
@@ -45,23 +44,24 @@ def finished_rows(
 def standing(
     results: Mapping[str, Result],
     manifests: Iterable[Manifest],
-    names_of: Callable[[Result], Iterable[str]] = lambda result: (result.spec.method,),
+    names_of: Names = lambda result: (result.spec.method,),
 ) -> Standing:
     """The runs that stand for every method on every stream, by the rule above.
 
-    `names_of` says what a run may stand for, the name of its method without it; nothing for a run
-    that is not to be counted. Streams are in the order of the plans, methods in ours.
+    `names_of` says what a run may stand for; nothing for a run that is not to be counted. Streams
+    are in the order of the plans, methods in ours.
     """
     first = [name for name, plan in announced().items() if plan.stands_first]
     plans = sorted(manifests, key=lambda each: [*first, each.plan].index(each.plan))
-    found: Standing = defaultdict(dict)
-    for plan in plans:
-        for (stream, name), runs in _of_plan(plan, results, names_of).items():
-            found[stream].setdefault(name, runs)
     planned = {cell.run for plan in plans for cell in plan.cells}
     loose = [result for run, result in results.items() if run not in planned]
-    for (stream, name), runs in _of_loose(loose, names_of).items():
-        found[stream].setdefault(name, runs)
+    found: Standing = defaultdict(dict)
+    for each in (
+        *(_of_plan(plan, results, names_of) for plan in plans),
+        _of_loose(loose, names_of),
+    ):
+        for (stream, name), runs in each.items():
+            found[stream].setdefault(name, runs)
     named = [stream for plan in plans for stream in plan.streams]
     streams = dict.fromkeys([*named, *in_order(found, STREAMS)])
     return {
@@ -86,7 +86,7 @@ def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def _of_plan(
-    plan: Manifest, results: Mapping[str, Result], names_of: Callable[[Result], Iterable[str]]
+    plan: Manifest, results: Mapping[str, Result], names_of: Names
 ) -> dict[tuple[str, str], list[Result]]:
     rows: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for (row, stream), by_seed in finished_rows(plan, results).items():
@@ -105,9 +105,7 @@ def _of_plan(
     return found
 
 
-def _of_loose(
-    results: Iterable[Result], names_of: Callable[[Result], Iterable[str]]
-) -> dict[tuple[str, str], list[Result]]:
+def _of_loose(results: Iterable[Result], names_of: Names) -> dict[tuple[str, str], list[Result]]:
     alike: dict[tuple[str, str], dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in sorted(results, key=lambda result: result.spec.seed):
         same = result.spec.model_copy(update={"seed": 0}).model_dump_json()

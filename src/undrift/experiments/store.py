@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,9 +38,10 @@ def load_records(folder: str | Path, *, progress: Progress = silent) -> Records:
     A damaged, foreign or moved file is named in `damaged` and skipped. Only a folder that is
     not there, or that is not one of results, is an `InputError`. Cost: 0.2 ms for a result.
     """
-    folder = check_folder(folder)
+    files = run_files(folder)
+    folder = Path(folder)
     kinds: dict[Callable[[Path], Any], list[Path]] = {
-        read_run: run_files(folder),
+        read_run: files,
         _read_plan: sorted(folder.glob("plans/*.json")),
         read_search: sorted(folder.glob("searches/*.json")),
     }
@@ -71,15 +71,18 @@ def with_rules(manifests: Iterable[Manifest], searches: Iterable[Search]) -> lis
     specs = {search.spec.id: search.spec for search in searches}
     ruled = []
     for manifest in manifests:
-        mine = {cell.search for cell in manifest.cells if cell.search}
-        known = bool(mine) and mine <= set(specs)
-        rule = search_rule(specs[name] for name in sorted(mine)) if known else manifest.rule
+        mine = sorted({cell.search for cell in manifest.cells if cell.search})
+        known = bool(mine) and set(mine) <= set(specs)
+        rule = search_rule(specs[name] for name in mine) if known else manifest.rule
         ruled.append(manifest.model_copy(update={"rule": rule}))
     return ruled
 
 
-def check_folder(folder: str | Path) -> Path:
-    """The folder, if it can be one of results; else an `InputError` that says what to give."""
+def run_files(folder: str | Path) -> list[Path]:
+    """The `result.json` of every finished run of a folder, in order of their ids.
+
+    A folder that cannot be one of results is an `InputError` that says what to give.
+    """
     folder = Path(folder)
     if not folder.exists():
         raise InputError(
@@ -92,11 +95,6 @@ def check_folder(folder: str | Path) -> Path:
         raise InputError(
             f"{folder} is the folder of one run; give the folder that it lies in, {folder.parent}"
         )
-    return folder
-
-
-def run_files(folder: Path) -> list[Path]:
-    """The `result.json` of every finished run in a folder, in order of their ids."""
     try:
         return sorted(folder.glob("*/result.json"))
     except OSError as error:
@@ -112,12 +110,8 @@ def read_run(path: Path) -> Result:
     Metrics of other packages are as they were written: such a package may change or be gone.
     """
     result = load_result(path)
-    try:
-        expected = result.spec.id
-        true = own_metrics_of(result.by_class), own_metrics_of(result.by_node)
-    except InputError as error:
-        raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
-    _check_name(path, path.parent.name, expected)
+    _check_name(path, path.parent.name, lambda: result.spec.id)
+    true = own_metrics_of(result.by_class), own_metrics_of(result.by_node)
     if not all(map(_close, (result.metrics.by_class, result.metrics.by_node), true)):
         raise InputError(
             f"{path} was edited (its metrics are not those of its accuracy matrix); delete it "
@@ -128,25 +122,25 @@ def read_run(path: Path) -> Result:
 
 def _read_plan(path: Path) -> Manifest:
     manifest = load_manifest(path)
-    _check_name(path, path.stem, manifest.plan)
+    _check_name(path, path.stem, lambda: manifest.plan)
     return manifest
 
 
 def read_search(path: Path) -> Search:
     """Read the outcome of a search; one that was moved or edited is an `InputError`."""
     search = load_search(path)
-    try:
-        expected = search.spec.id
-    except InputError as error:
-        raise InputError(f"{path} is damaged ({error}); delete it and search again") from error
-    _check_name(path, path.stem, expected)
+    _check_name(path, path.stem, lambda: search.spec.id)
     return search
 
 
-def _check_name(path: Path, name: str, expected: str) -> None:
-    if name != expected:
+def _check_name(path: Path, name: str, expected: Callable[[], str]) -> None:
+    try:
+        wanted = expected()
+    except InputError as error:  # an edited spec may have no id
+        raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
+    if name != wanted:
         raise InputError(
-            f"{path} was moved or edited (its content belongs under the name {expected}); rename "
+            f"{path} was moved or edited (its content belongs under the name {wanted}); rename "
             "it back or delete it and run again"
         )
 
@@ -154,7 +148,7 @@ def _check_name(path: Path, name: str, expected: str) -> None:
 def _close(metrics: Metrics, true: Mapping[str, float]) -> bool:
     there = metrics.model_extra or {}
     return all(
-        isclose(there.get(key, math.nan), value, abs_tol=1e-6)
+        math.isclose(there.get(key, math.nan), value, abs_tol=1e-6)
         for key, value in true.items()
         if math.isfinite(value)
     )

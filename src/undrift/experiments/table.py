@@ -1,7 +1,4 @@
-"""Questions to the results of a folder, in DuckDB: filters such as `a_f>=80`, an order, SQL.
-
-Does not import torch.
-"""
+"""Questions to the results of a folder, in DuckDB: filters such as `a_f>=80`, an order, SQL."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ import duckdb
 import numpy as np
 
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.flat import Row, Value, flat, place_of, standing_columns
-from undrift.experiments.store import check_folder, read_each, read_run, run_files
+from undrift.experiments.flat import Row, Value, flat, ordered
+from undrift.experiments.store import read_each, read_run, run_files
 from undrift.storage.files import write_atomically
 from undrift.typing import Progress, silent
 
@@ -39,13 +36,8 @@ def load_table(folder: str | Path, *, progress: Progress = silent) -> ResultTabl
 
     Cost: about 0.2 ms for a result.
     """
-    files = run_files(check_folder(folder))
-    rows, damaged = read_each([(path, _row) for path in files], progress)
-    return ResultTable([*rows.values()], damaged)
-
-
-def _row(path: Path) -> Row:
-    return flat(read_run(path), path.parent.name)
+    results, damaged = read_each([(path, read_run) for path in run_files(folder)], progress)
+    return ResultTable([flat(result, p.parent.name) for p, result in results.items()], damaged)
 
 
 class ResultTable:
@@ -57,11 +49,7 @@ class ResultTable:
 
     def __init__(self, rows: Sequence[Row], damaged: Sequence[str] = ()) -> None:
         self.damaged = list(damaged)
-        standing = standing_columns()
-        always = (name for name in standing if not name.endswith("_"))
-        self.columns = tuple(
-            sorted(set(always).union(*rows), key=lambda name: place_of(name, standing))
-        )
+        self.columns = ordered(rows)
         arrays, typed = {}, []
         self._kinds: dict[str, type | None] = {}  # float for any number, None where it is empty
         for name in self.columns:
@@ -77,7 +65,7 @@ class ResultTable:
         self._base.execute("CREATE MACRO stdev(x) AS stddev_samp(x)")
 
     def __len__(self) -> int:
-        return len(self._found("SELECT id FROM results"))
+        return len(self._base.execute("SELECT id FROM results").fetchall())
 
     def keep(self, filters: Iterable[str]) -> None:
         """Keep only the rows that pass every filter: `name=value`, or `!=`, `<`, `<=`, `>`, `>=`.
@@ -106,13 +94,13 @@ class ResultTable:
             down = (self._kinds[name] is not str) != reverse
             order.insert(0, f'"{name}" {"DESC" if down else "ASC"} NULLS LAST')
         names = ", ".join(f'"{self.column(name)}"' for name in columns)
-        return self._found(f"SELECT {names} FROM results ORDER BY {', '.join(order)}")  # noqa: S608
+        query = f"SELECT {names} FROM results ORDER BY {', '.join(order)}"  # noqa: S608
+        return self._base.execute(query).fetchall()
 
     def ask(self, query: str) -> tuple[tuple[str, ...], list[tuple[Value, ...]]]:
         """The names and rows that one SQL query finds in the table `results` (DuckDB's SQL).
 
         Only reading is allowed, and only this table: no file, no network, no other setting.
-        `stdev` is another name of `stddev_samp`.
         """
         try:
             statements = self._base.extract_statements(query)
@@ -160,9 +148,6 @@ class ResultTable:
                 self._base.execute(f"SET {setting} = false")
             self._base.execute("SET lock_configuration = true")
             self._open = False
-
-    def _found(self, query: str) -> list[tuple[Value, ...]]:
-        return self._base.execute(query).fetchall()
 
     def _condition(self, text: str) -> tuple[str, list[Value]]:
         """The SQL of a filter, and the values in it."""

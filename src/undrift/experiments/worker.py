@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from undrift.errors import InputError
-from undrift.experiments.jobs import Job, is_done
+from undrift.experiments.plan import Job, is_done
 from undrift.machine import failure
 from undrift.storage.files import make_folder
 from undrift.storage.lock import BusyError, exclusive
@@ -30,6 +30,8 @@ STEP, WARNING, DONE, FAILED, BUSY = "step", "warning", "done", "failed", "busy"
 
 Say = Callable[..., None]
 
+_PERIOD = 0.2  # seconds between two reports
+
 
 @dataclass(frozen=True)
 class WorkerSettings:
@@ -38,9 +40,6 @@ class WorkerSettings:
     threads: int = 1
     checkpoints: bool = True
     trackers: tuple[str, ...] = ()
-
-
-_PERIOD = 0.2  # seconds between two reports
 
 
 def work(connection: Connection, out: str, settings: WorkerSettings) -> None:
@@ -75,30 +74,31 @@ def perform(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
 
 
 def _do(job: Job, out: Path, report: _Reporter, settings: WorkerSettings) -> None:
-    if job.run is None:
-        from undrift.experiments.search import search
-        from undrift.experiments.search_record import save_search
-
-        report.show("loading the stream", 0.0)
-        for found in search(job.searches, progress=report.searching):
-            save_search(found, out)
-        return
     from undrift.experiments.run import execute, prepare
-    from undrift.experiments.tracking import each_of, trackers
+    from undrift.experiments.search import search
+    from undrift.experiments.search_record import save_search
+    from undrift.experiments.tracking import trackers
 
     report.show("loading the stream", 0.0)
-    prepared = prepare(job.run)
+    if job.search:
+        save_search(search(job.search, progress=report.searching), out)
+        return
+    prepared = prepare(job.base)
     report.tasks = len(prepared.stream)
     told = trackers(settings.trackers, out)
+
+    def after_task(t: int, evaluation: Evaluation) -> None:
+        report.done = t + 1
+        told.after_task(t, evaluation)
+
     with told.following(prepared.spec):
-        after_task = each_of(report.after_task, told.after_task)
         result = execute(
             prepared,
             out,
             progress=report.running,
             after_task=after_task,
             checkpoints=settings.checkpoints,
-            warn=report.warn,
+            warn=lambda sentence: report.say(WARNING, sentence),
         )
         told.finish(result)
 
@@ -107,25 +107,19 @@ class _Reporter:
     """Says where a job is, not more often than a reader can follow."""
 
     def __init__(self, say: Say) -> None:
-        self._say = say
+        self.say = say
         self._last = 0.0
-        self._done = 0
+        self.done = 0
         self.tasks = 1
 
     def show(self, what: str, share: float) -> None:
         now = time.monotonic()
         if now - self._last >= _PERIOD:
             self._last = now
-            self._say(STEP, what, share)
-
-    def warn(self, sentence: str) -> None:
-        self._say(WARNING, sentence)
+            self.say(STEP, what, share)
 
     def running(self, phase: str, done: int, total: int) -> None:
-        self.show(f"task {self._done + 1}/{self.tasks} {phase}", self._done / self.tasks)
-
-    def after_task(self, t: int, _: Evaluation) -> None:
-        self._done = t + 1
+        self.show(f"task {self.done + 1}/{self.tasks} {phase}", self.done / self.tasks)
 
     def searching(self, phase: str, done: int, total: int) -> None:
         self.show(f"{phase} {done}/{total}", done / max(total, 1))

@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from undrift.experiments.spec import RunSpec
+from tests.experiments.tracking.a_run import SPEC, follow
 from undrift.experiments.tracking import Trackers, run_name, trackers
 from undrift.experiments.tracking.tensorboard import TensorBoardTracker
-
-SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
 
 
 class Writer:
@@ -58,13 +56,9 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Writer]]:
     Writer.made.clear()
 
 
-def following(folder: Path) -> Trackers:
-    """The tracker as a run meets it, whether or not its package is installed."""
-    return Trackers([("tensorboard", TensorBoardTracker(folder))])
-
-
-def test_tensorboard_is_told_every_task(a_run: Any, board: type[Writer], tmp_path: Path) -> None:
-    a_run.follow(following(tmp_path))
+@pytest.mark.parametrize("first", [0, 1])  # a run that goes on is caught up with
+def test_tensorboard_is_told_every_task(board: type[Writer], tmp_path: Path, first: int) -> None:
+    follow(TensorBoardTracker(tmp_path), first=first)
     (writer,) = board.made
     assert writer.folder == str(tmp_path / "tensorboard" / run_name(SPEC))
     assert [s[1:] for s in writer.scalars if s[0] == "test/a_t"] == [(90.0, 0), (75.0, 1)]
@@ -75,14 +69,6 @@ def test_tensorboard_is_told_every_task(a_run: Any, board: type[Writer], tmp_pat
     assert writer.closed
 
 
-def test_tensorboard_catches_up_with_a_run_that_goes_on(
-    a_run: Any, board: type[Writer], tmp_path: Path
-) -> None:
-    a_run.follow(following(tmp_path), first=1)
-    (writer,) = board.made
-    assert [s[1:] for s in writer.scalars if s[0] == "test/a_t"] == [(90.0, 0), (75.0, 1)]
-
-
 def test_tensorboard_forgets_an_earlier_try_but_nothing_else(
     board: type[Writer], tmp_path: Path
 ) -> None:
@@ -90,24 +76,27 @@ def test_tensorboard_forgets_an_earlier_try_but_nothing_else(
     place.mkdir(parents=True)
     for name in ("events.out.tfevents.1.host", "notes.txt"):
         (place / name).write_bytes(b"")
-    following(tmp_path).start(SPEC)
+    with Trackers([("this", TensorBoardTracker(tmp_path))]).following(SPEC):
+        pass
     assert [path.name for path in place.iterdir()] == ["notes.txt"]
 
 
 def test_tensorboard_records_a_failure(board: type[Writer], tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), following(tmp_path).following(SPEC):
+    with (
+        pytest.raises(RuntimeError),
+        Trackers([("this", TensorBoardTracker(tmp_path))]).following(SPEC),
+    ):
         raise RuntimeError("boom")
     (writer,) = board.made
     assert writer.texts == [("run/failed", "RuntimeError: boom")]
     assert writer.closed
 
 
-def test_tensorboard_for_real(a_run: Any, tmp_path: Path) -> None:
+def test_tensorboard_for_real(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="pip install undrift[tensorboard]")
     tracker = trackers(["tensorboard"], tmp_path)
-    a_run.follow(tracker)
-    a_run.follow(tracker, first=1)  # the same run again leaves one record of it
-    assert tracker.failures == []
+    follow(tracker)
+    follow(tracker, first=1)  # the same run again leaves one record of it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,15 +49,10 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def written(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(path.read_text())
-    return loaded
-
-
 def test_the_table_has_the_numbers_of_the_file(tiny: Path, capsys: Captured) -> None:
     assert start(["leakage", *QUICK, "--hops", "1", "--out", "here"]) == 0
     shown = capsys.readouterr().out
-    data = written(tiny / "here" / "leakage-tiny-bare-0.json")
+    data = json.loads((tiny / "here" / "leakage-tiny-bare-0.json").read_text())
     assert data["leakage"]["hops"] == 1
     assert data["params"] == {"epochs": 2, "hidden": 4}
     for protocol, lift in data["lift"].items():
@@ -83,12 +77,10 @@ def test_the_figure_shows_every_study_in_the_folder(tiny: Path, capsys: Captured
     ("arguments", "what"),
     [
         (["--stream", "cora"], "unknown stream 'cora'"),
-        (["--method", "magic"], "unknown method 'magic'"),
         (["--method", "adr", "--set", "gamma=x"], "gamma must be a finite number, not 'x'"),
         (["--method", "adr", "--set", "gama=1"], "unknown parameter of adr 'gama'"),
         (["--seed", "-1"], "seed: input should be greater than or equal to 0"),
         (["--hops", "-1"], "--hops must be 0 or more, not -1"),
-        (["--threads", "0"], "--threads must be 1 or more"),
         (["--figure", "x.bmp"], "unknown kind of figure '.bmp'"),
     ],
 )
@@ -101,21 +93,3 @@ def test_bad_input_is_one_sentence_before_anything_is_learned(
     assert what in shown.err
     assert shown.err.count("\n") == 1
     assert list(tiny.rglob("*.json")) == []
-
-
-def test_help_explains_every_option_with_examples(capsys: Captured) -> None:
-    assert start(["leakage", "--help"]) == 0
-    shown = capsys.readouterr().out
-    for option in ("stream", "method", "seed", "hops", "set", "threads", "out", "figure"):
-        assert f"--{option} " in shown
-    assert "    undrift leakage --stream cs-cl" in shown
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--stream", "nowhere"], ["--set", "gamma"]])
-def test_torch_is_not_imported_for_help_or_a_wrong_name(arguments: list[str]) -> None:
-    code = (
-        f"import sys; from undrift.cli.app import start; start({['leakage', *arguments]!r})\n"
-        "sys.exit('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 0

@@ -7,12 +7,7 @@ import pytest
 
 from paper.leakage.figure import leakage_figure
 from paper.leakage.measure import Leakage, Lift, TaskIdAccuracy
-from paper.leakage.study import (
-    LeakageStudy,
-    load_studies,
-    load_study,
-    save_study,
-)
+from paper.leakage.study import LeakageStudy, load_studies, load_study, save_study
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.reporting.figures import sheet as module
@@ -66,63 +61,36 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
 # the file ---------------------------------------------------------------------------------
 
 
-def test_a_study_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+def test_studies_come_back_as_they_were_saved(tmp_path: Path) -> None:
     path = save_study(study(seed=3), tmp_path / "runs")
     assert path == tmp_path / "runs" / "leakage-cs-cl-adr-3.json"
-    assert load_study(path) == study(seed=3)
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
-
-
-def test_a_stream_may_have_any_name(tmp_path: Path) -> None:
-    path = save_study(study("my/graph of 2024"), tmp_path)
-    assert path == tmp_path / "leakage-my_graph_of_2024-adr-0.json"
-    assert load_study(path).stream == "my/graph of 2024"
-
-
-def test_all_studies_of_a_folder_are_found(tmp_path: Path) -> None:
-    for seed in (1, 0):
-        save_study(study(seed=seed), tmp_path)
-    (tmp_path / "result.json").write_text("{}")
-    assert [found.seed for found in load_studies(tmp_path)] == [0, 1]
+    other = save_study(study("my/graph of 2024"), tmp_path / "runs")
+    assert other.name == "leakage-my_graph_of_2024-adr-0.json"
+    (tmp_path / "runs" / "result.json").write_text("{}")
+    assert load_studies(tmp_path / "runs") == [study(seed=3), study("my/graph of 2024")]
 
 
 def test_a_damaged_study_is_named(tmp_path: Path) -> None:
     path = save_study(study(), tmp_path)
-    for text in (path.read_text()[:-40], '{"stream": "cs-cl"}', ""):
-        path.write_text(text)
+    text = path.read_text()
+    for damaged in (text[:-40], text.replace("60.0", "160.0", 1), '{"stream": "cs-cl"}', ""):
+        path.write_text(damaged)
         with pytest.raises(InputError, match=r"leakage-cs-cl-adr-0.json is not a leakage study"):
             load_study(path)
     with pytest.raises(InputError, match=r"cannot read .*check the path"):
         load_study(tmp_path / "none.json")
 
 
-def test_an_accuracy_out_of_range_does_not_pass(tmp_path: Path) -> None:
-    path = save_study(study(), tmp_path)
-    text = path.read_text()
-    assert "80.0" in text
-    path.write_text(text.replace("60.0", "160.0", 1))  # the second task of the node attack
-    with pytest.raises(InputError, match="not a leakage study"):
-        load_study(path)
-
-
 # the figure -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
-)
-def test_the_suffix_decides_the_format(tmp_path: Path, suffix: str, start: bytes) -> None:
-    leakage_figure([study(), study("photo-cl", "bare")], tmp_path / f"x{suffix}")
-    assert (tmp_path / f"x{suffix}").read_bytes().startswith(start)
 
 
 def test_the_same_studies_give_the_same_svg_without_a_date(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        leakage_figure([study()], tmp_path / name)
+        leakage_figure([study(), study("photo-cl", "bare")], tmp_path / name)
     first = (tmp_path / "a.svg").read_bytes()
+    assert first.startswith(b"<?xml")
     assert first == (tmp_path / "b.svg").read_bytes()
     assert b"dc:date" not in first
-    assert len(first) < 300_000
 
 
 def test_bars_are_the_mean_over_seeds_and_chance_is_a_line(drawn: Drawn) -> None:
@@ -145,31 +113,10 @@ def test_every_method_has_a_row_per_protocol_from_nothing_to_the_truth(drawn: Dr
     assert low > high  # the first row on top
 
 
-def test_rows_of_one_stream_stand_together(drawn: Drawn) -> None:
-    leakage_figure([study("a"), study("b"), study("a", "bare")], "x.png")
-    names = [label.get_text() for label in drawn.lifts.get_yticklabels()]
-    assert names == ["ADR, a", "Bare, a", "ADR, b"]
-
-
 def test_a_stand_in_says_so(drawn: Drawn) -> None:
     leakage_figure([study(stand_in=True)], "x.png")
     assert drawn.bars.get_xticklabels()[0].get_text() == "cs-cl\n(stand-in)"
     assert "(stand-in)" in drawn.lifts.get_yticklabels()[0].get_text()
-
-
-def test_both_panels_have_a_legend_of_everything_drawn(drawn: Drawn) -> None:
-    leakage_figure([study()], "x.png")
-    shown = {text.get_text() for text in drawn.bars.get_legend().get_texts()}
-    assert shown == {
-        "graph attack, local",
-        "graph attack, global",
-        "node attack, local",
-        "node attack, global",
-        "chance (largest task)",
-    }
-    told = {text.get_text() for text in drawn.lifts.get_legend().get_texts()}
-    assert {"local testing", "global testing", "told nothing", "told the true task"} < told
-    assert len(told) == 6
 
 
 def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:

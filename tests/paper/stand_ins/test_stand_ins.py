@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from paper.stand_ins import (
-    STAND_INS,
-    arxiv,
-    cora_full,
-    load_stand_in,
-    scaled_classes,
-    scaled_links,
-)
-from paper.stand_ins.draws import features_of, generator
+from paper.stand_ins import STAND_INS, arxiv, load_stand_in, scaled_classes, scaled_links
 from undrift.datasets import catalogue
 from undrift.datasets.catalogue import DATASETS, function_of, stream_entry
 from undrift.errors import InputError
@@ -53,23 +45,18 @@ def test_no_class_is_too_small_and_no_node_too_lonely_at_any_scale(scale):
     assert links < sum(sizes) * (sum(sizes) - 1) / 8  # a pair to draw is easy to find
 
 
-def test_a_base_task_of_twenty_classes_has_nearly_half_of_the_nodes():
-    sizes = scaled_classes("reddit", 1.0)
-    assert sum(sizes[:20]) / sum(sizes[:40]) == pytest.approx(0.48, abs=0.01)
+def plain(graph):
+    """Whether it is symmetric, binary and without self-loops."""
+    matrix = graph.adjacency.to_scipy()
+    assert graph.adjacency.symmetric
+    return not (matrix != matrix.T).nnz and not matrix.diagonal().any() and {*matrix.data} == {1.0}
 
 
 def test_reddit_has_exactly_the_edges_and_sizes_promised(reddit):
     assert reddit.labels.bincount().tolist() == list(scaled_classes("reddit", 0.05))
     assert reddit.num_edges == 2 * scaled_links("reddit", 0.05)
     assert (reddit.num_features, reddit.features.dtype) == (602, torch.float32)
-
-
-def test_reddit_is_symmetric_binary_and_without_self_loops(reddit):
-    matrix = reddit.adjacency.to_scipy()
-    assert reddit.adjacency.symmetric
-    assert (matrix != matrix.T).nnz == 0
-    assert not matrix.diagonal().any()
-    assert set(np.unique(matrix.data)) == {1.0}
+    assert plain(reddit)
 
 
 def test_reddit_is_homophilous_with_a_heavy_tail_and_no_class_order(reddit):
@@ -80,47 +67,16 @@ def test_reddit_is_homophilous_with_a_heavy_tail_and_no_class_order(reddit):
     assert float((reddit.labels[1:] != reddit.labels[:-1]).double().mean()) > 0.9
 
 
-def test_a_scale_changes_the_size_and_not_the_shape():
-    small, large = (load_stand_in("reddit", scale=scale)[0] for scale in (0.03, 0.06))
-    assert 1.9 < large.num_nodes / small.num_nodes < 2.1
-    assert 3.8 < large.num_edges / small.num_edges < 4.2
-    assert homophily(small) == pytest.approx(homophily(large), abs=0.03)
-
-
-def test_neighbours_help_to_tell_classes_apart(reddit):
-    means = torch.stack([reddit.features[reddit.labels == c].mean(dim=0) for c in range(41)])
-    means = means - reddit.features.mean(dim=0)
-
-    def accuracy(x):
-        nearest = torch.cdist(x - x.mean(dim=0), means).argmin(dim=1)
-        return float((nearest == reddit.labels).double().mean())
-
-    alone, helped = accuracy(reddit.features), accuracy(reddit.operator() @ reddit.features)
-    assert alone > 0.3
-    assert helped > alone + 0.1
-
-
 def test_the_same_arguments_give_the_same_graph_and_another_seed_another():
+    np_before, torch_before = np.random.get_state()[1].copy(), torch.get_rng_state()
     first, second, other = (load_stand_in("reddit", scale=0.01, seed=s)[0] for s in (1, 1, 2))
     for part in ("labels", "features"):
         assert torch.equal(getattr(first, part), getattr(second, part))
         assert not torch.equal(getattr(first, part), getattr(other, part))
     assert torch.equal(first.adjacency.indices, second.adjacency.indices)
-
-
-def test_generating_leaves_the_global_generators_alone():
-    np_before, torch_before = np.random.get_state()[1].copy(), torch.get_rng_state()
-    load_stand_in("reddit", scale=0.01)
+    # the global generators are left alone
     assert np.array_equal(np.random.get_state()[1], np_before)
     assert torch.equal(torch.get_rng_state(), torch_before)
-
-
-def test_the_provenance_is_the_call():
-    _, provenance = load_stand_in("reddit", scale=0.01, seed=4)
-    assert provenance == {
-        "stand_in": "all generated",
-        "generator": "paper.stand_ins.reddit.make(scale=0.01, seed=4)",
-    }
 
 
 # arxiv and corafull, on small files of the same layout ---------------------------------------
@@ -150,11 +106,7 @@ def test_arxiv_keeps_the_labels_and_is_made_symmetric(arxiv_file):
     graph, provenance = load_stand_in("ogbn-arxiv")
     assert graph.labels.tolist() == arxiv_file.tolist()
     assert graph.num_edges == 2 * 27_800
-    matrix = graph.adjacency.to_scipy()
-    assert graph.adjacency.symmetric
-    assert (matrix != matrix.T).nnz == 0
-    assert not matrix.diagonal().any()
-    assert set(np.unique(matrix.data)) == {1.0}
+    assert plain(graph)
     assert graph.num_features == 128
     assert len(provenance["arxiv_labels_split.npz"]) == 64
 
@@ -169,19 +121,6 @@ def test_directed_arxiv_has_the_published_number_of_citations(arxiv_file):
     undirected, _ = load_stand_in("ogbn-arxiv")
     assert ((both + both.T) != 0).nnz == undirected.num_edges
     assert torch.equal(graph.features, undirected.features)
-
-
-def test_arxiv_is_homophilous_and_a_few_papers_are_cited_by_many(arxiv_file):
-    graph, _ = load_stand_in("ogbn-arxiv", directed=True)
-    assert homophily(graph) == pytest.approx(0.655, abs=0.06)
-    cited = degrees(graph).double()
-    citing = degrees_of_columns(graph)
-    assert float(cited.max()) > 40 * float(cited.mean())
-    assert float(citing.max()) < 15 * float(citing.mean())
-
-
-def degrees_of_columns(graph):
-    return torch.bincount(graph.adjacency.indices.long(), minlength=graph.num_nodes).double()
 
 
 @pytest.fixture
@@ -215,18 +154,6 @@ def test_corafull_keeps_links_and_labels_and_gets_words(cora_file):
     assert set(graph.features.values.tolist()) == {1.0}
 
 
-def test_words_of_corafull_follow_zipf_and_tell_classes_apart(cora_file):
-    graph, _ = load_stand_in("cora-full")
-    counts = np.sort(np.bincount(graph.features.indices.numpy(), minlength=3000))
-    assert counts[-300:].sum() > 0.4 * counts.sum()
-    x = graph.features.to_dense()
-    labels = graph.labels
-    half = torch.arange(400) < 200
-    means = torch.stack([x[half & (labels == c)].mean(dim=0) for c in range(4)])
-    guess = ((x[~half] - x.mean(dim=0)) @ (means - means.mean(dim=0)).T).argmax(dim=1)
-    assert float((guess == labels[~half]).double().mean()) > 0.5
-
-
 def test_a_file_with_other_statistics_does_not_pass(monkeypatch, cora_file):
     wrong = dataclasses.replace(catalogue.DATASETS["cora-full"], edges=126_842)
     expect(monkeypatch, wrong)
@@ -235,15 +162,12 @@ def test_a_file_with_other_statistics_does_not_pass(monkeypatch, cora_file):
         load_stand_in("cora-full")
 
 
-@pytest.mark.parametrize("damage", ["short", "empty", "no labels"])
-def test_a_damaged_file_is_named(cora_file, damage):
-    if damage == "no labels":
-        np.savez(cora_file, other=np.arange(3))
-    else:
-        data = cora_file.read_bytes()
-        cora_file.write_bytes(data[: len(data) // 2] if damage == "short" else b"")
-    with pytest.raises(InputError, match=r"cora_full_topology\.npz"):
-        load_stand_in("cora-full")
+def test_a_damaged_file_is_named(cora_file):
+    data = cora_file.read_bytes()
+    for damaged in (data[: len(data) // 2], b""):
+        cora_file.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"cora_full_topology\.npz"):
+            load_stand_in("cora-full")
 
 
 # options and parts ---------------------------------------------------------------------------
@@ -254,7 +178,6 @@ def test_a_damaged_file_is_named(cora_file, damage):
     [
         ("reddit", {"scale": 0.0}, "scale of the stand-in for reddit must be .* not 0"),
         ("reddit", {"scale": 1.01}, "above 0 and at most 1, not 1.01"),
-        ("reddit", {"scale": float("nan")}, "not nan"),
         ("reddit", {"directed": True}, "reddit has no directed form"),
         ("reddit", {"seed": -1}, "seed of the stand-in for reddit must be 0 or more, not -1"),
         ("cora-full", {"scale": 0.5}, "cora-full has one size; leave the scale out"),
@@ -280,20 +203,3 @@ def test_every_stand_in_has_its_dataset_and_its_stream():
         assert stand_in.imitates == DATASETS[name]
         assert stream_entry(stand_in.stream_name) == stand_in
         assert callable(function_of(stand_in.maker))
-
-
-def test_features_are_class_means_plus_noise_in_pieces(monkeypatch):
-    labels = np.arange(1000) % 2
-    whole = features_of(labels, 50, 2.0, generator(0, "features"))
-    monkeypatch.setattr("paper.stand_ins.draws._ROWS", 64)
-    pieces = features_of(labels, 50, 2.0, generator(0, "features"))
-    assert torch.equal(whole, pieces)
-    apart = (whole[labels == 0].mean(dim=0) - whole[labels == 1].mean(dim=0)).norm()
-    assert float(apart) == pytest.approx(2.0 * 100**0.5, rel=0.3)
-    assert float(whole[labels == 0].std(dim=0).mean()) == pytest.approx(1.0, abs=0.05)
-
-
-def test_another_seed_draws_other_words_of_corafull(cora_file):
-    first, _ = cora_full.make(cora_file, 1.0, False, 0)
-    second, _ = cora_full.make(cora_file, 1.0, False, 1)
-    assert not torch.equal(first.features.indices, second.features.indices)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.flat import each_metric, flat, plain_params
+from undrift.experiments.flat import each_metric
 
 if TYPE_CHECKING:
-    from undrift.evaluation.loop import AfterTask, Evaluation
+    from undrift.evaluation.loop import Evaluation
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
@@ -32,19 +32,15 @@ class Tracker(Protocol):
 
     def start(self, spec: RunSpec) -> None:
         """A run begins; its spec is pinned, so it has an id."""
-        ...
 
     def record(self, measures: Measures, step: int) -> None:
         """What was measured after task `step`."""
-        ...
 
     def finish(self, result: Result, outcome: Measures, step: int) -> None:
         """The run is done; `step` is its last task."""
-        ...
 
     def failed(self, error: BaseException) -> None:
         """The run ended without a result."""
-        ...
 
 
 TRACKERS: dict[str, tuple[str, str]] = {
@@ -58,9 +54,8 @@ class Trackers:
     """Several trackers as one.
 
     A run that goes on from its last finished task starts anew: what was measured after its
-    earlier tasks is recorded first. A tracker that cannot start is an `InputError`. One that
-    breaks later is left out from then on, and `failures` says so: what is shown elsewhere must
-    not cost a run its result.
+    earlier tasks is recorded first. One that breaks while the run goes on is left out from then
+    on, and `failures` says so: what is shown elsewhere must not cost a run its result.
     """
 
     def __init__(self, named: Sequence[tuple[str, Tracker]]) -> None:
@@ -68,21 +63,9 @@ class Trackers:
         self._recorded = 0
         self.failures: list[str] = []
 
-    def __len__(self) -> int:
-        return len(self._named)
-
     @contextmanager
     def following(self, spec: RunSpec) -> Iterator[None]:
-        """Start; what goes wrong inside has failed the run."""
-        self.start(spec)
-        try:
-            yield
-        except BaseException as error:
-            self._failed(error)
-            raise
-
-    def start(self, spec: RunSpec) -> None:
-        """A run begins."""
+        """Start, or an `InputError` says why not; what goes wrong inside has failed the run."""
         self._recorded = 0
         for name, tracker in self._named:
             try:
@@ -93,24 +76,23 @@ class Trackers:
                     f"cannot track the run with {name} ({_one_line(error)}); mend it or leave out "
                     f"--track {name}"
                 ) from error
+        try:
+            yield
+        except BaseException as error:
+            failed = error
+            self._all(lambda tracker: tracker.failed(failed))
+            raise
 
     def after_task(self, t: int, evaluation: Evaluation) -> None:
         """Task t was learned and graded."""
-        steps = min(t + 1, evaluation.tasks or t + 1)  # some batches are not graded
-        for step in range(self._recorded, steps):
-            self._record(step, evaluation)
-        self._recorded = steps
-
-    def _record(self, step: int, evaluation: Evaluation) -> None:
-        self._all(lambda tracker: tracker.record(of_task(step, evaluation), step))
+        for step in range(self._recorded, min(t + 1, evaluation.tasks or t + 1)):
+            measures, self._recorded = of_task(step, evaluation), step + 1
+            self._all(lambda tracker: tracker.record(measures, self._recorded - 1))  # noqa: B023
 
     def finish(self, result: Result) -> None:
         """The run is done."""
         step = max(self._recorded - 1, 0)
         self._all(lambda tracker: tracker.finish(result, final(result), step))
-
-    def _failed(self, error: BaseException) -> None:
-        self._all(lambda tracker: tracker.failed(error))
 
     def _all(self, tell: Callable[[Tracker], None]) -> None:
         for pair in list(self._named):
@@ -146,23 +128,8 @@ def trackers(names: Sequence[str], folder: str | Path) -> Trackers:
     return Trackers(named)
 
 
-def each_of(*callbacks: AfterTask) -> AfterTask:
-    """One `after_task` that calls each of these in turn."""
-
-    def after_task(t: int, evaluation: Evaluation) -> None:
-        for callback in callbacks:
-            callback(t, evaluation)
-
-    return after_task
-
-
 def run_name(spec: RunSpec) -> str:
-    """A name that says what a run is and that no other run has.
-
-    >>> from undrift.experiments.spec import RunSpec
-    >>> run_name(RunSpec(stream="my graphs/stream.toml", method="adr", stream_sha256="ab"))
-    'my-graphs-stream-toml_adr_seed0_...'
-    """
+    """A name that says what a run is and that no other run has."""
     stream = "".join(c if c.isalnum() else "-" for c in spec.place)
     return f"{stream}_{spec.method}_seed{spec.seed}_{spec.id}"
 
@@ -171,7 +138,7 @@ def settings(spec: RunSpec) -> dict[str, str | int | float | bool]:
     """What decides a run, flat: hyperparameters that are no plain number or text are JSON."""
     plain = {
         f"param.{name}": value if isinstance(value, str | int | float) else json.dumps(value)
-        for name, value in plain_params(spec).items()
+        for name, value in spec.params.items()
     }
     more = ["arrive"] if spec.place != spec.stream else []
     named = ("stream", "method", "seed", "protocol", *more)
@@ -196,15 +163,14 @@ def of_task(t: int, evaluation: Evaluation) -> Measures:
 
 def final(result: Result) -> Measures:
     """The measures of a finished run."""
-    row = flat(result)
+    cost = result.cost
     found: dict[str, Any] = {
         f"final.{split}.{key}{'_node' if by == 'node' else ''}": value
         for (split, by), key, value in each_metric(result)
     }
-    found |= {f"cost.seconds_{phase}": spent for phase, spent in result.cost.seconds.items()}
-    found |= {f"cost.{name}": row[name] for name in ("state_mb", "peak_memory_mb")}
-    found["final.drift"] = row["drift_last"]
-    return _finite(found)
+    found |= {f"cost.seconds_{phase}": spent for phase, spent in cost.seconds.items()}
+    found |= {"cost.state_mb": cost.state_mb, "cost.peak_memory_mb": cost.peak_memory_mb}
+    return _finite(found | {"final.drift": result.drift[-1] if result.drift else None})
 
 
 def _finite(found: Mapping[str, Any]) -> Measures:
@@ -220,8 +186,7 @@ def _one_line(error: Exception) -> str:
 def _quiet() -> Iterator[None]:
     """What a tool warns of, or reports of its database, is not the user's to mend."""
     before = logging.root.manager.disable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             logging.disable(logging.WARNING)  # MLflow sets its own loggers' levels when imported
             yield

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
 
-EXPERIMENT = "undrift"
 _ID = "undrift.id"
 _PATIENCE_S = 60.0
 
@@ -23,10 +22,9 @@ _PATIENCE_S = 60.0
 class MlflowTracker:
     """Records a run with its parameters, its measures per task (the step) and its result.
 
-    The runs are of the experiment `undrift`, or MLFLOW_EXPERIMENT_NAME. Look with `mlflow ui
-    --backend-store-uri sqlite:///<folder>/mlflow.db`. A run that was cut off (power, kill) is
-    marked as killed when the same run starts again. MLflow's own usage reports are turned off
-    unless MLFLOW_DISABLE_TELEMETRY says otherwise.
+    The runs are of the experiment `undrift`, or MLFLOW_EXPERIMENT_NAME. A run that was cut off is
+    marked as killed when it starts again. MLflow's usage reports are off unless
+    MLFLOW_DISABLE_TELEMETRY says otherwise.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -86,16 +84,15 @@ class MlflowTracker:
         return client
 
     def _experiment(self) -> str:
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "undrift")
         there = self._client.get_experiment_by_name(name)
-        if there is not None:
-            return str(there.experiment_id)
-        local = "MLFLOW_TRACKING_URI" not in os.environ
-        place = (self._folder.resolve() / "mlflow-files").as_uri() if local else None
-        try:
-            return str(self._client.create_experiment(name, artifact_location=place))
-        except Exception:  # another worker made it in between, or it cannot be made
-            there = self._client.get_experiment_by_name(name)
-            if there is None:
-                raise
-            return str(there.experiment_id)
+        if there is None:
+            local = "MLFLOW_TRACKING_URI" not in os.environ
+            place = (self._folder.resolve() / "mlflow-files").as_uri() if local else None
+            try:
+                return str(self._client.create_experiment(name, artifact_location=place))
+            except Exception:  # another worker made it in between, or it cannot be made
+                there = self._client.get_experiment_by_name(name)
+                if there is None:
+                    raise
+        return str(there.experiment_id)

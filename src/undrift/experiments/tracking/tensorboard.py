@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 class TensorBoardTracker:
     """Writes a run's measures per task as scalars, and at its end its settings and outcome.
 
-    Each run has a folder of its own, `<folder>/tensorboard/<stream>_<method>_seed<n>_<id>`,
-    emptied of events when the same run starts again. Look with `tensorboard --logdir
-    <folder>/tensorboard`: the curves are under Scalars, the comparison of settings under HParams.
+    Each run has a folder of its own, emptied of events when the same run starts again.
     """
 
     def __init__(self, folder: Path) -> None:
