@@ -41,15 +41,13 @@ MORE: dict[str, tuple[str, ...]] = {
     "storage.files": ("harness/test_faults.py",),
     "merging": ("merging/test_merger.py",),
     "folder.store": ("folder/test_damage.py", "folder/test_folder.py", "harness/test_found.py"),
-    "folder.history": ("folder/test_damage.py", "harness/test_found.py"),
-    "folder.record": ("folder/test_damage.py", "folder/test_folder.py"),
+    "folder.record": ("folder/test_damage.py", "folder/test_folder.py", "harness/test_found.py"),
     "folder.draft": ("folder/test_folder.py", "folder/test_damage.py"),
     "folder.changes": ("folder/test_folder.py",),
     "folder.card": ("folder/test_folder.py", "cli/test_learner.py"),
-    "folder.audited": ("folder/test_folder.py", "cli/test_learner.py"),
+    "folder.releases": ("folder/test_private_folder.py",),
     "folder.hashing": ("folder/test_batch.py", "folder/test_folder.py"),
     "folder.large": ("scale/test_learning.py", "journeys/test_larger_than_memory.py"),
-    "folder.large_batch": ("scale/test_learning.py", "journeys/test_larger_than_memory.py"),
 }
 # beside the tests of a package
 BESIDE: dict[str, tuple[str, ...]] = {

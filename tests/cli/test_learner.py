@@ -10,7 +10,7 @@ import pytest
 
 import undrift
 from undrift.cli.app import start
-from undrift.cli.batches import aliases, batches
+from undrift.cli.options import aliases, batches
 from undrift.errors import InputError
 from undrift.learners.base import EXACT
 

@@ -10,26 +10,9 @@ import pytest
 import torch
 
 import undrift
+from tests.folder.conftest import QUICK, assert_same, like
 from undrift import Graph, InputError, LearnerFolder
-
-QUICK = {"gamma": 0.1, "hops": 2}
-
-
-def scores(folder: LearnerFolder, files: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
-    """Class names in order, and each node's score for them."""
-    learner, batch = folder.learner(), folder.read(files)
-    names = {c: name for name, c in folder.show().record.classes.items()}
-    order = sorted(range(len(names)), key=lambda i: names[learner.classes_[i]])
-    return (
-        [names[learner.classes_[i]] for i in order],
-        learner.scores(batch.graph)[:, order].numpy(),
-    )
-
-
-def assert_same(a: LearnerFolder, b: LearnerFolder, files: Any) -> None:
-    (names, left), (others, right) = scores(a, files), scores(b, files)
-    assert names == others
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-9 * np.abs(right).max())
+from undrift.folder.store import state_name, states
 
 
 @pytest.fixture
@@ -37,10 +20,6 @@ def first(desk: Any, tmp_path: Path) -> LearnerFolder:
     folder = LearnerFolder.new(tmp_path / "desk", settings=QUICK)
     folder.observe(desk.month(1))
     return folder
-
-
-def like(folder: LearnerFolder, name: str) -> LearnerFolder:
-    return LearnerFolder.new(folder.path.with_name(name), like=folder)
 
 
 def test_predictions_come_in_the_users_names(first: LearnerFolder, desk: Any) -> None:
@@ -238,12 +217,56 @@ def test_what_was_taken_out_comes_back_with_a_note(first: LearnerFolder, desk: A
 def test_folders_that_are_no_siblings_do_not_merge(
     first: LearnerFolder, desk: Any, tmp_path: Path
 ) -> None:
-    other = LearnerFolder.new(tmp_path / "other", settings=QUICK)
-    other.observe(desk.month(2))
-    with pytest.raises(InputError, match=r"are no siblings.*--like"):
-        first.merge(other)
+    for i, (how, order, why) in enumerate(
+        [
+            ({}, None, r"scale their columns differently.*--like.*--plan and --scale"),
+            ({"scale": "none"}, [0, 1, 3, 2, 4, 5, 6], r"no siblings.*another order.*--like"),
+            ({"settings": {**QUICK, "gamma": 5.0}}, None, r"cannot be merged.*gamma.*--like"),
+        ]
+    ):
+        other = LearnerFolder.new(tmp_path / str(i), **{"settings": QUICK, **how})
+        other.observe(desk.month(2, order=order))
+        with pytest.raises(InputError, match=why):
+            first.merge(other)
     with pytest.raises(InputError, match="a sibling has the method and settings of the other"):
         LearnerFolder.new(tmp_path / "x", like=first, settings={"gamma": 1.0})
+    assert len(first.history()) == 2
+
+
+@pytest.mark.parametrize("remember", [False, True])
+def test_one_plan_and_one_scale_are_enough_to_merge(
+    desk: Any, tmp_path: Path, remember: bool
+) -> None:
+    """No sibling, so no key in common: batches of both are still known, by both keys."""
+    how: dict[str, Any] = {"scale": "none", "remember_nodes": remember}
+    home = LearnerFolder.new(tmp_path / "home", settings=QUICK, **how)
+    home.observe(desk.month(1))
+    pinned = {"gamma": QUICK["gamma"], "plan": str(home.path / "plan.json")}
+    site, empty = (
+        LearnerFolder.new(tmp_path / name, settings=pinned, **how) for name in ("site", "empty")
+    )
+    site.observe(desk.month(2, ["skimming", "takeover"]))
+    alone = like(home, "alone")
+    alone.observe(desk.month(1))
+    alone.observe(desk.month(2, ["skimming", "takeover"]))
+    for both, others in ((empty, [home, site]), (home, [site])):
+        step = both.merge(*others)
+        assert any("another key" in note for note in step.notes)
+        assert_same(both, alone, desk.month(3))
+        assert both.verify() == []
+        assert (both.path / "key").stat().st_mode & 0o777 == 0o600
+        with pytest.raises(InputError, match="already"):
+            both.observe(desk.month(2, ["skimming", "takeover"]))
+        with pytest.raises(InputError, match="shares 1 of its batches"):
+            both.merge(site)
+        if remember:
+            assert [held.nodes for held in both.forget_node("a2-3").waiting] == [24]
+        files = [desk.month(1), desk.month(2, ["skimming", "takeover"])]
+        assert both.forget_node("a2-3", files).outcome == "erased"
+        both.forget(files[0])
+        clean = like(alone, f"clean-{both.path.name}")
+        clean.observe(clean.read(files[1]).without("a2-3"))
+        assert_same(both, clean, desk.month(3))
 
 
 def test_a_name_in_other_letters_is_a_note_until_it_is_an_alias(
@@ -288,6 +311,7 @@ def test_a_graph_is_known_by_positions(tmp_path: Path) -> None:
     assert folder.show().record.classes == {"3": 3, "7": 7}
     assert undrift.load(folder.path).predict(graph).tolist() == [7, 3, 7, 3, 7, 3]
     assert folder.predict(graph).ids.tolist() == list(range(6))
+    assert "(known by position)" in " ".join((folder.path / "README.md").read_text().split())
     with pytest.raises(InputError, match="has 4 feature columns and 6 were learned"):
         folder.predict(Graph.from_arrays(np.eye(4), [[0], [1]]))
 
@@ -330,11 +354,15 @@ def test_a_method_without_probabilities_and_verbs(desk: Any, tmp_path: Path) -> 
 
 
 def test_old_states_go_unless_kept(desk: Any, tmp_path: Path) -> None:
-    for keep in (0, 1):
+    for keep in (0, 1, 2):
         folder = LearnerFolder.new(tmp_path / str(keep), settings=QUICK, keep=keep)
+        shas = [folder.show().sha]
         for number in (1, 2, 3):
             folder.observe(desk.month(number))
-        assert len(list(folder.path.glob("state-*"))) == 1 + keep
+            shas.append(folder.show().sha)
+        kept = [path.name for path in states(folder.path)]  # the newest first
+        assert kept == [state_name(sha) for sha in shas[: -keep - 2 : -1]]
+        assert [line.result for line in folder.history()] == shas
         card = (folder.path / "README.md").read_text()
         assert "give away" in card
         assert ("states before this one are kept" in card) == bool(keep)

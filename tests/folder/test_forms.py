@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.folder.test_folder import QUICK, assert_same
+from tests.folder.conftest import QUICK, assert_same
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 from undrift.folder import draft
+from undrift.folder.batch import LargeBatch
 from undrift.folder.hashing import content_hash
 from undrift.folder.large import forget_large, observe_large
-from undrift.folder.large_batch import LargeBatch
 from undrift.folder.record import FORMAT, Held
 from undrift.scale.engine import Local
 from undrift.scale.importing import import_graph

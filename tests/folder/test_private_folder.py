@@ -14,7 +14,8 @@ import torch
 
 import undrift
 from undrift import InputError, LearnerFolder
-from undrift.folder import begun, history, store
+from undrift.folder import draft, releases, store
+from undrift.folder import folder as folder_module
 from undrift.learners.small_classes import MOST_RIGHT, bounded
 from undrift.noise import release, sampling
 from undrift.noise.gaussian import best_attack
@@ -142,7 +143,7 @@ def test_labels_outside_the_list_are_refused_before_anything_is_learned(tmp_path
     with pytest.raises(InputError, match=r"'account'.*class_list"):
         folder.observe(tables(tmp_path, odd_one=True))
     assert folder.learner().account_.releases == 0  # type: ignore[attr-defined]
-    assert begun.read_begun(folder.path) == ()
+    assert releases.read_begun(folder.path) == ()
     folder.observe(tables(tmp_path, odd_one=False))
 
 
@@ -209,7 +210,8 @@ def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
         return ClippedSums(gram + gram.T, moment, torch.full_like(sums.counts, 30.0))
 
     monkeypatch.setattr(release.Mechanism, "released", fixed)
-    monkeypatch.setattr(history, "now", lambda: "2026-01-01T00:00:00+00:00")
+    for module in (draft, folder_module):
+        monkeypatch.setattr(module, "now", lambda: "2026-01-01T00:00:00+00:00")
     monkeypatch.setattr("secrets.token_bytes", bytes)
     worlds = []
     for odd in (False, True):
@@ -271,7 +273,7 @@ def test_a_class_that_only_noise_found_merges(
     """Its name is in the list, whether or not anyone had it."""
     one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False))
     two = LearnerFolder.new(tmp_path / "two", like=one)
-    monkeypatch.setattr(begun, "keyed_normal", lambda key: lambda n: np.full(n, 4.0))
+    monkeypatch.setattr(releases, "keyed_normal", lambda key: lambda n: np.full(n, 4.0))
     two.observe(tables(tmp_path, odd_one=False, start=200))
     assert 0 in two.learner().classes_  # no node has it
     one.merge(two)
@@ -331,16 +333,16 @@ def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
 ) -> None:
     batch = tables(tmp_path, odd_one=True)
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
-    assert not (folder.path / begun.FILE).exists()
+    assert not (folder.path / releases.BEGUN).exists()
     killed_before_head(folder, batch, monkeypatch)
-    assert (folder.path / begun.FILE).stat().st_mode & 0o777 == 0o600
+    assert (folder.path / releases.BEGUN).stat().st_mode & 0o777 == 0o600
     folder.export(tmp_path / "early.safetensors")
     assert (
-        begun.read_begun(folder.path)[0].noise_key.encode()
+        releases.read_begun(folder.path)[0].noise_key.encode()
         not in (tmp_path / "early.safetensors").read_bytes()
     )
     folder.observe(batch)
-    assert not (folder.path / begun.FILE).exists()
+    assert not (folder.path / releases.BEGUN).exists()
 
 
 def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
@@ -354,12 +356,12 @@ def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
     step = folder.observe(tables(tmp_path, odd_one=True, start=400))
     assert any("did not end" in note for note in step.notes)
     folder.observe(tables(tmp_path, odd_one=False))
-    assert not (folder.path / begun.FILE).exists()
+    assert not (folder.path / releases.BEGUN).exists()
 
 
 def test_a_damaged_list_of_begun_releases_is_one_sentence(tmp_path: Path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
-    (folder.path / begun.FILE).write_text("[1")
+    (folder.path / releases.BEGUN).write_text("[1")
     with pytest.raises(InputError, match=r"begun\.json is damaged"):
         folder.observe(tables(tmp_path, odd_one=True))
 

@@ -6,15 +6,15 @@
     history.jsonl               a line per step
     learner.json, README.md     the same for programs and for people
     plan.json                   how rows are made, where the method has a plan: for other sites
-    key                         32 random bytes, for the hashes of data; its siblings' too
+    key                         32 random bytes, for the hashes of data; its siblings' too; in
+                                further lines the keys of folders that were merged
 
 A step is two writes: the new state under a name of its own, then HEAD by rename. Until the rename
 the old state is current and whole, after it the new one; both files are on the disk (fsync)
-before anything relies on them. What HEAD names has everything that the other files say: the line
-of the history, the names, the counts. So they are written after it, and whoever writes next
-completes what a killed process left undone (`settle`), then deletes old states and scraps.
-Readers need no lock: they read HEAD and the file that it names, and look again if that was
-deleted in between.
+before anything relies on them. What HEAD names has everything that the other files say. So they
+are written after it, and whoever writes next completes what a killed process left undone
+(`settle`), then deletes old states and scraps. Readers need no lock: they read HEAD and the file
+that it names, and look again if that was deleted in between.
 
 A folder may come from elsewhere. So every file of it is opened by `storage.own`, and none is
 written in place.
@@ -26,7 +26,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -36,8 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from undrift.errors import InputError
-from undrift.folder import history
-from undrift.folder.record import FORMAT, Record
+from undrift.folder.record import FORMAT, Record, complete, read_history
 from undrift.storage.files import (
     checksum,
     load_with_metadata,
@@ -45,6 +44,7 @@ from undrift.storage.files import (
     read_metadata,
     state_bytes,
     sync_folder,
+    whole_file,
     write_atomically,
 )
 from undrift.storage.leftovers import claimed_folder
@@ -114,14 +114,17 @@ def states(folder: Path) -> list[Path]:
     return sorted(there, key=lambda path: path.lstat().st_mtime_ns, reverse=True)
 
 
-def read_key(folder: Path, record: Record) -> bytes:
-    """The key of the folder's hashes; another than the record knows is an error."""
+def read_keys(folder: Path, record: Record) -> tuple[bytes, ...]:
+    """The key of the folder's hashes, then those of folders that were merged.
+
+    Another first key than the record knows is an error.
+    """
     data = read_own(folder / KEY) or b""
     try:
-        key = bytes.fromhex(data.decode("ascii"))
-        if not key or record.key_sha256 not in (None, sha256(key).hexdigest()):
+        keys = tuple(map(bytes.fromhex, data.decode("ascii").split()))
+        if not keys or record.key_sha256 not in (None, sha256(keys[0]).hexdigest()):
             raise ValueError("another key")
-        return key
+        return keys
     except ValueError as error:
         raise InputError(
             f"{folder / KEY} is missing or damaged, and without it no batch can be recognised; "
@@ -129,9 +132,16 @@ def read_key(folder: Path, record: Record) -> bytes:
         ) from error
 
 
+def write_keys(folder: Path, keys: Sequence[bytes]) -> None:
+    """Write the file of keys, for its owner alone."""
+    with whole_file(folder / KEY) as file:
+        Path(file.name).chmod(0o600)
+        file.write("\n".join(key.hex() for key in keys).encode())
+
+
 def create(
     folder: Path, state: State, record: Record, key: bytes, card: str, *, plan: str | None = None
-) -> Version:
+) -> None:
     """A new folder with its first state, whole or not there: it is made aside and renamed."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} is there already; choose another folder or delete it")
@@ -141,26 +151,19 @@ def create(
     make_folder(place.parent)
     try:
         with claimed_folder(aside):
-            handle = os.open(aside / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(handle, "w", encoding="ascii") as file:
-                file.write(key.hex())
-                file.flush()
-                os.fsync(file.fileno())
-            version = write_version(aside, state, record)
-            settle(aside, version, card, plan)
+            write_keys(aside, [key])
+            settle(aside, write_version(aside, state, record), card, plan)
             os.replace(aside, folder)
             sync_folder(place.parent)
     except OSError as error:
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
         ) from error
-    return current(folder)
 
 
 def write_version(folder: Path, state: State, record: Record) -> Version:
     """Make a state the current one: its file first, then HEAD."""
-    metadata = {_RECORD: record.model_dump_json()}
-    data = state_bytes(state, metadata)
+    data = state_bytes(state, {_RECORD: record.model_dump_json()})
     sha = sha256(data).hexdigest()
     path = folder / state_name(sha)
     write_atomically(path, data)
@@ -172,17 +175,14 @@ def settle(
     folder: Path, version: Version, card: str, plan: str | None = None, *, dry: bool = False
 ) -> list[str]:
     """Make every other file say what HEAD says; what was, or in a dry run is, to do."""
-    done = history.complete(folder, version.record.entry, version.sha, dry=dry)
+    done = complete(folder, version.record.entry, version.sha, dry=dry)
     repairs = [] if done is None else [done]
     for name, text in ((LEARNER, version.description()), (CARD, card), (PLAN, plan)):
-        path = folder / name
-        if text is None:
-            continue
-        if read_own(path) != text.encode():
+        if text is not None and read_own(folder / name) != text.encode():
             repairs.append(f"{name}: written again")
             if not dry:
-                write_atomically(path, text.encode())
-    results = [line.result for line in history.read_history(folder) if line.result != version.sha]
+                write_atomically(folder / name, text.encode())
+    results = [line.result for line in read_history(folder) if line.result != version.sha]
     older = results[len(results) - version.record.keep :]
     kept = {state_name(sha) for sha in (*older, version.sha)}
     for path in folder.iterdir():
@@ -267,6 +267,5 @@ def _version(path: Path, metadata: Mapping[str, str]) -> Version:
         raise
     except (KeyError, TypeError, ValueError, RecursionError, ValidationError) as error:
         raise InputError(f"{path} is no state of a learner's folder; restore it") from error
-    sha = _STATE.fullmatch(path.name)
-    assert sha is not None  # noqa: S101  # `_head` gives no other name
-    return Version(path, sha[1], method, settings, record)
+    sha = path.name.removeprefix("state-").removesuffix(".safetensors")
+    return Version(path, sha, method, settings, record)
