@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import undrift
 from tests.folder.conftest import QUICK, assert_same, like
@@ -124,6 +123,8 @@ def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None
     step, waiting = folder.forget_node("a1-3", [second])
     assert step is not None
     assert [held.step for held in waiting] == [1]
+    with pytest.raises(InputError, match=r"m5-nodes.csv is not in .*desk"):
+        folder.forget_node("a1-3", [desk.month(5)])  # never observed: a mistake
     step, waiting = folder.forget_node("a1-3", [desk.month(1), second])  # the second is done
     assert step is not None
     assert f"{second[0]} was observed without 'a1-3'" in step.notes
@@ -139,37 +140,17 @@ def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None
     assert folder.verify() == []
 
 
-def test_batches_that_may_hold_a_node_may_also_not(first: LearnerFolder, desk: Any) -> None:
-    first.observe(desk.month(2))
-    step, _ = first.forget_node("a1-3", [desk.month(1), desk.month(2)])  # it cannot tell which
-    assert step is not None
-    assert any("m2-nodes.csv was observed without 'a1-3'" in note for note in step.notes)
-    assert [held.nodes for held in first.show().record.batches] == [24, 23]
-    with pytest.raises(InputError, match=r"m3-nodes.csv is not in .*desk"):
-        first.forget_node("a1-3", [desk.month(3)])  # never observed: a mistake
-
-
 def test_edges_that_are_all_unknown_are_pointed_at(first: LearnerFolder, desk: Any) -> None:
     nodes, edges = desk.month(2)
     edges.write_text("source,target\n1.0,2.0\n")
     assert "no edge is left" in " ".join(first.observe((nodes, edges)).notes)
 
 
-def test_the_only_labelled_node_of_a_batch_takes_the_batch_along(
-    first: LearnerFolder, desk: Any
-) -> None:
-    def one_label(cells: list[list[str]]) -> None:
-        for row in cells[1:]:
-            row[1] = ""
-
-    lonely = desk.month(2, change=one_label)
-    first.observe(lonely)
-    first.forget_node("a2-0", [lonely])
-    assert [held.step for held in first.show().record.batches] == [1]
-
-
 def test_merge_equals_observing_both(first: LearnerFolder, desk: Any) -> None:
     site, both, alone = like(first, "site"), like(first, "both"), like(first, "alone")
+    assert (site.path / "key").read_text() == (first.path / "key").read_text()
+    assert site.show().record.classes == {}
+    assert site.show().record.columns == first.show().record.columns
     site.observe(desk.month(2, ["skimming", "takeover"]))  # numbered otherwise than at home
     step = both.merge(first, site.path)
     alone.observe(desk.month(1))
@@ -228,6 +209,9 @@ def test_folders_that_are_no_siblings_do_not_merge(
         other.observe(desk.month(2, order=order))
         with pytest.raises(InputError, match=why):
             first.merge(other)
+    assert like(first, "like").learner().scaling_ == first.learner().scaling_ is not None
+    with pytest.raises(InputError, match="leave out scale"):
+        LearnerFolder.new(tmp_path / "x", like=first, scale="none")
     with pytest.raises(InputError, match="a sibling has the method and settings of the other"):
         LearnerFolder.new(tmp_path / "x", like=first, settings={"gamma": 1.0})
     assert len(first.history()) == 2
@@ -267,35 +251,6 @@ def test_one_plan_and_one_scale_are_enough_to_merge(
         clean = like(alone, f"clean-{both.path.name}")
         clean.observe(clean.read(files[1]).without("a2-3"))
         assert_same(both, clean, desk.month(3))
-
-
-def test_a_name_in_other_letters_is_a_note_until_it_is_an_alias(
-    first: LearnerFolder, desk: Any
-) -> None:
-    month = desk.month(2, ["Mule", "fine"])
-    step = first.observe(month)
-    assert any("class 'Mule' is new and differs from 'mule'" in note for note in step.notes)
-    assert "Mule" in first.show().record.classes
-    first.forget(month)
-    step = first.observe(month, aliases={"Mule": "mule"})
-    assert not any("differs" in note for note in step.notes)
-    assert set(first.show().record.classes) == {"fine", "mule", "takeover"}
-    first.forget(month)  # the alias is remembered, so the data is recognised
-
-
-@pytest.mark.parametrize(
-    ("width", "words"),
-    [(4, "lacks 1 of the 5 columns learned: 'x4'"), (6, "has 1 column not learned: 'x5'")],
-)
-def test_another_column_set_is_one_sentence(
-    first: LearnerFolder, desk: Any, width: int, words: str
-) -> None:
-    for verb in (first.observe, first.predict, first.forget):
-        with pytest.raises(InputError, match=words):
-            verb(desk.month(2, width=width))
-    if width == 6:
-        first.observe(desk.month(2, width=6), ignore=["x5"])
-        first.predict(desk.month(3, width=6))  # remembered
 
 
 def test_columns_with_and_without_names_are_not_mixed(first: LearnerFolder) -> None:
@@ -371,14 +326,6 @@ def test_old_states_go_unless_kept(desk: Any, tmp_path: Path) -> None:
         LearnerFolder.new(tmp_path / "x", keep=-1)
 
 
-def test_the_learner_comes_out_of_its_folder(first: LearnerFolder, desk: Any) -> None:
-    graph = first.read(desk.month(1)).graph
-    first.export(first.path.with_name("one.safetensors"))
-    for place in (first.path, first.path.with_name("one.safetensors")):
-        learner = undrift.load(place)
-        assert torch.equal(learner.scores(graph), first.learner().scores(graph))
-
-
 def test_the_card_counts_what_is_kept(first: LearnerFolder, desk: Any) -> None:
     card = (first.path / "README.md").read_text()
     for name, count in first.show().record.counts.items():
@@ -402,10 +349,3 @@ def test_nodes_of_known_classes_are_an_exam_before_they_are_learned(
     assert told in (first.path / "README.md").read_text()
     first.forget(month)
     assert told not in (first.path / "README.md").read_text()
-
-
-def test_siblings_share_the_key_and_no_class(first: LearnerFolder) -> None:
-    site = like(first, "site")
-    assert (site.path / "key").read_text() == (first.path / "key").read_text()
-    assert site.show().record.classes == {}
-    assert site.show().record.columns == first.show().record.columns

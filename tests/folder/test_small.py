@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-import undrift
 from tests.folder.conftest import assert_same
 from undrift import InputError, LearnerFolder
 from undrift.analytic.thin import Thin
@@ -78,22 +77,6 @@ def test_a_new_class_of_few_nodes_is_refused(desk: Any, tmp_path: Path) -> None:
     open_door.observe(files)
     assert verbatim(open_door, files) > 1 - 1e-6
     assert verbatim(folder, month(desk, 2)) < 0.999
-
-
-def test_exactly_enough_nodes_are_enough(desk: Any, tmp_path: Path) -> None:
-    for few, least in ((5, None), (3, 3)):
-        folder = new(tmp_path / str(few), least_rows=least)
-        folder.observe(month(desk, 1, change=labelled(*["rare"] * few)))
-        assert counts(folder)["rare"] == few
-        with pytest.raises(InputError, match=f"with {few - 1} node"):
-            folder.observe(month(desk, 2, change=labelled(*["rarer"] * (few - 1))))
-
-
-def test_a_known_class_may_bring_any_number(desk: Any, tmp_path: Path) -> None:
-    folder = new(tmp_path / "desk")
-    folder.observe(month(desk, 1, change=labelled(*["rare"] * 6)))
-    folder.observe(month(desk, 2, change=labelled("rare")))
-    assert counts(folder)["rare"] == 7
 
 
 def test_left_out_is_as_without_the_label(desk: Any, tmp_path: Path) -> None:
@@ -223,16 +206,6 @@ def test_the_guard_holds_for_every_method(desk: Any, tmp_path: Path) -> None:
         folder = LearnerFolder.new(tmp_path / method, method)
         with pytest.raises(InputError, match="class 'rare' with 1 node"):
             folder.observe(files)
-
-
-def test_a_saved_learner_has_enough_of_each_class(tmp_path: Path) -> None:
-    graph = tiny_graph(nodes=18)
-    learner = undrift.default_learner().observe(graph)  # three nodes of each class
-    with pytest.raises(InputError, match=r"class 0 has 3 training nodes, .* or say least_rows=3"):
-        learner.save(tmp_path / "a")
-    assert not (tmp_path / "a").exists()
-    learner.save(tmp_path / "a", least_rows=3)
-    learner.observe(tiny_graph(seed=1, nodes=18)).save(tmp_path / "b")
 
 
 def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path) -> None:

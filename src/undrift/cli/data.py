@@ -101,14 +101,9 @@ def download_progress(console: Console) -> Iterator[Progress]:
         return
     from rich import progress as rich
 
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(bar_width=None),
-        rich.DownloadColumn(),
-        rich.TransferSpeedColumn(),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
+    names, times = rich.TextColumn("{task.description}"), rich.TimeRemainingColumn()
+    done = rich.BarColumn(bar_width=None), rich.DownloadColumn(), rich.TransferSpeedColumn()
+    with rich.Progress(names, *done, times, console=console, transient=True) as bar:
         rows: dict[str, rich.TaskID] = {}
 
         def report(file: str, done: int, total: int) -> None:
@@ -128,22 +123,17 @@ def _line(console: Console, said: dict[str, int], file: str, done: int, total: i
         console.print(f"{file}: {size(done)}" + (f" of {size(total)}" if total else ""))
 
 
-_FOLDER = """
-Files lie in the folder named by UNDRIFT_DATA, else in the platform's cache
-folder. Generated stand-ins lie in the cache folder.
-"""
-_ELSEWHERE = "UNDRIFT_DATA=~/graphs undrift data"
 data = group(
     "data",
-    ("list", "fetch coauthor-cs", "check coauthor-cs"),
-    {
-        "list": (list_datasets, ("list", f"{_ELSEWHERE} list")),
-        "fetch": (
-            fetch,
-            ("fetch coauthor-cs", f"{_ELSEWHERE} fetch reddit", "fetch --force ogbn-arxiv"),
-        ),
-        "check": (check, ("check coauthor-cs", "check --accept amazon-photo")),
-        "remove": (remove, ("remove reddit-stand-in",)),
-    },
-    _FOLDER,
+    {"list": list_datasets, "fetch": fetch, "check": check, "remove": remove},
+    """
+list
+UNDRIFT_DATA=~/graphs undrift data list
+fetch coauthor-cs
+UNDRIFT_DATA=~/graphs undrift data fetch reddit
+fetch --force ogbn-arxiv
+check coauthor-cs
+check --accept amazon-photo
+remove reddit-stand-in
+""",
 )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
 
 from undrift.cli.console import say, working
-from undrift.cli.options import Flag, Many, Traceback, group
+from undrift.cli.options import AS_LAST, Columns, Traceback, group
 
 
 def import_tables(
@@ -15,52 +14,27 @@ def import_tables(
     /,
     *,
     out: Path,
-    id: str = "id",
-    label: str | None = None,
-    source: str = "source",
-    target: str = "target",
-    directed: Flag = False,
-    ignore: Annotated[tuple[str, ...], Many] = (),
-    unknown_edges: Literal["drop", "error"] = "drop",
+    columns: Columns = AS_LAST,
     memory: float = 4.0,
     traceback: Traceback = False,
 ) -> None:
     """Make a graph folder of a table of nodes and a table of edges, of any size.
 
     Nothing is held in memory as a whole. After an interruption, whatever its cause, the same
-    command goes on.
+    command goes on. Ids are numbers or names. Without --label the column "label" holds the
+    classes, where there is one.
 
     :param nodes: A .parquet, .csv or .tsv file with a row per node, or a folder of such files.
     :param edges: The same with a row per edge.
     :param out: The folder to make.
-    :param id: The column of node ids: numbers or names.
-    :param label: The column of classes; without it, the column "label" where there is one.
-    :param source: The column of the edges' sources.
-    :param target: The column of the edges' targets.
-    :param directed: Edges go one way; without it, both ways.
-    :param ignore: A column that is no feature; repeat it for more.
-    :param unknown_edges: Edges to nodes that are not in the table of nodes: drop and count them,
-        or an error.
     :param memory: GB that this command, and later each worker, may use; it decides the sizes of
         pieces.
     """
     from undrift.scale.importing import import_graph
 
+    how = {name: value for name, value in columns.given().items() if value is not None}
     with working("importing") as progress:
-        import_graph(
-            nodes,
-            edges,
-            out,
-            id=id,
-            label=label,
-            source=source,
-            target=target,
-            undirected=not directed,
-            ignore=ignore,
-            unknown_edges=unknown_edges,
-            memory=memory,
-            progress=progress,
-        )
+        import_graph(nodes, edges, out, **how, memory=memory, progress=progress)
     show(out)
     say(f"next: undrift learner observe LEARNER {out}")
 
@@ -107,20 +81,14 @@ def verify(folder: Path, /, *, traceback: Traceback = False) -> None:
     say(f"{folder}: {len(graph.manifest.files):,} files have the checksums of their import")
 
 
-_IMPORT = "import nodes.parquet edges.parquet --out papers"
 graph = group(
     "graph",
-    (_IMPORT, "show papers", "verify papers"),
-    {
-        "import": (
-            import_tables,
-            (
-                _IMPORT,
-                "import nodes.csv edges/ --out papers --id paper --label field --directed",
-                f"{_IMPORT} --memory 16",
-            ),
-        ),
-        "show": (show, ("show papers",)),
-        "verify": (verify, ("verify papers",)),
-    },
+    {"import": import_tables, "show": show, "verify": verify},
+    """
+import nodes.parquet edges.parquet --out papers
+import nodes.csv edges/ --out papers --id paper --label field --directed
+import nodes.parquet edges.parquet --out papers --memory 16
+show papers
+verify papers
+""",
 )

@@ -6,17 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from undrift.cli.console import output, say, working
-from undrift.cli.learner_verbs import (
-    AS_LAST,
-    forget,
-    merge,
-    new,
-    observe,
-    opened,
-    predict,
-    revise,
-)
-from undrift.cli.options import Columns, Folder, Several, Traceback, batches, group
+from undrift.cli.learner_verbs import forget, merge, new, observe, opened, predict, revise
+from undrift.cli.options import AS_LAST, Columns, Folder, Several, Traceback, batches, group
 
 BROKEN = 3
 """The exit code of an audit that is not passed, be it that something could not be judged."""
@@ -104,65 +95,45 @@ def export(folder: Folder, /, out: Path, *, traceback: Traceback = False) -> Non
 
 learner = group(
     "learner",
-    (
-        "new desk",
-        "observe desk january/nodes.csv january/edges.csv",
-        "predict desk february/nodes.csv february/edges.csv --out predictions.csv",
-        "forget desk january/nodes.csv january/edges.csv",
-    ),
     {
-        "new": (
-            new,
-            (
-                "new desk",
-                "new desk --method propagation --set hops=4 --remember-nodes",
-                "new second-site --like desk",
-                "new second-site --plan desk/plan.json",
-            ),
-        ),
-        "observe": (
-            observe,
-            (
-                "observe desk january/nodes.csv january/edges.csv",
-                "observe desk feb-nodes.parquet feb-edges.parquet --id account --label kind",
-                'observe desk nodes.csv edges.csv --alias "Mule=mule" --ignore comment',
-                "observe desk graph.npz",
-                "observe desk papers --workers 4",
-            ),
-        ),
-        "predict": (
-            predict,
-            (
-                "predict desk nodes.csv edges.csv --out predictions.csv",
-                "predict desk nodes.csv edges.csv --nodes a17 a18 --out two.parquet",
-                "predict desk nodes.csv edges.csv --probabilities --out every-class.csv",
-                "predict desk papers --out predictions.parquet --dask tcp://host:8786",
-            ),
-        ),
-        "forget": (
-            forget,
-            (
-                "forget desk january/nodes.csv january/edges.csv",
-                "forget desk papers --workers 4",
-                "forget desk --node a17",
-                "forget desk --node a17 --batch jan-nodes.csv jan-edges.csv --batch feb.npz",
-            ),
-        ),
-        "revise": (
-            revise,
-            ("revise desk old/nodes.csv old/edges.csv new/nodes.csv new/edges.csv",),
-        ),
-        "merge": (merge, ("merge both desk second-site",)),
-        "show": (show, ("show desk",)),
-        "history": (show_history, ("history desk",)),
-        "verify": (verify, ("verify desk",)),
-        "audit": (
-            audit,
-            ("audit desk", "audit desk --data january/nodes.csv january/edges.csv --data feb.npz"),
-        ),
-        "export": (
-            export,
-            ("export desk learner.safetensors", "export desk --out learner.safetensors"),
-        ),
+        "new": new,
+        "observe": observe,
+        "predict": predict,
+        "forget": forget,
+        "revise": revise,
+        "merge": merge,
+        "show": show,
+        "history": show_history,
+        "verify": verify,
+        "audit": audit,
+        "export": export,
     },
+    """
+new desk
+new desk --method propagation --set hops=4 --remember-nodes
+new second-site --like desk
+new second-site --plan desk/plan.json
+observe desk january/nodes.csv january/edges.csv
+observe desk feb-nodes.parquet feb-edges.parquet --id account --label kind
+observe desk nodes.csv edges.csv --alias "Mule=mule" --ignore comment
+observe desk graph.npz
+observe desk papers --workers 4
+predict desk nodes.csv edges.csv --out predictions.csv
+predict desk nodes.csv edges.csv --nodes a17 a18 --out two.parquet
+predict desk nodes.csv edges.csv --probabilities --out every-class.csv
+predict desk papers --out predictions.parquet --dask tcp://host:8786
+forget desk january/nodes.csv january/edges.csv
+forget desk papers --workers 4
+forget desk --node a17
+forget desk --node a17 --batch jan-nodes.csv jan-edges.csv --batch feb.npz
+revise desk old/nodes.csv old/edges.csv new/nodes.csv new/edges.csv
+merge both desk second-site
+show desk
+history desk
+verify desk
+audit desk
+audit desk --data january/nodes.csv january/edges.csv --data feb.npz
+export desk learner.safetensors
+export desk --out learner.safetensors
+""",
 )

@@ -9,6 +9,8 @@ from cyclopts import Parameter
 
 from undrift.cli.console import say, working
 from undrift.cli.options import (
+    AS_LAST,
+    HERE,
     Columns,
     Flag,
     Folder,
@@ -32,17 +34,13 @@ if TYPE_CHECKING:
 ERASING = {"erased": 0, "never here": 4, "not in this batch": 5, "waiting": 6}
 """The exit codes of `forget --node`, by what came of it."""
 
-AS_LAST, HERE = Columns(), Workers()
-
 
 def new(
     folder: Path,
     /,
     *,
     method: str = DEFAULT,
-    settings: Annotated[
-        tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
-    ] = (),
+    settings: Annotated[tuple[str, ...], Many, Parameter(name="--set")] = (),
     like: Path | None = None,
     plan: Path | None = None,
     keep: Whole = 0,

@@ -22,15 +22,11 @@ def _whole(kind: type[int], tokens: Sequence[Token]) -> int:
 
 
 Whole = Annotated[int, Parameter(converter=_whole)]
-"""A whole number."""
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-Many = Parameter(negative="", show_default=False)
-"""An option that may be repeated; `Several` takes several values each time."""
-Several = Parameter(negative="", show_default=False, consume_multiple=True)
+Many = Parameter(negative="", show_default=False)  # may be repeated
+Several = Parameter(negative="", show_default=False, consume_multiple=True)  # values each time
+Flag = Annotated[bool, Many]
+Traceback = Annotated[bool, Many, Parameter(help="When it fails, print where.")]
 Folder = Annotated[Path, Parameter(help="The learner's folder.")]
-Traceback = Annotated[
-    bool, Parameter(negative="", show_default=False, help="When it fails, print where.")
-]
 
 
 @Parameter(name="*")
@@ -97,6 +93,9 @@ class Workers:
             return getattr(large, f"{verb}_large")(*arguments, engine, tell=tell, **how)
 
 
+AS_LAST, HERE = Columns(), Workers()
+
+
 def batches(files: Sequence[Path], wanted: int | None = None) -> list[Sequence[Path]]:
     """Files in groups: a table of nodes takes the next one as its edges, others stand alone."""
     from undrift.folder.batch import ALONE
@@ -131,19 +130,16 @@ def aliases(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def group(
-    name: str,
-    first: Sequence[str],
-    commands: Mapping[str, tuple[Callable[..., None], Sequence[str]]],
-    more: str = "",
-) -> App:
-    """A command of several: its examples, then each with its own; `more` ends its help."""
+def group(name: str, commands: Mapping[str, Callable[..., None]], examples: str) -> App:
+    """A command of several. Each shows those of the examples that call it, the group a few."""
+    lines = [x if "undrift" in x else f"undrift {name} {x}" for x in examples.split("\n") if x]
+    own = {word: [x for x in lines if f"undrift {name} {word}" in x] for word in commands}
 
-    def examples(lines: Sequence[str]) -> str:
-        whole = [line if "undrift" in line else f"undrift {name} {line}" for line in lines]
-        return "For example:\n\n" + "".join(f"    {line}\n" for line in whole)
+    def told(some: Sequence[str]) -> str:
+        return "For example:\n\n" + "".join(f"    {line}\n" for line in some)
 
-    app = App(name=name, help_epilogue=examples(first) + more, help_format="plaintext")
-    for word, (command, lines) in commands.items():
-        app.command(command, name=word, help_epilogue=examples(lines))
+    first = [each[0] for each in own.values()][:4]
+    app = App(name=name, help_epilogue=told(first), help_format="plaintext")
+    for word, command in commands.items():
+        app.command(command, name=word, help_epilogue=told(own[word]))
     return app

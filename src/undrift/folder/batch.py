@@ -30,8 +30,6 @@ UnknownEdges = Literal["drop", "error"]
 ALONE = (".npz", *PYG)
 """How the name of a file ends that holds nodes and edges."""
 
-_NOT_COMPARED = "so nobody can tell whether they are the same; give files of the same kind"
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -106,12 +104,7 @@ class Batch:
         """Refuse a batch whose columns cannot be those that were learned."""
         if known.width is None:
             return
-        if (self.columns is None) != (known.columns is None):
-            had, has = ("names", "none") if known.columns is not None else ("no names", "names")
-            raise InputError(
-                f"the columns that were learned have {had} and those of this batch {has}, "
-                f"{_NOT_COMPARED}"
-            )
+        _check_named(self.columns, known, "this batch")
         if self.columns is not None and self.columns != known.columns:
             raise InputError("the columns of this batch are in another order; read it with `read`")
         if self.graph.num_features != known.width:
@@ -128,26 +121,25 @@ class LargeBatch:
     graph: GraphFolder
     class_names: Mapping[int, str]
     where: str
+    columns: tuple[str, ...] = ()
+    repairs: Repairs = field(default_factory=Repairs)
 
     @classmethod
     def of(cls, path: str | Path, known: Record) -> LargeBatch:
         """A graph folder, checked against what the learner knows of columns."""
         graph = GraphFolder(path)
+        columns = graph.manifest.columns
         if known.width is not None:
-            if known.columns is None:
-                raise InputError(
-                    f"the columns that were learned have no names and those of {path} have, "
-                    f"{_NOT_COMPARED}"
-                )
-            found = matched_columns(graph.manifest.columns, known.columns, str(path))
-            if found != graph.manifest.columns:
+            _check_named(columns, known, str(path))
+            found = matched_columns(columns, known.columns, str(path))
+            if found != columns:
                 raise InputError(
                     f"the columns of {path} are in another order than was learned; import its "
                     f"tables with columns in this order: {', '.join(found[:20])}"
                 )
-        names = {c: class_name(name) for c, name in enumerate(graph.manifest.classes)}
-        renamed = {c: known.aliases.get(name, name) for c, name in names.items()}
-        return cls(graph, renamed, str(path))
+        names = map(class_name, graph.manifest.classes)
+        renamed = {c: known.aliases.get(name, name) for c, name in enumerate(names)}
+        return cls(graph, renamed, str(path), columns, graph.manifest.repairs)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -158,19 +150,9 @@ class LargeBatch:
         return found
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
-        return self.graph.manifest.columns
-
-    @property
     def ids(self) -> Array:
         """The id of every node."""
         return self.graph.ids()
-
-    @property
-    def repairs(self) -> Repairs:
-        """What was left out of the edges."""
-        return self.graph.manifest.repairs
 
     def some_features(self) -> Any:
         """The features that a scale is measured on: a sample."""
@@ -180,6 +162,15 @@ class LargeBatch:
         """The name that each class of the graph has for the learner, where it has one."""
         told = enumerate(self.graph.manifest.classes)
         return {name: self.class_names[c] for c, name in told if c in self.class_names}
+
+
+def _check_named(columns: tuple[str, ...] | None, known: Record, where: str) -> None:
+    if (columns is None) != (known.columns is None):
+        had, has = ("names", "none") if known.columns is not None else ("no names", "names")
+        raise InputError(
+            f"the columns that were learned have {had} and those of {where} {has}, so nobody can "
+            "tell whether they are the same; give files of the same kind"
+        )
 
 
 Source = Batch | Graph | TableGraph | str | Path | Sequence[str | Path]

@@ -29,14 +29,11 @@ def card(record: Record, learner: Learner) -> str:
     """The text, a function of what the folder holds."""
     entry = record.entry
     kept = METHODS[learner.name].keeps if learner.name in METHODS else learner.keeps
+    examples = "No node, edge or feature as such; but a sum over few nodes gives them away."
     if record.private:
         examples = "With noise: see Privacy."
     elif learner.keeps_examples:
-        examples = (
-            "**Among it are examples: nodes of the data, or what was made to stand for them.**"
-        )
-    else:
-        examples = "No node, edge or feature as such; but a sum over few nodes gives them away."
+        examples = "**Among it are examples: nodes of the data, or what stands for them.**"
     remembered = (
         "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
         "hold one; who has the key and an id can tell whether it was there."

@@ -32,7 +32,7 @@ def revise(
     held = draft.held(old)
     before = draft.task(old, held)
     draft.remove(held)
-    if not replaced(new, draft.learned_as(new, small)).counts:  # nothing that could be learned
+    if not replaced(new, draft.learned_as(new, small)[1]).counts:  # nothing that could be learned
         draft.learner.forget(before, progress=progress)
         return sum(held.labels.values()), 0
     after = draft.task(new, draft.add(new, instead_of=held, small=small))

@@ -1,8 +1,8 @@
 """Classes: their names and numbers, those that are too small, and the public list under noise.
 
-What is kept of a class with few training nodes would give them away. So a class that a folder does
-not know yet must bring `least_rows` training nodes at once; one that it knows may bring any number.
-What was done is recorded with each batch (`Held.instead`), so forgetting subtracts what was added.
+What is kept of a class with few training nodes would give them away. So a new class must bring
+`least_rows` of them at once; a known one may bring any number. What was done is recorded with each
+batch (`Held.instead`), so forgetting subtracts what was added.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar
 
 from undrift.errors import InputError
 from undrift.folder.record import Record
@@ -79,21 +79,16 @@ def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
     """A sentence for every new class whose name suggests that it is none of its own.
 
     It differs from a known one in case or spaces only, or is what programs write for no label.
-
-    >>> look_alikes(["Mule "], ["mule"])[0][:45]
-    "class 'Mule ' is new and differs from 'mule' "
     """
     found = []
     for name in names:
-        other = same_but_for_case(name, known)
         if name in known:
             continue
-        if other is not None:
+        if other := same_but_for_case(name, known):
             alias = quote(f"{name}={other}")
             found.append(
                 f"class {name!r} is new and differs from {other!r} in case or spaces only; if they "
-                f"are one, forget this batch and observe it with --alias {alias}, or correct the "
-                "file"
+                f"are one, forget this batch and observe it with --alias {alias}, or correct it"
             )
         elif folded(name) in _NOTHING:
             found.append(
@@ -104,11 +99,7 @@ def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
 
 
 def same_but_for_case(name: str, known: Iterable[str]) -> str | None:
-    """The known name that differs in case or spaces only.
-
-    >>> same_but_for_case("Money Mule", ["fine", "moneymule"])
-    'moneymule'
-    """
+    """The known name that differs in case or spaces only."""
     return {folded(other): other for other in known}.get(folded(name))
 
 
@@ -122,11 +113,9 @@ def folded(name: str) -> str:
 
 def check_ways(small_classes: str, least_rows: int) -> None:
     """Reject a way that there is not."""
-    if small_classes not in get_args(SmallClasses):
-        raise InputError(
-            f"small classes can be {', '.join(map(repr, get_args(SmallClasses)))}, not "
-            f"{small_classes!r}"
-        )
+    if small_classes not in WAYS:
+        ways = ", ".join(map(repr, WAYS))
+        raise InputError(f"small classes can be {ways}, not {small_classes!r}")
     if least_rows < 1:
         raise InputError(f"least_rows must be at least 1, not {least_rows}")
 
@@ -152,7 +141,14 @@ def instead_of_small(
     if not few or small_classes == "allow":
         return {}
     if small_classes == "refuse":
-        raise _refused(few, known, least_rows, where)
+        others = {name: same_but_for_case(name, known) for name in few}
+        hints = [f"{a!r} is {b!r}: --alias {quote(f'{a}={b}')}" for a, b in others.items() if b]
+        hint = f" (if {hints[0]})" if hints else ""
+        raise InputError(
+            f"{where} brings {_list(few)}{hint}, and what is kept of a new class with fewer than "
+            f"{least_rows} gives them away; give more at once, or say --small-classes context "
+            "(left out), pool (learned as one) or allow; nothing was changed"
+        )
     pooled = sum(few.values()) + known.get(POOL, 0)
     return dict.fromkeys(few, POOL if small_classes == "pool" and pooled >= least_rows else "")
 
@@ -196,19 +192,6 @@ def few_rows(rows: int, columns: int) -> list[str]:
         f"{counted(rows, 'row')} for {columns:,} columns: whoever has the states before and after "
         "this step can compute them; larger batches or fewer columns (sketch, rank) help"
     ]
-
-
-def _refused(
-    few: Mapping[str, int], known: Mapping[str, int], least_rows: int, where: str
-) -> InputError:
-    others = {name: same_but_for_case(name, known) for name in few}
-    hints = [f"{a!r} is {b!r}: --alias {quote(f'{a}={b}')}" for a, b in others.items() if b]
-    hint = f" (if {hints[0]})" if hints else ""
-    return InputError(
-        f"{where} brings {_list(few)}{hint}, and what is kept of a new class with fewer than "
-        f"{least_rows} gives them away; give more at once, or say --small-classes context (left "
-        "out), pool (learned as one) or allow; nothing was changed"
-    )
 
 
 def _list(few: Mapping[str, int], shown: int = 4) -> str:

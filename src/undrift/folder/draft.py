@@ -12,22 +12,10 @@ import numpy as np
 import torch
 
 from undrift.errors import InputError
-from undrift.folder import releases
+from undrift.folder import classes, columns, releases, store
 from undrift.folder.batch import Batch, LargeBatch, Source, UnknownEdges, read_batch
 from undrift.folder.card import card, widest
-from undrift.folder.classes import (
-    check_listed,
-    check_ways,
-    few_rows,
-    instead_of_small,
-    left_small,
-    look_alikes,
-    numbered,
-    public_classes,
-    replaced,
-    told,
-)
-from undrift.folder.columns import fixed_scale, neutral
+from undrift.folder.classes import check_listed, look_alikes, numbered, replaced
 from undrift.folder.hashing import content_hash, data_hash, node_hashes
 from undrift.folder.record import (
     FORMAT,
@@ -40,16 +28,7 @@ from undrift.folder.record import (
     now,
     taken_out,
 )
-from undrift.folder.store import (
-    LOCK,
-    Version,
-    current,
-    current_with_state,
-    read_keys,
-    settle,
-    write_keys,
-    write_version,
-)
+from undrift.folder.store import Version, current, current_with_state, read_keys
 from undrift.formatting import counted
 from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
@@ -60,11 +39,10 @@ from undrift.streams.task import Task
 from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_GONE = "it was taken out"
-_TAKEN = {
+_TAKEN = {  # what a step did to a batch that is no longer there
     "forget-node": "a node was taken out of it, so leave out its row,",
     "revise": "it was replaced by a corrected one",
-}  # what a step did to a batch that is no longer there
+}
 _NODES = "@nodes."  # hashes of a batch's nodes, among the tensors of a state
 
 
@@ -107,7 +85,7 @@ class Draft:
         if "ignore" in said:
             said["ignore"] = tuple(dict.fromkeys([*self.record.reading.ignore, *said["ignore"]]))
         small = small_classes or self.record.small_classes
-        check_ways(small, self.record.least_rows)
+        classes.check_ways(small, self.record.least_rows)
         self.record = self.record.changed(
             reading=self.record.reading.changed(**said),
             aliases={**self.record.aliases, **(aliases or {})},
@@ -123,7 +101,7 @@ class Draft:
             known.reading,
             known.columns,
             known.aliases,
-            neutral=neutral(self.learner, known.columns),
+            neutral=columns.neutral(self.learner, known.columns),
             labelled=labelled,
             unknown_edges=self.unknown_edges,
         )
@@ -150,11 +128,14 @@ class Draft:
 
     def held(self, batch: Batch | LargeBatch) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""
-        there = self.find(batch)
-        if there is not None:
+        if there := self.find(batch):
             return there
         gone = taken_out(self.folder, data_hash(batch, self.keys[0]))
-        when = "" if gone is None else f" ({_TAKEN.get(gone.verb, _GONE)} in step {gone.step})"
+        when = (
+            ""
+            if gone is None
+            else f" ({_TAKEN.get(gone.verb, 'it was taken out')} in step {gone.step})"
+        )
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
             f"{batch.where} is not in {self.folder}{when}: give the files of a batch that is, with "
@@ -183,25 +164,22 @@ class Draft:
         What its small classes are learned as is decided here; `small` says how, if not the folder.
         """
         check_listed(self.learner, batch.counts, batch.where)
-        data, content = data_hash(batch, self.keys[0]), content_hash(batch, self.keys[0])
-        same = {data, content}
-        for key in self.keys[1:]:
-            same |= {data_hash(batch, key), content_hash(batch, key)}
+        hashes = [(data_hash(batch, key), content_hash(batch, key)) for key in self.keys]
+        (data, content), same = hashes[0], {each for pair in hashes for each in pair}
         there = next((held for held in self.record.batches if held.hashes & same), None)
         if there is not None:
-            corrected = "" if {there.data, there.content} & same else " in a corrected version"
+            now_ = "" if {there.data, there.content} & same else " in a corrected version"
             raise InputError(
-                f"{batch.where} is in {self.folder} already{corrected} ({there}), and counting it "
-                "twice would be wrong; nothing was changed"
+                f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
+                "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
         if self.learner.learned_ is None:
-            how, self.learner.scaling_, notes = fixed_scale(self.learner, self.record, batch)
-            self.record = self.record.changed(scale=how)
-            self.notes += notes
-        rows = self._training_rows(batch)
-        instead = self.learned_as(batch, small)
-        self.notes += told(instead, batch.counts, self.record.least_rows, batch.where)
+            found = columns.fixed_scale(self.learner, self.record, batch)
+            self.record, self.learner.scaling_ = self.record.changed(scale=found[0]), found[1]
+            self.notes += found[2]
+        rows, instead = self.learned_as(batch, small)
+        self.notes += classes.told(instead, batch.counts, self.record.least_rows, batch.where)
         self.notes += look_alikes(instead, self.record.classes)
         batch = replaced(batch, instead)
         held = Held(
@@ -256,36 +234,31 @@ class Draft:
 
     def learned_as(
         self, batch: Batch | LargeBatch, small: SmallClasses | None = None
-    ) -> dict[str, str]:
-        """What the small classes of a batch would be learned as; see `instead_of_small`."""
-        known = self.record
+    ) -> tuple[dict[str, int], dict[str, str]]:
+        """The training nodes of each class, and what small classes would be learned as."""
+        known, rows = self.record, batch.counts
+        if rows and isinstance(batch, Batch):
+            ids = numbered(rows, known.classes, known.past_ids)
+            task = self.learner.as_task(batch.relabelled(ids), batch.words)
+            labels = task.labels[task.train]
+            rows = {name: int((labels == ids[name]).sum()) for name in rows}
         how = "allow" if bounded(self.learner) else small or known.small_classes
-        rows = self._training_rows(batch)
-        return instead_of_small(rows, known.counts, how, known.least_rows, batch.where)
-
-    def _training_rows(self, batch: Batch | LargeBatch) -> dict[str, int]:
-        """The training nodes of each class, as the learner would see the batch."""
-        if not batch.counts or isinstance(batch, LargeBatch):
-            return batch.counts
-        ids = numbered(batch.counts, self.record.classes, self.record.past_ids)
-        task = self.learner.as_task(batch.relabelled(ids), batch.words)
-        labels = task.labels[task.train]
-        return {name: int((labels == ids[name]).sum()) for name in batch.counts}
-
-    def note_first(self, task: Task) -> None:
-        """Note a first batch that decides for good and tells too little to decide by."""
-        note = getattr(self.learner, "plan_note", None)
-        found = None if note is None or self.learner.learned_ is not None else note(task)
-        self.notes += [found] if found else []
+        few = known.counts, how, known.least_rows, batch.where
+        return rows, classes.instead_of_small(rows, *few)
 
     def note_return(self, what: str, data: str) -> None:
         """Note that a batch was taken out once, which its user may have forgotten."""
-        gone = taken_out(self.folder, data)
-        if gone is not None:
+        if gone := taken_out(self.folder, data):
             self.notes.append(f"{what} was taken out in step {gone.step} and is back now")
 
     def grade(self, held: Held, task: Task) -> Held:
-        """Note how many nodes of known classes the learner gets right before it learns them."""
+        """Note how many nodes of known classes the learner gets right before it learns them.
+
+        A first batch that decides for good and tells too little to decide by is noted too.
+        """
+        note = getattr(self.learner, "plan_note", None)
+        found = None if note is None or self.learner.learned_ is not None else note(task)
+        self.notes += [found] if found else []
         known = torch.tensor(self.learner.classes_, dtype=torch.int64)
         nodes = torch.isin(task.labels, known).nonzero().flatten()
         if self.record.private or nodes.numel() == 0:  # how many are right is a count of the data
@@ -316,10 +289,10 @@ class Draft:
         after = {held.data for held in self.record.batches}
         self._forget_names()
         if not bounded(self.learner):  # noise hides what is few
-            self.notes += left_small(self.record)
-            columns = widest(self.learner) if self._added else 0
+            self.notes += classes.left_small(self.record)
+            width = widest(self.learner) if self._added else 0
             for held in self.record.batches:
-                self.notes += few_rows(held.rows, columns) if held.data not in before else []
+                self.notes += classes.few_rows(held.rows, width) if held.data not in before else []
         shown = [] if self.record.private else self._added
         entry = Entry(
             step=self.record.entry.step + 1,
@@ -342,10 +315,10 @@ class Draft:
         state = self.learner.state(batches=False)  # the record knows them
         _check_finite(state, "this step would leave numbers that are not finite; nothing was done")
         hashes = {f"{_NODES}{data}": torch.from_numpy(a) for data, a in self.nodes.items()}
-        state = replace(state, tensors={**state.tensors, **hashes})
+        state = replace(state, tensors=state.tensors | hashes)
         if read_keys(self.folder, self.version.record) != self.keys:
-            write_keys(self.folder, self.keys)  # before a hash relies on it
-        version = write_version(self.folder, state, self.record)
+            store.write_keys(self.folder, self.keys)  # before a hash relies on it
+        version = store.write_version(self.folder, state, self.record)
         try:  # the step is taken: what follows can be made good later
             self.version = version
             self.settle()
@@ -356,7 +329,7 @@ class Draft:
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
         texts = card(self.record, self.learner), plan_text(self.learner)
-        repairs = settle(self.folder, self.version, *texts, dry=dry)
+        repairs = store.settle(self.folder, self.version, *texts, dry=dry)
         there = {held.data for held in self.version.record.batches}
         return repairs + releases.finish(self.folder, there, dry=dry)
 
@@ -373,13 +346,10 @@ class Draft:
 def loaded(folder: Path) -> Draft:
     """What is current, every byte and number of it checked; for reading no lock is needed."""
     version, state = current_with_state(folder)
-    record, own, nodes = version.record, dict[str, torch.Tensor](), dict[str, Array]()
-    for name, tensor in state.tensors.items():
-        if name.startswith(_NODES):
-            nodes[name.removeprefix(_NODES)] = tensor.numpy()
-        else:
-            own[name] = tensor
-    state = replace(state, tensors=own)
+    record, tensors = version.record, dict(state.tensors)
+    names = [name for name in tensors if name.startswith(_NODES)]
+    nodes = {name.removeprefix(_NODES): tensors.pop(name).numpy() for name in names}
+    state = replace(state, tensors=tensors)
     broken = f"{version.path} is damaged; restore it from a copy"
     _check_finite(state, broken)
     learner = learner_of(state, version.path)
@@ -389,11 +359,9 @@ def loaded(folder: Path) -> Draft:
             f"{folder} was made before class_list took names: its class ids follow the data, which "
             "epsilon does not cover; make a new learner and observe the batches there"
         )
-    listed = public_classes(learner)  # with noise all of them have names, whether or not found
-    if listed is None:
-        fit = set(learner.classes_) == set(record.classes.values())
-    else:
-        fit = listed == record.classes
+    listed = classes.public_classes(learner)  # with noise all of them have names, found or not
+    learned = set(learner.classes_) == set(record.classes.values())
+    fit = learned if listed is None else listed == record.classes
     if not fit or width != record.width:
         raise InputError(f"{broken} (its names do not fit its numbers)")
     return Draft(folder, version, learner, record, nodes, read_keys(folder, record))
@@ -403,7 +371,7 @@ def loaded(folder: Path) -> Draft:
 def drafting(folder: Path) -> Iterator[Draft]:
     """The current version to be changed, by one process at a time."""
     current(folder)  # its errors say more than those of the lock
-    with exclusive(folder / LOCK, f"writing to {folder}"):
+    with exclusive(folder / store.LOCK, f"writing to {folder}"):
         draft = loaded(folder)
         draft.settle()
         before = draft.version.sha

@@ -134,7 +134,6 @@ class LearnerFolder:
             task = draft.task(found, held)
             graded = draft.grade(held, task)
             draft.draw_noise_for(held)
-            draft.note_first(task)
             draft.learner.observe(task, progress=progress)
             return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
 

@@ -94,8 +94,8 @@ def check_out(path: Path) -> None:
 def _as_parquet(table: bytes, more: list[str], *, numbers: bool) -> bytes:
     import duckdb
 
-    kinds = {"id": "BIGINT" if numbers else "VARCHAR", "class": "VARCHAR"}
-    kinds |= {"probability": "DOUBLE", "runner_up": "VARCHAR"} | dict.fromkeys(more, "DOUBLE")
+    kinds = dict.fromkeys(COLUMNS, "VARCHAR") | {"probability": "DOUBLE"}
+    kinds |= dict.fromkeys(more, "DOUBLE") | ({"id": "BIGINT"} if numbers else {})
     with TemporaryDirectory() as folder, duckdb.connect() as connection:
         source, target = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
         source.write_bytes(table)

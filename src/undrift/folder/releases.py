@@ -1,25 +1,21 @@
 """Releases of sums with noise: what they spend, and `begun.json`, those that no state holds yet.
 
 Two releases of one batch with different noise tell more than one. So the secret key of a batch's
-noise is on the disk (written and synced) before its first number is drawn. A process that dies
-afterwards leaves the key behind, and the same batch given again gets the same noise: there is one
-release. The key is deleted once a state holds the batch. Until then whoever has the key and the
-release can take the noise off, so the file is for its owner alone and is never exported.
-
-Another batch gets a key of its own. The nodes of a batch that was begun count as spent, as far as
-hashes of node ids are remembered.
+noise is on the disk (synced) before its first number is drawn. A process that dies afterwards
+leaves the key, and the same batch given again gets the same noise: there is one release. The key is
+deleted once a state holds the batch. Until then it could take the noise off, so the file is for its
+owner alone and is never exported. Nodes of a batch that was begun count as spent.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from undrift.errors import InputError
@@ -60,19 +56,17 @@ def read_begun(folder: Path) -> tuple[Begun, ...]:
 
 def noise_of(folder: Path, data: str, nodes: Sequence[int]) -> Normal:
     """The noise of a batch; its key is on the disk before its first number is drawn."""
-    drawn: list[Normal] = []
 
-    def draw(n: int) -> npt.NDArray[np.float64]:
-        if not drawn:
-            begun = read_begun(folder)
-            there = next((each for each in begun if each.data == data), None)
-            if there is None:
-                there = Begun(data=data, noise_key=secrets.token_hex(32), nodes=tuple(nodes))
-                _write(folder, (*begun, there))
-            drawn.append(keyed_normal(bytes.fromhex(there.noise_key)))
-        return drawn[0](n)
+    @cache
+    def normal() -> Normal:
+        begun = read_begun(folder)
+        there = next((each for each in begun if each.data == data), None)
+        if there is None:
+            there = Begun(data=data, noise_key=secrets.token_hex(32), nodes=tuple(nodes))
+            _write(folder, (*begun, there))
+        return keyed_normal(bytes.fromhex(there.noise_key))
 
-    return draw
+    return lambda n: normal()(n)  # noqa: PLW0108  # the key is written when noise is drawn
 
 
 def finish(folder: Path, done: Collection[str], *, dry: bool = False) -> list[str]:
@@ -87,12 +81,10 @@ def finish(folder: Path, done: Collection[str], *, dry: bool = False) -> list[st
 
 
 def _write(folder: Path, begun: tuple[Begun, ...]) -> None:
-    path = folder / BEGUN
     if not begun:
-        with suppress(FileNotFoundError):
-            path.unlink()
+        (folder / BEGUN).unlink(missing_ok=True)
         return
-    with whole_file(path) as file:
+    with whole_file(folder / BEGUN) as file:
         Path(file.name).chmod(0o600)
         file.write(_List.dump_json(begun))
 

@@ -10,14 +10,12 @@
                                 further lines the keys of folders that were merged
 
 A step is two writes: the new state under a name of its own, then HEAD by rename. Until the rename
-the old state is current and whole, after it the new one; both files are on the disk (fsync)
-before anything relies on them. What HEAD names has everything that the other files say. So they
-are written after it, and whoever writes next completes what a killed process left undone
-(`settle`), then deletes old states and scraps. Readers need no lock: they read HEAD and the file
-that it names, and look again if that was deleted in between.
+the old state is current, after it the new one; both files are on the disk (fsync) before anything
+relies on them. The other files say no more than what HEAD names. They are written after it, and
+whoever writes next completes what a killed process left undone (`settle`). Readers need no lock:
+they read HEAD and what it names, and look again if that was deleted in between.
 
-A folder may come from elsewhere. So every file of it is opened by `storage.own`, and none is
-written in place.
+A folder may come from elsewhere: every file is opened by `storage.own`, none is written in place.
 """
 
 from __future__ import annotations
@@ -33,20 +31,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
 from undrift.errors import InputError
 from undrift.folder.record import FORMAT, Record, complete, read_history
-from undrift.storage.files import (
-    checksum,
-    load_with_metadata,
-    make_folder,
-    read_metadata,
-    state_bytes,
-    sync_folder,
-    whole_file,
-    write_atomically,
-)
+from undrift.storage import files
+from undrift.storage.files import whole_file, write_atomically
 from undrift.storage.leftovers import claimed_folder
 from undrift.storage.own import check_own, read_own
 
@@ -85,7 +73,7 @@ def state_name(sha: str) -> str:
 
 def current(folder: Path) -> Version:
     """The version that HEAD names; its tensors are not looked at."""
-    return _named(folder, lambda path: _version(path, read_metadata(path, own=True)))
+    return _named(folder, lambda path: _version(path, files.read_metadata(path, own=True)))
 
 
 def current_with_state(folder: Path) -> tuple[Version, State]:
@@ -93,7 +81,7 @@ def current_with_state(folder: Path) -> tuple[Version, State]:
 
     def read(path: Path) -> tuple[Version, State]:
         check_bytes(path)
-        state, metadata = load_with_metadata(path, own=True)
+        state, metadata = files.load_with_metadata(path, own=True)
         return _version(path, metadata), state
 
     return _named(folder, read)
@@ -101,7 +89,7 @@ def current_with_state(folder: Path) -> tuple[Version, State]:
 
 def check_bytes(path: Path) -> None:
     """Compare a state with the hash in its name."""
-    if path.name != state_name(checksum(path)):
+    if path.name != state_name(files.checksum(path)):
         raise InputError(
             f"{path} is damaged: its bytes do not have the hash in its name; restore the file from "
             "a copy"
@@ -148,13 +136,13 @@ def create(
     record = record.changed(key_sha256=sha256(key).hexdigest())
     place = folder.absolute()
     aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
-    make_folder(place.parent)
+    files.make_folder(place.parent)
     try:
         with claimed_folder(aside):
             write_keys(aside, [key])
             settle(aside, write_version(aside, state, record), card, plan)
             os.replace(aside, folder)
-            sync_folder(place.parent)
+            files.sync_folder(place.parent)
     except OSError as error:
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
@@ -163,7 +151,7 @@ def create(
 
 def write_version(folder: Path, state: State, record: Record) -> Version:
     """Make a state the current one: its file first, then HEAD."""
-    data = state_bytes(state, {_RECORD: record.model_dump_json()})
+    data = files.state_bytes(state, {_RECORD: record.model_dump_json()})
     sha = sha256(data).hexdigest()
     path = folder / state_name(sha)
     write_atomically(path, data)
@@ -226,10 +214,8 @@ def _check_folder(folder: Path) -> None:
             f"there is no learner in {folder}; check the path, or make one with: undrift learner "
             f"new {folder}"
         )
-    told = None
-    with suppress(ValueError, AttributeError, RecursionError):  # HEAD is what counts
-        told = json.loads(learner or b"{}").get("format")
-    _check_format(folder, told)
+    with suppress(AttributeError, RecursionError, UnicodeDecodeError, json.JSONDecodeError):
+        _check_format(folder, json.loads(learner or b"{}").get("format"))  # HEAD is what counts
 
 
 def _check_format(folder: Path, found: Any) -> None:
@@ -265,7 +251,7 @@ def _version(path: Path, metadata: Mapping[str, str]) -> Version:
         settings, method = json.loads(metadata["params"]), metadata["method"]
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, RecursionError, ValidationError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:  # pydantic's is a ValueError
         raise InputError(f"{path} is no state of a learner's folder; restore it") from error
     sha = path.name.removeprefix("state-").removesuffix(".safetensors")
     return Version(path, sha, method, settings, record)
