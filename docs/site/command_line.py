@@ -85,7 +85,7 @@ def _line(command: App) -> str:
 
 def _description(command: App) -> str:
     text = inspect.getdoc(command.default_command) or ""
-    return re.split(r"\n+Parameters\n-+\n", text)[0].strip()
+    return re.split(r"\n+(?:Parameters\n-+\n|:param )", text)[0].strip()
 
 
 def _usage(argument: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from undrift.cli.whole import Whole
+from undrift.cli.options import Whole
 from undrift.learners.registry import DEFAULT
 
 if TYPE_CHECKING:

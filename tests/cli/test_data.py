@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +50,6 @@ def test_fetch_says_where_the_file_is_and_what_to_do_next(
     lines = shown.err.splitlines()  # progress, which is no result
     assert lines[0].startswith("tiny.npz: 0 B of ")
     assert len(lines) == 2
-
-
-def test_a_dataset_with_a_stream_says_how_to_run_it(
-    folder: Path, official: Any, capsys: Captured
-) -> None:
-    (folder / "arxiv.zip").write_bytes(official.ogb())  # there, and whole
-    assert start(["data", "fetch", "ogbn-arxiv"]) == 0
-    assert "undrift run --stream arxiv-cl" in capsys.readouterr().out
 
 
 def test_fetch_again_keeps_the_file_and_force_does_not(
@@ -119,49 +109,6 @@ def test_a_run_without_its_file_names_the_command_that_fetches_it(
     shown = capsys.readouterr().err
     assert "run: undrift data fetch coauthor-cs" in shown
     assert shown.count("\n") == 1
-
-
-def test_an_unexpected_failure_is_1(
-    folder: Path, tiny: Dataset, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*arguments: object, **options: object) -> None:
-        raise ZeroDivisionError("oh")
-
-    monkeypatch.setattr("undrift.datasets.fetch.download", broken)
-    assert start(["data", "fetch", "tiny"]) == 1
-    assert "add --traceback" in capsys.readouterr().err
-    assert start(["data", "fetch", "tiny", "--traceback"]) == 1
-    assert "Traceback (most recent call last)" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", [[], ["list"], ["fetch"], ["check"]])
-def test_help_has_examples(command: list[str], capsys: Captured) -> None:
-    assert start(["data", *command, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert " ".join(["Usage: undrift data", *command]) in shown
-    assert " ".join(["    undrift data", *command]) in shown
-
-
-def test_no_command_shows_the_help(capsys: Captured) -> None:
-    assert start(["data"]) == 0
-    assert "Usage: undrift data COMMAND" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["fetch", "--help"], ["fetch", "x"]])
-def test_torch_is_imported_only_by_check(arguments: list[str], tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom undrift.cli.app import start\n"
-        f"start(['data', *{arguments}])\n"
-        "sys.exit(str({'torch', 'scipy', 'matplotlib'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"UNDRIFT_DATA": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr.splitlines()[-1] == "set()"
 
 
 def test_elsewhere_than_on_a_terminal_progress_is_a_line_per_tenth() -> None:

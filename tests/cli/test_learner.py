@@ -3,15 +3,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from csv import DictReader
 from pathlib import Path
 
 import pytest
 
 import undrift
 from undrift.cli.app import start
-from undrift.cli.batches import aliases, batches
-from undrift.errors import InputError
 from undrift.learners.base import EXACT
 
 Captured = pytest.CaptureFixture[str]
@@ -46,21 +43,6 @@ def desk(tmp_path: Path, capsys: Captured) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str, capsys: Captured) -> None:
-    assert run(command, "--help") == 0
-    shown = capsys.readouterr().out
-    assert f"Usage: undrift learner {command}" in shown
-    assert f"    undrift learner {command}" in shown
-
-
-def test_the_group_lists_its_commands(capsys: Captured) -> None:
-    assert run("--help") == 0
-    shown = capsys.readouterr().out
-    for command in COMMANDS:
-        assert f"│ {command} " in shown
-
-
 def test_show_and_history_are_tables(desk: Path, capsys: Captured) -> None:
     assert run("show", desk) == 0
     shown = capsys.readouterr().out
@@ -73,7 +55,11 @@ def test_show_and_history_are_tables(desk: Path, capsys: Captured) -> None:
 
 def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     out = tmp_path / "some" / "p.csv"
-    assert run("predict", desk, *month(tmp_path, 2), "--nodes", "2-3", "2-0", "--out", out) == 0
+    words = ("predict", desk, *month(tmp_path, 2), "--out", out)
+    assert run(*words, "--probabilities") == 0
+    assert out.read_text().splitlines()[0] == "id,class,probability,runner_up,p_fine,p_mule"
+    capsys.readouterr()
+    assert run(*words, "--nodes", "2-3", "2-0") == 0
     shown = capsys.readouterr()
     assert f"2 predictions: {out}" in shown.out
     assert "note: 1 of 15 edges (7 %) to unknown nodes left out; neighbours help" in shown.err
@@ -82,16 +68,12 @@ def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -
     assert [line.split(",")[:2] for line in lines[1:]] == [["2-3", "mule"], ["2-0", "fine"]]
 
 
-def test_every_class_has_its_probability(desk: Path, tmp_path: Path) -> None:
-    out = tmp_path / "p.csv"
-    assert run("predict", desk, *month(tmp_path, 2), "--probabilities", "--out", out) == 0
-    with out.open() as file:
-        rows = list(DictReader(file))
-    assert len(rows) == 16
-    for row in rows:
-        every = {name: float(row[f"p_{name}"]) for name in ("fine", "mule")}
-        assert sum(every.values()) == pytest.approx(1.0)
-        assert float(row["probability"]) == every[row["class"]]
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: Captured) -> None:
+    assert run(command, "--help") == 0
+    shown = capsys.readouterr().out
+    assert f"Usage: undrift learner {command}" in shown
+    assert f"    undrift learner {command}" in shown
 
 
 @pytest.mark.parametrize("option", [[], ["--out"]])
@@ -174,7 +156,7 @@ def test_an_interruption_says_whether_the_step_was_taken(
 
     words = ("observe", desk, *month(tmp_path, 2))
     with monkeypatch.context() as patch:
-        patch.setattr("undrift.folder.draft.write_version", interrupted)
+        patch.setattr("undrift.folder.store.write_version", interrupted)
         assert run(*words) == 130
         assert capsys.readouterr().err.endswith("undrift: interrupted; nothing was written\n")
     with monkeypatch.context() as patch:
@@ -194,13 +176,6 @@ def test_verify_says_where_rounding_is_seen(tmp_path: Path, capsys: Captured) ->
     (told,) = re.findall(r"by up to (\S+) of the largest", shown.out)
     assert float(told) > EXACT
     assert "more than 1e-09; raise gamma" in shown.err
-
-
-def test_files_are_grouped_by_what_they_hold() -> None:
-    files = [Path(name) for name in ("n.csv", "e.csv", "g.npz", "a.parquet", "b.parquet")]
-    assert [len(group) for group in batches(files)] == [2, 1, 2]
-    with pytest.raises(InputError, match="--alias takes"):
-        aliases(["mule="])
 
 
 def test_show_and_history_do_not_wait_for_torch(desk: Path) -> None:

@@ -4,12 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from undrift import LearnerFolder
+
 Files = tuple[Path, Path]
 KINDS = ["fine", "mule", "takeover"]
+QUICK = {"gamma": 0.1, "hops": 2}
+
+
+def scores(folder: LearnerFolder, files: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
+    """Class names in order, and each node's score for them."""
+    learner, batch = folder.learner(), folder.read(files)
+    names = {c: name for name, c in folder.show().record.classes.items()}
+    order = sorted(range(len(names)), key=lambda i: names[learner.classes_[i]])
+    return (
+        [names[learner.classes_[i]] for i in order],
+        learner.scores(batch.graph)[:, order].numpy(),
+    )
+
+
+def assert_same(a: LearnerFolder, b: LearnerFolder, files: Any) -> None:
+    (names, left), (others, right) = scores(a, files), scores(b, files)
+    assert names == others
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-9 * np.abs(right).max())
+
+
+def like(folder: LearnerFolder, name: str) -> LearnerFolder:
+    return LearnerFolder.new(folder.path.with_name(name), like=folder)
 
 
 class Desk:

@@ -66,11 +66,6 @@ def test_a_column_that_is_gone_can_be_written_so_that_it_tells_nothing(
     assert len(folder.predict(whole).classes) == 24
 
 
-def test_a_column_by_another_name_is_recognised(folder: LearnerFolder, desk: Any) -> None:
-    renamed = with_column(without_column(desk.month(2), "x3"), "X 3", "1")
-    assert "rename 'X 3' to 'x3'" in refused(folder, renamed)
-
-
 def test_a_new_learner_without_the_column(
     folder: LearnerFolder, desk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 import undrift
 from undrift import InputError, LearnerFolder
-from undrift.folder import store
+from undrift.folder import draft, store
 from undrift.folder.record import FORMAT
 from undrift.storage import files
 from undrift.storage.lock import exclusive
@@ -62,9 +62,17 @@ def test_a_damaged_state(folder: LearnerFolder, desk: Any) -> None:
     for verb in (folder.observe, folder.predict, folder.forget):
         with pytest.raises(InputError, match=r"state-.* is damaged: its bytes do not have"):
             verb(desk.month(2))
-    with pytest.raises(InputError, match="is damaged"):
-        folder.verify()
     assert contents(folder.path) == before
+
+
+def test_verify_reads_states_that_are_kept_as_well(folder: LearnerFolder) -> None:
+    newest, older = store.states(folder.path)
+    assert newest == state(folder)
+    data = bytearray(older.read_bytes())
+    data[-1] ^= 1
+    older.write_bytes(data)
+    with pytest.raises(InputError, match="its bytes do not have the hash in its name"):
+        folder.verify()
 
 
 def test_head_that_names_a_missing_file(folder: LearnerFolder) -> None:
@@ -83,28 +91,13 @@ def test_a_head_that_names_nothing(folder: LearnerFolder, head: str) -> None:
         folder.show()
 
 
-def cut_middle(lines: list[str]) -> list[str]:
-    return [lines[0], lines[2]]
-
-
-def cut_end(lines: list[str]) -> list[str]:
-    return lines[:1]
-
-
-def edited(lines: list[str]) -> list[str]:
-    return [lines[0], lines[1].replace('"labelled":20', '"labelled":21'), lines[2]]
-
-
-def nonsense(lines: list[str]) -> list[str]:
-    return [lines[0], "{", lines[2]]
-
-
-@pytest.mark.parametrize("change", [cut_middle, cut_end, edited, nonsense])
-def test_a_history_cut_in_the_middle(
-    folder: LearnerFolder, desk: Any, change: Callable[[list[str]], list[str]]
-) -> None:
+@pytest.mark.parametrize("change", ["cut middle", "cut end", "edited", "nonsense"])
+def test_a_history_that_was_changed(folder: LearnerFolder, desk: Any, change: str) -> None:
     path = folder.path / "history.jsonl"
-    path.write_text("".join(f"{line}\n" for line in change(path.read_text().splitlines())))
+    one, two, three = path.read_text().splitlines()
+    lines = {"cut middle": [one, three], "cut end": [one], "nonsense": [one, "{", three]}
+    edited = [one, two.replace('"labelled":20', '"labelled":21'), three]
+    path.write_text("".join(f"{line}\n" for line in lines.get(change, edited)))
     before = contents(folder.path)
     with pytest.raises(InputError, match=r"history.jsonl is damaged: .*restore it from a copy"):
         folder.observe(desk.month(3))
@@ -163,7 +156,7 @@ def test_no_space_for_the_history_once_the_step_is_taken(
             patch.setattr(files.os, "fsync", no_space)
             return made
 
-        patch.setattr("undrift.folder.draft.write_version", then_full)
+        patch.setattr("undrift.folder.store.write_version", then_full)
         step = folder.observe(desk.month(3))
     assert "the step is taken, but" in step.notes[-1]
     assert folder.show().record.entry.step == 3
@@ -206,7 +199,8 @@ def test_a_place_that_is_taken(folder: LearnerFolder, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is there already"):
         LearnerFolder.new(folder.path)
     (tmp_path / "empty").mkdir()
-    assert LearnerFolder.new(tmp_path / "empty").show().record.batches == ()
+    for place in (tmp_path / "empty", tmp_path / "made" / "with" / "parents"):
+        assert LearnerFolder.new(place).verify() == []
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is there already"):
         LearnerFolder.new(tmp_path / "file")
@@ -231,6 +225,35 @@ def test_numbers_that_are_not_finite_are_not_kept(
     with pytest.raises(InputError, match=r"numbers that are not finite; nothing was done"):
         folder.observe(desk.month(3))
     assert contents(folder.path) == before
+
+
+def test_a_folder_whose_numbers_are_not_finite_is_not_opened(
+    folder: LearnerFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one whose checksums somebody made to fit."""
+    version, state = store.current_with_state(folder.path)
+    broken = {n: t * float("nan") for n, t in state.tensors.items() if t.is_floating_point()}
+    found = (version, replace(state, tensors=state.tensors | broken))
+    monkeypatch.setattr(draft, "current_with_state", lambda folder: found)
+    with pytest.raises(InputError, match=r"is damaged; restore it from a copy \(.* not finite\)"):
+        folder.learner()
+
+
+def test_the_key_is_on_the_disk_before_anything_relies_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    real = os.fsync
+
+    def synced(handle: int) -> None:
+        sizes.append(os.fstat(handle).st_size)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    LearnerFolder.new(tmp_path / "desk", settings=QUICK)
+    assert sizes[0] == 64  # 32 bytes in hexadecimal digits
+    assert min(sizes) > 0
+    assert (tmp_path / "desk" / "key").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_copy_is_a_folder_too(folder: LearnerFolder, desk: Any, tmp_path: Path) -> None:

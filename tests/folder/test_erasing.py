@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.folder.test_folder import QUICK
+from tests.folder.conftest import QUICK
 from undrift import LearnerFolder
 from undrift.cli.app import start
 
@@ -124,6 +124,15 @@ def test_batches_that_came_without_hashes_are_not_passed_over(
     assert found.outcome == "waiting"
     assert [held.nodes for held in found.unsure] == [24]
     assert site.folder.forget_node("a5-1", [desk.month(5)]).outcome == "erased"
+
+
+def test_siblings_that_remember_nodes_tell_each_other(site: Site, desk: Any) -> None:
+    other = LearnerFolder.new(
+        site.folder.path.with_name("b"), like=site.folder, remember_nodes=True
+    )
+    other.observe(desk.month(4, change=with_old_node))
+    site.folder.merge(other)
+    assert len(site.folder.forget_node("a1-3").waiting) == 3
 
 
 def test_an_empty_folder_never_had_it(tmp_path: Path) -> None:

@@ -7,29 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import undrift
+from tests.folder.conftest import QUICK, assert_same, like
 from undrift import Graph, InputError, LearnerFolder
-
-QUICK = {"gamma": 0.1, "hops": 2}
-
-
-def scores(folder: LearnerFolder, files: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
-    """Class names in order, and each node's score for them."""
-    learner, batch = folder.learner(), folder.read(files)
-    names = {c: name for name, c in folder.show().record.classes.items()}
-    order = sorted(range(len(names)), key=lambda i: names[learner.classes_[i]])
-    return (
-        [names[learner.classes_[i]] for i in order],
-        learner.scores(batch.graph)[:, order].numpy(),
-    )
-
-
-def assert_same(a: LearnerFolder, b: LearnerFolder, files: Any) -> None:
-    (names, left), (others, right) = scores(a, files), scores(b, files)
-    assert names == others
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-9 * np.abs(right).max())
+from undrift.folder.store import state_name, states
 
 
 @pytest.fixture
@@ -37,10 +19,6 @@ def first(desk: Any, tmp_path: Path) -> LearnerFolder:
     folder = LearnerFolder.new(tmp_path / "desk", settings=QUICK)
     folder.observe(desk.month(1))
     return folder
-
-
-def like(folder: LearnerFolder, name: str) -> LearnerFolder:
-    return LearnerFolder.new(folder.path.with_name(name), like=folder)
 
 
 def test_predictions_come_in_the_users_names(first: LearnerFolder, desk: Any) -> None:
@@ -145,6 +123,8 @@ def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None
     step, waiting = folder.forget_node("a1-3", [second])
     assert step is not None
     assert [held.step for held in waiting] == [1]
+    with pytest.raises(InputError, match=r"m5-nodes.csv is not in .*desk"):
+        folder.forget_node("a1-3", [desk.month(5)])  # never observed: a mistake
     step, waiting = folder.forget_node("a1-3", [desk.month(1), second])  # the second is done
     assert step is not None
     assert f"{second[0]} was observed without 'a1-3'" in step.notes
@@ -160,37 +140,17 @@ def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None
     assert folder.verify() == []
 
 
-def test_batches_that_may_hold_a_node_may_also_not(first: LearnerFolder, desk: Any) -> None:
-    first.observe(desk.month(2))
-    step, _ = first.forget_node("a1-3", [desk.month(1), desk.month(2)])  # it cannot tell which
-    assert step is not None
-    assert any("m2-nodes.csv was observed without 'a1-3'" in note for note in step.notes)
-    assert [held.nodes for held in first.show().record.batches] == [24, 23]
-    with pytest.raises(InputError, match=r"m3-nodes.csv is not in .*desk"):
-        first.forget_node("a1-3", [desk.month(3)])  # never observed: a mistake
-
-
 def test_edges_that_are_all_unknown_are_pointed_at(first: LearnerFolder, desk: Any) -> None:
     nodes, edges = desk.month(2)
     edges.write_text("source,target\n1.0,2.0\n")
     assert "no edge is left" in " ".join(first.observe((nodes, edges)).notes)
 
 
-def test_the_only_labelled_node_of_a_batch_takes_the_batch_along(
-    first: LearnerFolder, desk: Any
-) -> None:
-    def one_label(cells: list[list[str]]) -> None:
-        for row in cells[1:]:
-            row[1] = ""
-
-    lonely = desk.month(2, change=one_label)
-    first.observe(lonely)
-    first.forget_node("a2-0", [lonely])
-    assert [held.step for held in first.show().record.batches] == [1]
-
-
 def test_merge_equals_observing_both(first: LearnerFolder, desk: Any) -> None:
     site, both, alone = like(first, "site"), like(first, "both"), like(first, "alone")
+    assert (site.path / "key").read_text() == (first.path / "key").read_text()
+    assert site.show().record.classes == {}
+    assert site.show().record.columns == first.show().record.columns
     site.observe(desk.month(2, ["skimming", "takeover"]))  # numbered otherwise than at home
     step = both.merge(first, site.path)
     alone.observe(desk.month(1))
@@ -238,41 +198,59 @@ def test_what_was_taken_out_comes_back_with_a_note(first: LearnerFolder, desk: A
 def test_folders_that_are_no_siblings_do_not_merge(
     first: LearnerFolder, desk: Any, tmp_path: Path
 ) -> None:
-    other = LearnerFolder.new(tmp_path / "other", settings=QUICK)
-    other.observe(desk.month(2))
-    with pytest.raises(InputError, match=r"are no siblings.*--like"):
-        first.merge(other)
+    for i, (how, order, why) in enumerate(
+        [
+            ({}, None, r"scale their columns differently.*--like.*--plan and --scale"),
+            ({"scale": "none"}, [0, 1, 3, 2, 4, 5, 6], r"no siblings.*another order.*--like"),
+            ({"settings": {**QUICK, "gamma": 5.0}}, None, r"cannot be merged.*gamma.*--like"),
+        ]
+    ):
+        other = LearnerFolder.new(tmp_path / str(i), **{"settings": QUICK, **how})
+        other.observe(desk.month(2, order=order))
+        with pytest.raises(InputError, match=why):
+            first.merge(other)
+    assert like(first, "like").learner().scaling_ == first.learner().scaling_ is not None
+    with pytest.raises(InputError, match="leave out scale"):
+        LearnerFolder.new(tmp_path / "x", like=first, scale="none")
     with pytest.raises(InputError, match="a sibling has the method and settings of the other"):
         LearnerFolder.new(tmp_path / "x", like=first, settings={"gamma": 1.0})
+    assert len(first.history()) == 2
 
 
-def test_a_name_in_other_letters_is_a_note_until_it_is_an_alias(
-    first: LearnerFolder, desk: Any
+@pytest.mark.parametrize("remember", [False, True])
+def test_one_plan_and_one_scale_are_enough_to_merge(
+    desk: Any, tmp_path: Path, remember: bool
 ) -> None:
-    month = desk.month(2, ["Mule", "fine"])
-    step = first.observe(month)
-    assert any("class 'Mule' is new and differs from 'mule'" in note for note in step.notes)
-    assert "Mule" in first.show().record.classes
-    first.forget(month)
-    step = first.observe(month, aliases={"Mule": "mule"})
-    assert not any("differs" in note for note in step.notes)
-    assert set(first.show().record.classes) == {"fine", "mule", "takeover"}
-    first.forget(month)  # the alias is remembered, so the data is recognised
-
-
-@pytest.mark.parametrize(
-    ("width", "words"),
-    [(4, "lacks 1 of the 5 columns learned: 'x4'"), (6, "has 1 column not learned: 'x5'")],
-)
-def test_another_column_set_is_one_sentence(
-    first: LearnerFolder, desk: Any, width: int, words: str
-) -> None:
-    for verb in (first.observe, first.predict, first.forget):
-        with pytest.raises(InputError, match=words):
-            verb(desk.month(2, width=width))
-    if width == 6:
-        first.observe(desk.month(2, width=6), ignore=["x5"])
-        first.predict(desk.month(3, width=6))  # remembered
+    """No sibling, so no key in common: batches of both are still known, by both keys."""
+    how: dict[str, Any] = {"scale": "none", "remember_nodes": remember}
+    home = LearnerFolder.new(tmp_path / "home", settings=QUICK, **how)
+    home.observe(desk.month(1))
+    pinned = {"gamma": QUICK["gamma"], "plan": str(home.path / "plan.json")}
+    site, empty = (
+        LearnerFolder.new(tmp_path / name, settings=pinned, **how) for name in ("site", "empty")
+    )
+    site.observe(desk.month(2, ["skimming", "takeover"]))
+    alone = like(home, "alone")
+    alone.observe(desk.month(1))
+    alone.observe(desk.month(2, ["skimming", "takeover"]))
+    for both, others in ((empty, [home, site]), (home, [site])):
+        step = both.merge(*others)
+        assert any("another key" in note for note in step.notes)
+        assert_same(both, alone, desk.month(3))
+        assert both.verify() == []
+        assert (both.path / "key").stat().st_mode & 0o777 == 0o600
+        with pytest.raises(InputError, match="already"):
+            both.observe(desk.month(2, ["skimming", "takeover"]))
+        with pytest.raises(InputError, match="shares 1 of its batches"):
+            both.merge(site)
+        if remember:
+            assert [held.nodes for held in both.forget_node("a2-3").waiting] == [24]
+        files = [desk.month(1), desk.month(2, ["skimming", "takeover"])]
+        assert both.forget_node("a2-3", files).outcome == "erased"
+        both.forget(files[0])
+        clean = like(alone, f"clean-{both.path.name}")
+        clean.observe(clean.read(files[1]).without("a2-3"))
+        assert_same(both, clean, desk.month(3))
 
 
 def test_columns_with_and_without_names_are_not_mixed(first: LearnerFolder) -> None:
@@ -288,6 +266,7 @@ def test_a_graph_is_known_by_positions(tmp_path: Path) -> None:
     assert folder.show().record.classes == {"3": 3, "7": 7}
     assert undrift.load(folder.path).predict(graph).tolist() == [7, 3, 7, 3, 7, 3]
     assert folder.predict(graph).ids.tolist() == list(range(6))
+    assert "(known by position)" in " ".join((folder.path / "README.md").read_text().split())
     with pytest.raises(InputError, match="has 4 feature columns and 6 were learned"):
         folder.predict(Graph.from_arrays(np.eye(4), [[0], [1]]))
 
@@ -330,25 +309,21 @@ def test_a_method_without_probabilities_and_verbs(desk: Any, tmp_path: Path) -> 
 
 
 def test_old_states_go_unless_kept(desk: Any, tmp_path: Path) -> None:
-    for keep in (0, 1):
+    for keep in (0, 1, 2):
         folder = LearnerFolder.new(tmp_path / str(keep), settings=QUICK, keep=keep)
+        shas = [folder.show().sha]
         for number in (1, 2, 3):
             folder.observe(desk.month(number))
-        assert len(list(folder.path.glob("state-*"))) == 1 + keep
+            shas.append(folder.show().sha)
+        kept = [path.name for path in states(folder.path)]  # the newest first
+        assert kept == [state_name(sha) for sha in shas[: -keep - 2 : -1]]
+        assert [line.result for line in folder.history()] == shas
         card = (folder.path / "README.md").read_text()
         assert "give away" in card
         assert ("states before this one are kept" in card) == bool(keep)
         assert folder.verify() == []
     with pytest.raises(InputError, match="keep must be 0 or more, not -1"):
         LearnerFolder.new(tmp_path / "x", keep=-1)
-
-
-def test_the_learner_comes_out_of_its_folder(first: LearnerFolder, desk: Any) -> None:
-    graph = first.read(desk.month(1)).graph
-    first.export(first.path.with_name("one.safetensors"))
-    for place in (first.path, first.path.with_name("one.safetensors")):
-        learner = undrift.load(place)
-        assert torch.equal(learner.scores(graph), first.learner().scores(graph))
 
 
 def test_the_card_counts_what_is_kept(first: LearnerFolder, desk: Any) -> None:
@@ -374,10 +349,3 @@ def test_nodes_of_known_classes_are_an_exam_before_they_are_learned(
     assert told in (first.path / "README.md").read_text()
     first.forget(month)
     assert told not in (first.path / "README.md").read_text()
-
-
-def test_siblings_share_the_key_and_no_class(first: LearnerFolder) -> None:
-    site = like(first, "site")
-    assert (site.path / "key").read_text() == (first.path / "key").read_text()
-    assert site.show().record.classes == {}
-    assert site.show().record.columns == first.show().record.columns

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.folder.test_folder import QUICK, assert_same
+from tests.folder.conftest import QUICK, assert_same
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 from undrift.folder import draft
+from undrift.folder.batch import LargeBatch
 from undrift.folder.hashing import content_hash
 from undrift.folder.large import forget_large, observe_large
-from undrift.folder.large_batch import LargeBatch
-from undrift.folder.record import FORMAT, Held
+from undrift.folder.record import FORMAT
 from undrift.scale.engine import Local
 from undrift.scale.importing import import_graph
 
@@ -111,20 +111,6 @@ def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk
     clean.observe(desk.month(1))
     clean.observe(folder.read(files).without("a2-3"))
     assert_same(folder, clean, desk.month(1))
-
-
-def test_the_other_way_for_a_node_of_a_graph_folder(folder: LearnerFolder, desk: Any) -> None:
-    def without(cells: list[list[str]]) -> None:
-        del cells[3]
-
-    whole, less = desk.month(2), desk.month(2, change=without, name="less")
-    observe_large(folder.path, imported(whole, "papers"), Local())
-    other = LearnerFolder.new(folder.path.with_name("other"), like=folder)
-    other.observe(desk.month(1))
-    other.observe(less)
-    forget_large(folder.path, folder.path.with_name("papers"), Local())
-    observe_large(folder.path, imported(less, "fewer"), Local())
-    assert_same(folder, other, desk.month(1))
 
 
 @pytest.mark.parametrize(
@@ -253,8 +239,3 @@ def test_records_of_before_know_batches_by_their_form(
     old.forget(desk.month(1))
     with pytest.raises(InputError, match="already"):
         observe_large(old.path, imported(desk.month(3), "papers"), Local())
-
-
-def test_a_held_batch_of_before_is_read() -> None:
-    told = {"data": "ab", "step": 1, "time": "", "nodes": 1, "edges": 0, "labels": {}}
-    assert Held.model_validate(told).hashes == {"ab"}

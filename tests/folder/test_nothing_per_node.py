@@ -14,7 +14,6 @@ import pytest
 
 from undrift import LearnerFolder
 from undrift.cli.app import start
-from undrift.folder import draft as drafts
 from undrift.folder import store
 from undrift.storage.files import load_state
 
@@ -138,7 +137,7 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
                 found: list[str] = next(calls, killed)(*a, **k)
                 return found
 
-            cut.setattr(drafts, "settle", settle)
+            cut.setattr(store, "settle", settle)
             step = verb(given)
         assert any("the step is taken, but no power" in note for note in step.notes)
         assert states() == 2  # before and after: their difference is the batch

@@ -13,9 +13,11 @@ import pytest
 import torch
 
 import undrift
+from tests.folder.conftest import KINDS
 from undrift import InputError, LearnerFolder
-from undrift.folder import begun, history, store
-from undrift.learners.small_classes import MOST_RIGHT, bounded
+from undrift.folder import draft, releases, store
+from undrift.folder import folder as folder_module
+from undrift.learners.small_classes import MOST_RIGHT
 from undrift.noise import release, sampling
 from undrift.noise.gaussian import best_attack
 from undrift.noise.release import ClippedSums, Mechanism
@@ -26,6 +28,7 @@ EPSILONS = (0.5, 2.0, 8.0)
 GAMES = 24
 NAMES = ("account", "bot", "crowd")
 QUICK = {"hops": 2, "class_list": NAMES}
+NOISY = {"epsilon": 8.0, "class_list": KINDS, "hops": 2}
 
 
 def tables(place: Path, *, odd_one: bool, start: int = 0) -> tuple[Path, Path]:
@@ -110,16 +113,6 @@ def test_columns_of_the_export_do_not_tell_which_classes_came(
     assert found <= most(epsilon)
 
 
-def test_names_of_the_export_do_not_tell_which_classes_came(tmp_path: Path) -> None:
-    told = []
-    for odd in (False, True):
-        folder = made(tmp_path / f"{odd}", 2.0, tables(tmp_path, odd_one=odd))
-        folder.export(tmp_path / f"{odd}.safetensors")
-        told.append(json.loads(read_metadata(tmp_path / f"{odd}.safetensors")["names"]))
-    assert told[0] == told[1]
-    assert told[0]["classes"] == {"account": 0, "bot": 1, "crowd": 2}
-
-
 def test_the_noise_of_these_tests_is_the_only_thing_that_protects(
     tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +135,7 @@ def test_labels_outside_the_list_are_refused_before_anything_is_learned(tmp_path
     with pytest.raises(InputError, match=r"'account'.*class_list"):
         folder.observe(tables(tmp_path, odd_one=True))
     assert folder.learner().account_.releases == 0  # type: ignore[attr-defined]
-    assert begun.read_begun(folder.path) == ()
+    assert releases.read_begun(folder.path) == ()
     folder.observe(tables(tmp_path, odd_one=False))
 
 
@@ -152,15 +145,6 @@ def test_a_label_that_differs_in_case_gets_its_alias(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--alias account=Account"):
         folder.observe(tables(tmp_path, odd_one=True))
     folder.observe(tables(tmp_path, odd_one=True), aliases={"account": "Account"})
-
-
-def test_names_can_be_given_on_the_command_line(tmp_path: Path) -> None:
-    from undrift.cli.values import choose_readings, parse_settings
-
-    given = parse_settings(["class_list=bot, crowd", "epsilon=2"])
-    assert choose_readings("propagation", given)["class_list"] == ("bot", "crowd")
-    one = choose_readings("propagation", parse_settings(["class_list=bot"]))
-    assert undrift.make_learner("propagation", epsilon=1.0, **one).class_list == ("bot",)  # type: ignore[attr-defined]
 
 
 # every byte that leaves ------------------------------------------------------------------
@@ -209,7 +193,8 @@ def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
         return ClippedSums(gram + gram.T, moment, torch.full_like(sums.counts, 30.0))
 
     monkeypatch.setattr(release.Mechanism, "released", fixed)
-    monkeypatch.setattr(history, "now", lambda: "2026-01-01T00:00:00+00:00")
+    for module in (draft, folder_module):
+        monkeypatch.setattr(module, "now", lambda: "2026-01-01T00:00:00+00:00")
     monkeypatch.setattr("secrets.token_bytes", bytes)
     worlds = []
     for odd in (False, True):
@@ -227,22 +212,17 @@ def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
 # merging ---------------------------------------------------------------------------------
 
 
-def siblings(place: Path, epsilon: float, *, remember: bool) -> list[LearnerFolder]:
-    """Two sites of one family; the second has learned the nodes of the first and some more."""
-    one = made(place / "one", epsilon, tables(place, odd_one=False), remember_nodes=remember)
-    two = LearnerFolder.new(place / "two", like=one, remember_nodes=remember)
-    two.observe(tables(place, odd_one=True))
-    return [one, two]
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path, epsilon: float) -> None:
-    one, two = siblings(tmp_path, epsilon, remember=True)
+    one = made(tmp_path / "one", epsilon, tables(tmp_path, odd_one=False), remember_nodes=True)
+    two, three = (
+        LearnerFolder.new(tmp_path / name, like=one, remember_nodes=True) for name in "23"
+    )
+    two.observe(tables(tmp_path, odd_one=True))
     before = store.current(one.path).sha
     with pytest.raises(InputError, match=r"16 nodes of .* are in both"):
         one.merge(two)
     assert store.current(one.path).sha == before
-    three = LearnerFolder.new(tmp_path / "three", like=one, remember_nodes=True)
     three.observe(tables(tmp_path, odd_one=True, start=300))
     step = one.merge(three)
     assert step.line.assumes_disjoint is False
@@ -250,19 +230,20 @@ def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path, epsilon: flo
     assert step.line.spent_epsilon == pytest.approx(epsilon)
 
 
-def test_without_remembered_nodes_a_merge_says_what_it_assumes(tmp_path: Path) -> None:
-    one, two = siblings(tmp_path, 2.0, remember=False)
+@pytest.mark.parametrize("how", ["neither remembers", "one remembers", "another key"])
+def test_what_nobody_can_check_a_merge_says_that_it_assumes(tmp_path: Path, how: str) -> None:
+    remember = how != "neither remembers"
+    one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False), remember_nodes=remember)
+    if how == "another key":  # whatever decides rows is public: no sibling is needed
+        settings = {**QUICK, "epsilon": 2.0}
+        two = LearnerFolder.new(tmp_path / "two", settings=settings, remember_nodes=True)
+    else:
+        two = LearnerFolder.new(tmp_path / "two", like=one)
+    two.observe(tables(tmp_path, odd_one=True))
     step = one.merge(two)
     assert step.line.assumes_disjoint is True
     assert any("no person is in two" in note for note in step.notes)
     assert "it is assumed" in (one.path / "README.md").read_text()
-
-
-def test_a_site_that_remembers_cannot_vouch_for_one_that_does_not(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False), remember_nodes=True)
-    two = LearnerFolder.new(tmp_path / "two", like=one)
-    two.observe(tables(tmp_path, odd_one=True))
-    assert one.merge(two).line.assumes_disjoint is True
 
 
 def test_a_class_that_only_noise_found_merges(
@@ -271,7 +252,7 @@ def test_a_class_that_only_noise_found_merges(
     """Its name is in the list, whether or not anyone had it."""
     one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False))
     two = LearnerFolder.new(tmp_path / "two", like=one)
-    monkeypatch.setattr(begun, "keyed_normal", lambda key: lambda n: np.full(n, 4.0))
+    monkeypatch.setattr(releases, "keyed_normal", lambda key: lambda n: np.full(n, 4.0))
     two.observe(tables(tmp_path, odd_one=False, start=200))
     assert 0 in two.learner().classes_  # no node has it
     one.merge(two)
@@ -331,16 +312,16 @@ def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
 ) -> None:
     batch = tables(tmp_path, odd_one=True)
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
-    assert not (folder.path / begun.FILE).exists()
+    assert not (folder.path / releases.BEGUN).exists()
     killed_before_head(folder, batch, monkeypatch)
-    assert (folder.path / begun.FILE).stat().st_mode & 0o777 == 0o600
+    assert (folder.path / releases.BEGUN).stat().st_mode & 0o777 == 0o600
     folder.export(tmp_path / "early.safetensors")
     assert (
-        begun.read_begun(folder.path)[0].noise_key.encode()
+        releases.read_begun(folder.path)[0].noise_key.encode()
         not in (tmp_path / "early.safetensors").read_bytes()
     )
     folder.observe(batch)
-    assert not (folder.path / begun.FILE).exists()
+    assert not (folder.path / releases.BEGUN).exists()
 
 
 def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
@@ -354,12 +335,12 @@ def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
     step = folder.observe(tables(tmp_path, odd_one=True, start=400))
     assert any("did not end" in note for note in step.notes)
     folder.observe(tables(tmp_path, odd_one=False))
-    assert not (folder.path / begun.FILE).exists()
+    assert not (folder.path / releases.BEGUN).exists()
 
 
 def test_a_damaged_list_of_begun_releases_is_one_sentence(tmp_path: Path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
-    (folder.path / begun.FILE).write_text("[1")
+    (folder.path / releases.BEGUN).write_text("[1")
     with pytest.raises(InputError, match=r"begun\.json is damaged"):
         folder.observe(tables(tmp_path, odd_one=True))
 
@@ -389,19 +370,48 @@ def test_guards_follow_what_epsilon_still_allows(tmp_path: Path, epsilon: float)
             folder.learner().save(tmp_path / "saved")
 
 
-def test_noise_of_a_known_seed_is_no_noise(tmp_path: Path) -> None:
-    learner = undrift.make_learner("propagation", **QUICK, epsilon=1.0, testing=True)
-    assert not bounded(learner)
-
-
-@pytest.mark.parametrize("delta", [0.9, 0.01])
-def test_a_delta_that_promises_nothing_is_refused(delta: float) -> None:
-    with pytest.raises(InputError, match="delta must be"):
-        undrift.make_learner("propagation", **QUICK, epsilon=1.0, delta=delta)
-
-
 def test_all_ones_are_a_finite_normal_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling.os, "urandom", lambda n: b"\xff" * n)
     assert 8 < float(sampling.system_normal(1)[0]) < 9
     monkeypatch.setattr(sampling.os, "urandom", lambda n: b"\x00" * n)
     assert -9 < float(sampling.system_normal(1)[0]) < -8
+
+
+# what was spent --------------------------------------------------------------------------
+
+
+def test_the_history_says_what_was_spent(desk: Any, tmp_path: Path) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY)
+    folder.observe(desk.month(1))
+    folder.observe(desk.month(2))
+    spent = [line.spent_epsilon for line in folder.history()]
+    assert spent == [None, pytest.approx(8.0), pytest.approx(8.0)]
+    assert folder.learner().account_.releases == 2  # type: ignore[attr-defined]
+    assert set(folder.predict(desk.month(1)).classes) <= {"fine", "mule", "takeover"}
+    assert folder.verify() == []
+
+
+def test_a_batch_and_a_node_are_released_once(desk: Any, tmp_path: Path) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY, remember_nodes=True)
+    folder.observe(desk.month(1))
+    with pytest.raises(InputError, match="already"):
+        folder.observe(desk.month(1))
+
+    def known(cells: list[list[str]]) -> None:
+        cells[0][0] = "a1-3"
+
+    with pytest.raises(InputError, match="budget is spent: 1 of the 24 nodes"):
+        folder.observe(desk.month(2, change=known, name="again"))
+    folder.observe(desk.month(2))
+    assert folder.learner().account_.releases == 2  # type: ignore[attr-defined]
+
+
+def test_a_release_cannot_be_forgotten(desk: Any, tmp_path: Path) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY)
+    folder.observe(desk.month(1))
+    with pytest.raises(InputError, match=r"cannot forget.*is out"):
+        folder.forget(desk.month(1))
+    with pytest.raises(InputError, match=r"cannot forget.*is out"):
+        folder.forget_node("a1-3", [desk.month(1)])
+    with pytest.raises(InputError, match=r"cannot revise.*is out"):
+        folder.revise(desk.month(1), desk.month(2))

@@ -145,33 +145,6 @@ def test_whatever_comes_after_the_first_batch_equals_one_training(
         assert torch.allclose(mine, tensor, rtol=1e-9, atol=1e-9 * float(tensor.abs().max())), name
 
 
-def test_siblings_share_it_and_merge(tmp_path: Path) -> None:
-    first = LearnerFolder.new(tmp_path / "first")
-    first.observe(shop(tmp_path, 0, "unix_time"))
-    second = LearnerFolder.new(tmp_path / "second", like=first)
-    assert second.learner().scaling_ == first.learner().scaling_ is not None
-    second.observe(shop(tmp_path, 1, "unix_time"))
-    first.merge(second)
-    together = LearnerFolder.new(tmp_path / "together", like=second)
-    together.observe(shop(tmp_path, 0, "unix_time"))
-    together.observe(shop(tmp_path, 1, "unix_time"))
-    asked = shop(tmp_path, 2, "unix_time")
-    assert first.predict(asked).classes == together.predict(asked).classes
-    with pytest.raises(InputError, match="leave out scale"):
-        LearnerFolder.new(tmp_path / "third", like=first, scale="none")
-
-
-def test_learners_of_different_units_do_not_merge() -> None:
-    graph = Graph.from_arrays(np.eye(8), [], [0, 1] * 4)
-    one, other = undrift.make_learner("propagation"), undrift.make_learner("propagation")
-    other.scaling_ = Scaling((0.0,) * 8, (2.0,) * 8)
-    one.observe(graph)
-    other.observe(graph)
-    with pytest.raises(InputError, match=r"scale their columns differently.*sibling"):
-        one.merge(other)
-    assert one.map_digest() != other.map_digest()
-
-
 def test_the_learner_alone_answers_as_its_folder(tmp_path: Path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk")
     folder.observe(shop(tmp_path, 0, "unix_time"))
@@ -271,7 +244,7 @@ def test_a_folder_from_before_goes_on_unscaled(
 ) -> None:
     folder = LearnerFolder.new(tmp_path / "desk")
     with monkeypatch.context() as before:  # then no batch decided anything of a scale
-        before.setattr("undrift.folder.draft.fixed_scale", lambda *_: (None, None, []))
+        before.setattr("undrift.folder.columns.fixed_scale", lambda *_: (None, None, []))
         folder.observe(shop(tmp_path, 0, "unix_time"))
     assert folder.show().record.scale is None
     folder.observe(shop(tmp_path, 1, "unix_time"))

@@ -6,20 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import normalize
 
-import undrift
+from tests.folder.conftest import assert_same
 from undrift import InputError, LearnerFolder
-from undrift.folder.batch import Batch
-from undrift.folder.record import Reading
-from undrift.folder.small import POOL
+from undrift.analytic.thin import Thin
+from undrift.folder.classes import POOL
 from undrift.privacy.attacks import kept_sums
 from undrift.testing.graphs import tiny_graph
 
 QUICK = {"gamma": 0.1, "hops": 2, "fourier": 0}
+WIDE: dict[str, dict[str, Any]] = {
+    "al-gnn": {"hidden": (8, 8), "alpha": 8},
+    "ugcn": {"hidden": (32, 32)},
+    "gacl": {"epochs": 2, "hidden": (8, 8), "alpha": 8},
+}
 Change = Callable[[list[list[str]]], None]
 
 
@@ -50,16 +53,6 @@ def counts(folder: LearnerFolder) -> dict[str, int]:
     return {names[c]: n for c, n in rows.items()}
 
 
-def same(a: LearnerFolder, b: LearnerFolder, files: Any) -> None:
-    found = []
-    for folder in (a, b):
-        learner, names = folder.learner(), sorted(folder.show().record.classes.items())
-        order = [learner.classes_.index(c) for _, c in names]
-        found.append(learner.scores(folder.read(files).graph)[:, order].numpy())
-    assert set(a.show().record.classes) == set(b.show().record.classes)
-    np.testing.assert_allclose(*found, rtol=0, atol=1e-9)
-
-
 def verbatim(folder: LearnerFolder, files: Any) -> float:
     """The largest cosine of any class's moment in the state with a row of the batch."""
     (kept, *_), batch = kept_sums(folder.learner()), folder.read(files)
@@ -86,22 +79,6 @@ def test_a_new_class_of_few_nodes_is_refused(desk: Any, tmp_path: Path) -> None:
     assert verbatim(folder, month(desk, 2)) < 0.999
 
 
-def test_exactly_enough_nodes_are_enough(desk: Any, tmp_path: Path) -> None:
-    for few, least in ((5, None), (3, 3)):
-        folder = new(tmp_path / str(few), least_rows=least)
-        folder.observe(month(desk, 1, change=labelled(*["rare"] * few)))
-        assert counts(folder)["rare"] == few
-        with pytest.raises(InputError, match=f"with {few - 1} node"):
-            folder.observe(month(desk, 2, change=labelled(*["rarer"] * (few - 1))))
-
-
-def test_a_known_class_may_bring_any_number(desk: Any, tmp_path: Path) -> None:
-    folder = new(tmp_path / "desk")
-    folder.observe(month(desk, 1, change=labelled(*["rare"] * 6)))
-    folder.observe(month(desk, 2, change=labelled("rare")))
-    assert counts(folder)["rare"] == 7
-
-
 def test_left_out_is_as_without_the_label(desk: Any, tmp_path: Path) -> None:
     files = month(desk, 1, change=labelled("rare", "rare"))
     folder = new(tmp_path / "desk", small_classes="context")
@@ -112,14 +89,14 @@ def test_left_out_is_as_without_the_label(desk: Any, tmp_path: Path) -> None:
     other = LearnerFolder.new(tmp_path / "other", like=folder)
     assert other.show().record.small_classes == "context"
     other.observe(month(desk, 1, change=labelled("", ""), name="empty"))
-    same(folder, other, files)
+    assert_same(folder, other, files)
     # later the class is known; what was left out stays out, and forgetting subtracts what was added
     folder.observe(month(desk, 2, change=labelled(*["rare"] * 5)))
     folder.forget(files)
     assert counts(folder)["rare"] == 5
     alone = LearnerFolder.new(tmp_path / "alone", like=folder)
     alone.observe(month(desk, 2, change=labelled(*["rare"] * 5)))
-    same(folder, alone, files)
+    assert_same(folder, alone, files)
 
 
 def test_pooled_classes_are_one_class(desk: Any, tmp_path: Path) -> None:
@@ -177,7 +154,7 @@ def test_erasing_is_never_refused_and_leaves_no_small_class(desk: Any, tmp_path:
     assert "rare" not in counts(folder)
     clean = LearnerFolder.new(tmp_path / "clean", like=folder)
     clean.observe(folder.read(files).without("a1-0"), small_classes="context")
-    same(folder, clean, files)
+    assert_same(folder, clean, files)
     # a correction is not an erasure: there it is for the user to say
     again = new(tmp_path / "again")
     again.observe(files)
@@ -231,16 +208,6 @@ def test_the_guard_holds_for_every_method(desk: Any, tmp_path: Path) -> None:
             folder.observe(files)
 
 
-def test_a_saved_learner_has_enough_of_each_class(tmp_path: Path) -> None:
-    graph = tiny_graph(nodes=18)
-    learner = undrift.default_learner().observe(graph)  # three nodes of each class
-    with pytest.raises(InputError, match=r"class 0 has 3 training nodes, .* or say least_rows=3"):
-        learner.save(tmp_path / "a")
-    assert not (tmp_path / "a").exists()
-    learner.save(tmp_path / "a", least_rows=3)
-    learner.observe(tiny_graph(seed=1, nodes=18)).save(tmp_path / "b")
-
-
 def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 64, "rank": 0})
     step = folder.observe(month(desk, 1))
@@ -252,16 +219,29 @@ def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path)
     assert "Batches with fewer rows" not in (narrow.path / "README.md").read_text()
 
 
-def test_names_of_small_classes_are_no_labels(desk: Any) -> None:
-    from undrift.folder.batch import read_batch
-    from undrift.folder.small import replaced
+@pytest.mark.parametrize("method", WIDE)
+def test_a_thin_batch_is_a_note_whoever_keeps_the_sums(
+    method: str, desk: Any, tmp_path: Path
+) -> None:
+    folder = LearnerFolder.new(tmp_path / "desk", method, settings=WIDE[method])
+    step = folder.observe(month(desk, 1))
+    assert any("rows for 64 columns: whoever has the states" in note for note in step.notes)
+    card = (tmp_path / "desk" / "README.md").read_text()
+    assert "fewer rows than the 64 columns" in card
+    assert "Audit: **not passed: classifier" in card
 
-    batch = read_batch(month(desk, 1, change=labelled("rare", "odd")), Reading())
-    found = replaced(batch, {"rare": "", "odd": POOL})
-    assert isinstance(found, Batch)
-    assert found.labels[:2] == ["", POOL]
-    assert found.counts[POOL] == 1
-    assert "rare" not in found.counts
+
+def test_writing_the_card_makes_no_gram(
+    desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    plain = Thin.to_dense
+    monkeypatch.setattr(Thin, "to_dense", lambda self: made.append(1) or plain(self))
+    folder = LearnerFolder.new(tmp_path / "desk", settings={"hops": 1, "rank": 3})
+    for number in (1, 2):
+        folder.observe(desk.month(number))
+    assert "directions" in (tmp_path / "desk" / "README.md").read_text()
+    assert made == []
 
 
 def test_noise_hides_small_classes_and_the_card_says_so(tmp_path: Path) -> None:

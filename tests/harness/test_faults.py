@@ -12,7 +12,7 @@ from tests.harness.crowds import CROWDS, crowd
 from tests.harness.faults import KINDS, crash_everywhere, kill_at_random
 from tests.harness.fuzz.targets import QUICK, batches
 from tests.harness.scenarios import SCENARIOS
-from undrift.folder import history
+from undrift.folder import draft
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.store import states
 from undrift.storage.files import write_atomically
@@ -97,7 +97,7 @@ def test_a_crowd_that_fails_says_so(tmp_path: Path) -> None:
 def test_a_clock_that_goes_backwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are counted, not timed: nothing is lost, kept or refused by the clock."""
     hours = iter(range(20, 0, -1))
-    monkeypatch.setattr(history, "now", lambda: f"2026-01-01T{next(hours):02}:00:00+00:00")
+    monkeypatch.setattr(draft, "now", lambda: f"2026-01-01T{next(hours):02}:00:00+00:00")
     monkeypatch.setattr(time, "time", lambda: 1e9 + next(hours))
     living = LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK, keep=1)
     first, second = batches((0, 1), (2, 3))

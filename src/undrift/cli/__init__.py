@@ -10,8 +10,7 @@ def main() -> None:
     import os
     import sys
 
-    # OpenMP threads that spin while they wait cost nothing on an idle machine and slow torch
-    # several times on a busy one; the variable is read when torch is loaded
+    # OpenMP threads that spin while they wait slow torch on a busy machine; read with torch
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
     from undrift.cli.app import start

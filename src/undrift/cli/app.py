@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from inspect import BoundArguments
 
 from cyclopts import App, CycloptsError
 
@@ -132,10 +131,11 @@ For example:
     ),
 }
 
-_DATA_HELP = "List, fetch and check the files of datasets; remove generated ones."
-_GRAPH_HELP = "Graphs larger than memory: import tables of any size into a folder, show, verify."
-_LEARNER_HELP = "A learner in a folder: observe, predict, forget, revise, merge, for years."
-_GROUPS = {"data": _DATA_HELP, "graph": _GRAPH_HELP, "learner": _LEARNER_HELP}
+_GROUPS = {
+    "data": "List, fetch and check the files of datasets; remove generated ones.",
+    "graph": "Graphs larger than memory: import tables of any size into a folder, show, verify.",
+    "learner": "A learner in a folder: observe, predict, forget, revise, merge, for years.",
+}
 
 COMMANDS = Registry(
     "command",
@@ -168,23 +168,30 @@ def make_app() -> App:
 def start(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code. Errors become one line on stderr."""
     app = make_app()
+    first = next(iter(arguments), "")
     try:
-        _check_command(arguments)
+        if first in COMMANDS or COMMANDS.in_a_clone(first):
+            COMMANDS.load(first)  # one that cannot be loaded or came twice is an `InputError`
         command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     except (CycloptsError, InputError) as error:
-        return _complain(_usage(error), BAD_INPUT)
+        called = " ".join(["undrift", *(getattr(error, "command_chain", None) or ())])
+        help_ = f" (see {called} --help)" if isinstance(error, CycloptsError) else ""
+        return _complain(f"{error}{help_}", BAD_INPUT)
+    shown = bool(bound.arguments.get("traceback"))
     try:
         command(*bound.args, **bound.kwargs)
     except InputError as error:
-        return _complain(_one_line(error), BAD_INPUT)
+        return _complain(str(error), BAD_INPUT)
     except SystemExit as end:  # a command that has said itself how it ended
         return end.code if isinstance(end.code, int) else FAILED
     except KeyboardInterrupt as error:
-        written = _one_line(error) or "nothing was written"
-        return _complain(f"interrupted; {written}", INTERRUPTED)
+        return _complain(f"interrupted; {str(error) or 'nothing was written'}", INTERRUPTED)
     except Exception as error:
         lost = _lost_output() if isinstance(error, OSError) else None
-        return _failed(error, bound) if lost is None else _complain(lost, FAILED)
+        if lost is None and shown:
+            traceback.print_exception(error)
+        hint = "" if shown else "; add --traceback to see where"
+        return _complain(lost or f"the run failed: {failure(error)}{hint}", FAILED)
     return DONE
 
 
@@ -203,32 +210,7 @@ def _lost_output() -> str | None:
     return None
 
 
-def _check_command(arguments: Sequence[str]) -> None:
-    """A command that cannot be loaded, comes with a clone or came twice is an `InputError`."""
-    first = next(iter(arguments), "")
-    if first in COMMANDS or COMMANDS.in_a_clone(first):
-        COMMANDS.load(first)
-
-
-def _usage(error: CycloptsError | InputError) -> str:
-    if isinstance(error, InputError):
-        return _one_line(error)
-    called = " ".join(["undrift", *(error.command_chain or ())])
-    return f"{_one_line(error)} (see {called} --help)"
-
-
-def _failed(error: Exception, bound: BoundArguments) -> int:
-    if bound.arguments.get("traceback"):
-        traceback.print_exception(error)
-    hint = "" if bound.arguments.get("traceback") else "; add --traceback to see where"
-    return _complain(f"the run failed: {failure(error)}{hint}", FAILED)
-
-
 def _complain(sentence: str, code: int) -> int:
     with suppress(OSError):  # nobody can be told
-        sys.stderr.write(f"undrift: {sentence}\n")
+        sys.stderr.write(f"undrift: {' '.join(sentence.split())}\n")
     return code
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from undrift.cli.whole import Whole
+from undrift.cli.options import Whole
 from undrift.formatting import duration
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 120
 _SENTENCES = 20
+_PATIENCE = 2.0  # seconds after which a reader wants to know what is going on
 
 
 def output() -> Console:
@@ -80,14 +81,16 @@ def bar_of(console: Console) -> Progress:
     return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
 
 
-_PATIENCE = 2.0  # seconds after which a reader wants to know what is going on
+def say(text: str, *, progress: bool = False) -> None:
+    """A line of text as it is, among the results or beside them."""
+    console = progress_console() if progress else output()
+    console.print(text, markup=False, soft_wrap=True)
 
 
 @contextmanager
-def phases(console: Console, what: str) -> Iterator[Callable[[str, int, int], None]]:
+def working(what: str) -> Iterator[Callable[[str, int, int], None]]:
     """The progress of one long step: a spinner on a terminal, elsewhere lines after two seconds."""
-    began = time.monotonic()
-    said: set[str] = set()
+    console, began, said = progress_console(), time.monotonic(), set[str]()
     with console.status(what) as status:
 
         def report(phase: str, done: int, total: int) -> None:

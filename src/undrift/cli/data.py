@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from undrift.cli.console import output, progress_console, say
+from undrift.cli.options import Flag, Traceback, group
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,111 +24,73 @@ def list_datasets() -> None:
     Generated stand-ins that are kept in the cache folder are listed with the command that removes
     them.
     """
-    from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.folder import VARIABLE, data_folder, kept_stand_ins
     from undrift.formatting import size
     from undrift.reporting.terminal import data_table
 
     folder = data_folder()
-    console = output()
-    console.print(data_table(DATASETS.values(), folder), "")
-    console.print(f"folder: {folder} (set {VARIABLE} for another)", soft_wrap=True)
+    output().print(data_table(DATASETS.values(), folder), "")
+    say(f"folder: {folder} (set {VARIABLE} for another)")
     for kept in kept_stand_ins():
         way_out = f"undrift data remove {kept.name}"
-        console.print(
-            f"generated: {kept.path}, {size(kept.size)} (to remove it: {way_out})", soft_wrap=True
-        )
+        say(f"generated: {kept.path}, {size(kept.size)} (to remove it: {way_out})")
 
 
-def fetch(
-    name: str,
-    /,
-    *,
-    force: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-) -> None:
+def fetch(name: str, /, *, force: Flag = False, traceback: Traceback = False) -> None:
     """Download a dataset from its official address.
 
     Files that are there and whole are kept. A download that breaks off is gone on with by the
     same command. Size and checksum are compared before a file takes its name.
 
-    Parameters
-    ----------
-    name
-        Which dataset; "undrift data list" lists them.
-    force
-        Download it again, even if it is there.
-    traceback
-        When the download fails, print where.
+    :param name: Which dataset; "undrift data list" lists them.
+    :param force: Download it again, even if it is there.
     """
-    from undrift.cli.console import output, progress_console
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.fetch import fetch as fetch_files
 
     with download_progress(progress_console()) as progress:
         paths = fetch_files(name, progress=progress, force=force)
-    console = output()
     for path in paths:
-        console.print(f"{name}: {path}", soft_wrap=True)
-    then = f"undrift data check {name}, then: undrift run --stream {DATASETS[name].stream_name}"
-    console.print(f"next: {then}", soft_wrap=True)
+        say(f"{name}: {path}")
+    stream = DATASETS[name].stream_name
+    say(f"next: undrift data check {name}, then: undrift run --stream {stream}")
 
 
-def check(
-    name: str,
-    /,
-    *,
-    accept: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-) -> None:
+def check(name: str, /, *, accept: Flag = False, traceback: Traceback = False) -> None:
     """Compare a dataset's files with their checksums and its graph with the published statistics.
 
     Nothing is written. Other bytes than the published ones are an error, where those are known.
 
-    Parameters
-    ----------
-    name
-        Which dataset; "undrift data list" lists them.
-    accept
-        Let other bytes than the published ones pass, as of a file that was saved again.
-    traceback
-        When the check fails unexpectedly, print where.
+    :param name: Which dataset; "undrift data list" lists them.
+    :param accept: Let other bytes than the published ones pass, as of a file that was saved again.
     """
-    from undrift.cli.console import output
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.fetch import check_dataset
     from undrift.reporting.terminal import files_table
 
     files = check_dataset(name, accept=accept)
     dataset = DATASETS[name]
-    console = output()
-    console.print(files_table(files), "")
-    console.print(
+    output().print(files_table(files), "")
+    say(
         f"{name} has the published statistics: {dataset.nodes:,} nodes, {dataset.edges:,} edges, "
-        f"{dataset.features:,} features, {dataset.classes} classes",
-        soft_wrap=True,
+        f"{dataset.features:,} features, {dataset.classes} classes"
     )
 
 
 def remove(name: str, /) -> None:
     """Delete what is kept of a generated stand-in; it is made again when it is needed.
 
-    Parameters
-    ----------
-    name
-        Which stand-in: cora-full-stand-in, ogbn-arxiv-stand-in or reddit-stand-in.
+    :param name: Which stand-in: cora-full-stand-in, ogbn-arxiv-stand-in or reddit-stand-in.
     """
-    from undrift.cli.console import output
     from undrift.datasets.folder import remove_stand_in
     from undrift.formatting import size
 
-    console = output()
     found = remove_stand_in(name)
     for kept in found:
-        console.print(f"removed: {kept.path}, {size(kept.size)}", soft_wrap=True)
+        say(f"removed: {kept.path}, {size(kept.size)}")
     if not found:
-        console.print(f"nothing is kept of {name}")
+        say(f"nothing is kept of {name}")
 
 
 @contextmanager
@@ -138,14 +101,9 @@ def download_progress(console: Console) -> Iterator[Progress]:
         return
     from rich import progress as rich
 
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(bar_width=None),
-        rich.DownloadColumn(),
-        rich.TransferSpeedColumn(),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
+    names, times = rich.TextColumn("{task.description}"), rich.TimeRemainingColumn()
+    done = rich.BarColumn(bar_width=None), rich.DownloadColumn(), rich.TransferSpeedColumn()
+    with rich.Progress(names, *done, times, console=console, transient=True) as bar:
         rows: dict[str, rich.TaskID] = {}
 
         def report(file: str, done: int, total: int) -> None:
@@ -165,29 +123,17 @@ def _line(console: Console, said: dict[str, int], file: str, done: int, total: i
         console.print(f"{file}: {size(done)}" + (f" of {size(total)}" if total else ""))
 
 
-def _examples(*commands: str) -> str:
-    return "For example:\n\n" + "".join(f"    {command}\n" for command in commands)
-
-
-_FOLDER = """
-Files lie in the folder named by UNDRIFT_DATA, else in the platform's cache
-folder. Generated stand-ins lie in the cache folder.
-"""
-_WORDS = ("list", "fetch", "check", "remove")
-_LIST, _FETCH, _CHECK, _REMOVE = (f"undrift data {word}" for word in _WORDS)
-_OF_CS = (f"{_FETCH} coauthor-cs", f"{_CHECK} coauthor-cs")
-data = App(name="data", help_epilogue=_examples(_LIST, *_OF_CS) + _FOLDER, help_format="plaintext")
-data.command(
-    list_datasets, name="list", help_epilogue=_examples(_LIST, f"UNDRIFT_DATA=~/graphs {_LIST}")
+data = group(
+    "data",
+    {"list": list_datasets, "fetch": fetch, "check": check, "remove": remove},
+    """
+list
+UNDRIFT_DATA=~/graphs undrift data list
+fetch coauthor-cs
+UNDRIFT_DATA=~/graphs undrift data fetch reddit
+fetch --force ogbn-arxiv
+check coauthor-cs
+check --accept amazon-photo
+remove reddit-stand-in
+""",
 )
-data.command(
-    fetch,
-    name="fetch",
-    help_epilogue=_examples(
-        _OF_CS[0], f"UNDRIFT_DATA=~/graphs {_FETCH} reddit", f"{_FETCH} --force ogbn-arxiv"
-    ),
-)
-data.command(
-    check, name="check", help_epilogue=_examples(_OF_CS[1], f"{_CHECK} --accept amazon-photo")
-)
-data.command(remove, name="remove", help_epilogue=_examples(f"{_REMOVE} reddit-stand-in"))

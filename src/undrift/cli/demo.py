@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from undrift.cli.whole import Whole
+from undrift.cli.options import Whole
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from cyclopts import App, Parameter
-
-from undrift.cli.batches import Columns, batches
-from undrift.cli.learner_verbs import (
-    Flag,
-    folders,
-    forget,
-    merge,
-    new,
-    observe,
-    predict,
-    revise,
-    say,
-    working,
-)
+from undrift.cli.console import output, say, working
+from undrift.cli.learner_verbs import forget, merge, new, observe, opened, predict, revise
+from undrift.cli.options import AS_LAST, Columns, Folder, Several, Traceback, batches, group
 
 BROKEN = 3
 """The exit code of an audit that is not passed, be it that something could not be judged."""
 
-_AS_LAST = Columns()
 
-
-def show(folder: Path, /, *, traceback: Flag = False) -> None:
-    """Show what a learner knows: method, classes, columns, batches.
-
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    traceback
-        When it fails, print where.
-    """
-    from undrift.cli.console import output
+def show(folder: Folder, /, *, traceback: Traceback = False) -> None:
+    """Show what a learner knows: method, classes, columns, batches."""
     from undrift.folder.store import current
     from undrift.reporting.learner import class_table, fact_table
 
@@ -45,18 +22,9 @@ def show(folder: Path, /, *, traceback: Flag = False) -> None:
     output().print(fact_table(found, str(folder)), "", class_table(found))
 
 
-def show_history(folder: Path, /, *, traceback: Flag = False) -> None:
-    """Show every step of a learner: when, what, how much.
-
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    traceback
-        When it fails, print where.
-    """
-    from undrift.cli.console import output
-    from undrift.folder.history import read_history
+def show_history(folder: Folder, /, *, traceback: Traceback = False) -> None:
+    """Show every step of a learner: when, what, how much."""
+    from undrift.folder.record import read_history
     from undrift.folder.store import current
     from undrift.reporting.learner import history_table
 
@@ -64,27 +32,20 @@ def show_history(folder: Path, /, *, traceback: Flag = False) -> None:
     output().print(history_table(read_history(folder)))
 
 
-def verify(folder: Path, /, *, traceback: Flag = False) -> None:
+def verify(folder: Folder, /, *, traceback: Traceback = False) -> None:
     """Hash and read everything in a folder again; complete what a killed process left undone.
 
     Says how far rounding may have moved scores from those of one training on all batches.
-
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    traceback
-        When it fails, print where.
     """
     from undrift.learners.base import EXACT
 
-    opened = folders()(folder)
+    found = opened(folder)
     with working("verifying"):
-        repairs = opened.verify()
-        rounding = opened.exactness()
+        repairs = found.verify()
+        rounding = found.exactness()
     for repair in repairs:
         say(f"completed: {repair}")
-    say(f"{folder}: the state, its names and {len(opened.history()):,} steps agree")
+    say(f"{folder}: the state, its names and {len(found.history()):,} steps agree")
     if rounding is not None:
         say(f"{folder}: rounding may have moved scores by up to {rounding:.0e} of the largest")
     if rounding is not None and rounding > EXACT:
@@ -96,14 +57,12 @@ def verify(folder: Path, /, *, traceback: Flag = False) -> None:
 
 
 def audit(
-    folder: Path,
+    folder: Folder,
     /,
     *,
-    data: Annotated[
-        tuple[Path, ...], Parameter(negative="", show_default=False, consume_multiple=True)
-    ] = (),
-    columns: Columns = _AS_LAST,
-    traceback: Flag = False,
+    data: Annotated[tuple[Path, ...], Several] = (),
+    columns: Columns = AS_LAST,
+    traceback: Traceback = False,
 ) -> None:
     """Show what is kept, how many rows stand behind it, and what it gives away.
 
@@ -111,22 +70,13 @@ def audit(
     from counts. Exit code: 0 where it is passed. 3 where it is not: a threshold is broken ("not
     passed"), or something that is kept could not be judged ("not judged").
 
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    data
-        NODES EDGES of a batch as it was observed, or one .npz or .pt file; repeat it for more.
-    columns
-        How tables are read.
-    traceback
-        When it fails, print where.
+    :param data: NODES EDGES of a batch as it was observed, or one .npz or .pt file; repeat it for
+        more.
     """
-    from undrift.cli.console import output
     from undrift.reporting.learner import audit_tables
 
     with working("auditing"):
-        found = folders()(folder).audit(*batches(data), **columns.given())
+        found = opened(folder).audit(*batches(data), **columns.given())
     for table in audit_tables(found):
         output().print(table, "")
     say(f"{folder}: {found.verdict}")
@@ -134,88 +84,56 @@ def audit(
         raise SystemExit(BROKEN)
 
 
-def export(folder: Path, /, out: Path, *, traceback: Flag = False) -> None:
+def export(folder: Folder, /, out: Path, *, traceback: Traceback = False) -> None:
     """Write the learner as one file for undrift.load, without history, key and hashes.
 
-    Parameters
-    ----------
-    folder
-        The learner's folder.
-    out
-        The file to write; the word --out may be left out.
-    traceback
-        When it fails, print where.
+    :param out: The file to write; the word --out may be left out.
     """
-    folders()(folder).export(out)
+    opened(folder).export(out)
     say(f"learner: {out}")
 
 
-def _examples(*commands: str) -> str:
-    return "For example:\n\n" + "".join(f"    undrift learner {c}\n" for c in commands)
-
-
-_COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "new": (
-        new,
-        (
-            "new desk",
-            "new desk --method propagation --set hops=4 --remember-nodes",
-            "new second-site --like desk",
-            "new second-site --plan desk/plan.json",
-        ),
-    ),
-    "observe": (
-        observe,
-        (
-            "observe desk january/nodes.csv january/edges.csv",
-            "observe desk feb-nodes.parquet feb-edges.parquet --id account --label kind",
-            'observe desk nodes.csv edges.csv --alias "Mule=mule" --ignore comment',
-            "observe desk graph.npz",
-            "observe desk papers --workers 4",
-        ),
-    ),
-    "predict": (
-        predict,
-        (
-            "predict desk nodes.csv edges.csv --out predictions.csv",
-            "predict desk nodes.csv edges.csv --nodes a17 a18 --out two.parquet",
-            "predict desk nodes.csv edges.csv --probabilities --out every-class.csv",
-            "predict desk papers --out predictions.parquet --dask tcp://host:8786",
-        ),
-    ),
-    "forget": (
-        forget,
-        (
-            "forget desk january/nodes.csv january/edges.csv",
-            "forget desk papers --workers 4",
-            "forget desk --node a17",
-            "forget desk --node a17 --batch jan-nodes.csv jan-edges.csv --batch feb.npz",
-        ),
-    ),
-    "revise": (revise, ("revise desk old/nodes.csv old/edges.csv new/nodes.csv new/edges.csv",)),
-    "merge": (merge, ("merge both desk second-site",)),
-    "show": (show, ("show desk",)),
-    "history": (show_history, ("history desk",)),
-    "verify": (verify, ("verify desk",)),
-    "audit": (
-        audit,
-        ("audit desk", "audit desk --data january/nodes.csv january/edges.csv --data feb.npz"),
-    ),
-    "export": (
-        export,
-        ("export desk learner.safetensors", "export desk --out learner.safetensors"),
-    ),
-}
-
-learner = App(
-    name="learner",
-    help_epilogue=_examples(
-        "new desk",
-        "observe desk january/nodes.csv january/edges.csv",
-        "predict desk february/nodes.csv february/edges.csv --out predictions.csv",
-        "forget desk january/nodes.csv january/edges.csv",
-    ),
-    help_format="plaintext",
+learner = group(
+    "learner",
+    {
+        "new": new,
+        "observe": observe,
+        "predict": predict,
+        "forget": forget,
+        "revise": revise,
+        "merge": merge,
+        "show": show,
+        "history": show_history,
+        "verify": verify,
+        "audit": audit,
+        "export": export,
+    },
+    """
+new desk
+new desk --method propagation --set hops=4 --remember-nodes
+new second-site --like desk
+new second-site --plan desk/plan.json
+observe desk january/nodes.csv january/edges.csv
+observe desk feb-nodes.parquet feb-edges.parquet --id account --label kind
+observe desk nodes.csv edges.csv --alias "Mule=mule" --ignore comment
+observe desk graph.npz
+observe desk papers --workers 4
+predict desk nodes.csv edges.csv --out predictions.csv
+predict desk nodes.csv edges.csv --nodes a17 a18 --out two.parquet
+predict desk nodes.csv edges.csv --probabilities --out every-class.csv
+predict desk papers --out predictions.parquet --dask tcp://host:8786
+forget desk january/nodes.csv january/edges.csv
+forget desk papers --workers 4
+forget desk --node a17
+forget desk --node a17 --batch jan-nodes.csv jan-edges.csv --batch feb.npz
+revise desk old/nodes.csv old/edges.csv new/nodes.csv new/edges.csv
+merge both desk second-site
+show desk
+history desk
+verify desk
+audit desk
+audit desk --data january/nodes.csv january/edges.csv --data feb.npz
+export desk learner.safetensors
+export desk --out learner.safetensors
+""",
 )
-for _name, (_command, _lines) in _COMMANDS.items():
-    learner.command(_command, name=_name, help_epilogue=_examples(*_lines))

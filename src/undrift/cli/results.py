@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from undrift.cli.whole import Whole
+from undrift.cli.options import Whole
 
 if TYPE_CHECKING:
     from undrift.experiments.flat import Value

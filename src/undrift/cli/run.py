@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from undrift.cli.whole import Whole
+from undrift.cli.options import Whole
 from undrift.errors import InputError
 from undrift.learners.registry import DEFAULT
 from undrift.streams.arrival import BY_CLASS, parse_arrival

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from undrift.cli.whole import Whole
+from undrift.cli.options import Whole
 from undrift.streams.arrival import BY_CLASS, parse_arrival
 
 if TYPE_CHECKING:

@@ -25,10 +25,9 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
     from pathlib import Path
 
     from undrift.folder.store import current_with_state
-    from undrift.learners.registry import learner_of
-    from undrift.learners.registry import load as load_file
+    from undrift.learners import registry
 
     if not Path(path).is_dir():
-        return load_file(path, device=device)
+        return registry.load(path, device=device)
     version, state = current_with_state(Path(path))
-    return learner_of(state, version.path, device=device)
+    return registry.learner_of(state, version.path, device=device)

@@ -1,8 +1,8 @@
-"""`Batch`: a graph with the ids, classes and columns that its user knows it by."""
+"""A batch: a graph, or a graph folder, with the names that its user knows it by."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -19,9 +19,11 @@ from undrift.datasets.pyg import SUFFIXES as PYG
 from undrift.datasets.pyg import read_pyg
 from undrift.datasets.tables import Repairs, TableGraph, read_tables
 from undrift.errors import InputError
-from undrift.folder.names import CHANGED, class_name, matched_columns
-from undrift.folder.record import Reading
+from undrift.folder.classes import class_name
+from undrift.folder.columns import CHANGED, matched_columns
+from undrift.folder.record import Reading, Record
 from undrift.graphs import Graph
+from undrift.scale.graph_folder import GraphFolder
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UnknownEdges = Literal["drop", "error"]
@@ -65,27 +67,31 @@ class Batch:
         found, counts = np.unique(np.array(self.labels, dtype=object), return_counts=True)
         return {str(n): int(c) for n, c in zip(found, counts, strict=True) if n}
 
+    @cached_property
+    def words(self) -> list[str]:
+        """Every node's id as text."""
+        return [str(name) for name in self.ids.tolist()]
+
+    def some_features(self) -> Any:
+        """The features that a scale is measured on: here, all."""
+        return self.graph.features
+
     def places(self, wanted: Sequence[object]) -> list[int]:
         """Where the nodes of these ids stand; one that is not there is an error."""
-        place = {str(name): i for i, name in enumerate(self.ids.tolist())}
-        for name in wanted:
-            if str(name) not in place:
-                near = get_close_matches(str(name), list(place)[:10_000], n=1)
+        place = {name: i for i, name in enumerate(self.words)}
+        for name in map(str, wanted):
+            if name not in place:
+                near = get_close_matches(name, list(place)[:10_000], n=1)
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
                 raise InputError(
-                    f"there is no node {str(name)!r}{hint} among the {len(place):,} of "
-                    f"{self.where}; give ids as the column of ids has them"
+                    f"there is no node {name!r}{hint} among the {len(place):,} of {self.where}; "
+                    "give ids as the column of ids has them"
                 )
         return [place[str(name)] for name in wanted]
 
-    def has(self, node: object) -> bool:
-        """Whether a node of this id is in it."""
-        return str(node) in map(str, self.ids.tolist())
-
     def without(self, node: object) -> Batch:
         """The batch as if this node and its edges had never been in it."""
-        gone = self.places([node])
-        kept = np.delete(np.arange(self.graph.num_nodes), gone)
+        kept = np.delete(np.arange(self.graph.num_nodes), self.places([node]))
         return replace(self, graph=self.graph.subgraph(torch.from_numpy(kept)), ids=self.ids[kept])
 
     def relabelled(self, ids: Mapping[str, int]) -> Graph:
@@ -93,6 +99,78 @@ class Batch:
         labels = torch.tensor([ids[name] if name else -1 for name in self.labels])
         graph = Graph(self.graph.features, self.graph.adjacency, labels)
         return graph.with_masks(**self.graph.masks)
+
+    def check_columns(self, known: Record) -> None:
+        """Refuse a batch whose columns cannot be those that were learned."""
+        if known.width is None:
+            return
+        _check_named(self.columns, known, "this batch")
+        if self.columns is not None and self.columns != known.columns:
+            raise InputError("the columns of this batch are in another order; read it with `read`")
+        if self.graph.num_features != known.width:
+            raise InputError(
+                f"this batch has {self.graph.num_features} feature columns and {known.width} were "
+                "learned; give the same columns"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class LargeBatch:
+    """A graph folder as a batch, not in memory; all its labelled nodes are for training."""
+
+    graph: GraphFolder
+    class_names: Mapping[int, str]
+    where: str
+    columns: tuple[str, ...] = ()
+    repairs: Repairs = field(default_factory=Repairs)
+
+    @classmethod
+    def of(cls, path: str | Path, known: Record) -> LargeBatch:
+        """A graph folder, checked against what the learner knows of columns."""
+        graph = GraphFolder(path)
+        columns = graph.manifest.columns
+        if known.width is not None:
+            _check_named(columns, known, str(path))
+            found = matched_columns(columns, known.columns, str(path))
+            if found != columns:
+                raise InputError(
+                    f"the columns of {path} are in another order than was learned; import its "
+                    f"tables with columns in this order: {', '.join(found[:20])}"
+                )
+        names = map(class_name, graph.manifest.classes)
+        renamed = {c: known.aliases.get(name, name) for c, name in enumerate(names)}
+        return cls(graph, renamed, str(path), columns, graph.manifest.repairs)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Labelled nodes per class name."""
+        found: dict[str, int] = {}
+        for told, name in self.named().items():
+            found[name] = found.get(name, 0) + self.graph.manifest.classes[told]
+        return found
+
+    @property
+    def ids(self) -> Array:
+        """The id of every node."""
+        return self.graph.ids()
+
+    def some_features(self) -> Any:
+        """The features that a scale is measured on: a sample."""
+        return self.graph.sampled()
+
+    def named(self) -> dict[str, str]:
+        """The name that each class of the graph has for the learner, where it has one."""
+        told = enumerate(self.graph.manifest.classes)
+        return {name: self.class_names[c] for c, name in told if c in self.class_names}
+
+
+def _check_named(columns: tuple[str, ...] | None, known: Record, where: str) -> None:
+    if (columns is None) != (known.columns is None):
+        had, has = ("names", "none") if known.columns is not None else ("no names", "names")
+        raise InputError(
+            f"the columns that were learned have {had} and those of {where} {has}, so nobody can "
+            "tell whether they are the same; give files of the same kind"
+        )
 
 
 Source = Batch | Graph | TableGraph | str | Path | Sequence[str | Path]
@@ -112,61 +190,59 @@ def read_batch(
     """What is meant by `source`, with class names as the learner has them.
 
     `columns` are those that were learned, which tables must have, in any order; `neutral` is what
-    to write into one that is missing. `labelled=False` reads no labels, so that the column may be
-    missing.
+    to write into one that is missing. `labelled=False` reads no labels: the column may be missing.
     """
-    if isinstance(source, Batch | Graph | TableGraph):
-        batch = _in_memory(source)
+    if isinstance(source, Batch):
+        batch = source
+    elif isinstance(source, Graph):
+        batch = Batch.of(source)
+    elif isinstance(source, TableGraph):
+        batch = Batch(source.graph, source.node_ids, source.class_names, repairs=source.repairs)
     else:
         files = [Path(source)] if isinstance(source, str | Path) else [Path(f) for f in source]
+        folder = next((file for file in files if file.is_dir()), None)
         if len(files) == 1 and files[0].suffix.lower() in ALONE:
             pyg = files[0].suffix.lower() in PYG
             batch = Batch.of(read_pyg(files[0]) if pyg else read_npz(files[0]))
-        elif len(files) == 2 and not any(file.is_dir() for file in files):
-            how: Any = {"labelled": labelled, "unknown_edges": unknown_edges}
-            batch = _tables(files[0], files[1], reading, columns, neutral, **how)
-        elif any(file.is_dir() for file in files):
-            raise _a_folder(files)
+        elif folder is not None:
+            raise InputError(
+                f"{folder} is a folder, and a graph folder is observed, predicted or forgotten "
+                "whole, by undrift learner or undrift.folder.large; here, give the tables that it "
+                "was imported from, which are recognised, or, if they are too large for memory, "
+                "forget it, import its tables as they shall be and observe those"
+            )
+        elif len(files) == 2:
+            features = _features(files[0], reading, columns, neutral)
+            found = read_tables(
+                *files,
+                id=reading.id,
+                label=reading.label if labelled else None,
+                source=reading.source,
+                target=reading.target,
+                features=features,
+                undirected=reading.undirected,
+                unknown_edges=unknown_edges,
+            )
+            batch = Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
         else:
             raise InputError(
                 f"a batch is a table of nodes and a table of edges, or one file that ends in "
                 f"{', '.join(ALONE)}, not {' '.join(map(str, files)) or 'nothing'}"
             )
         batch = replace(batch, where=str(files[0]))
-    renamed = aliases or {}
     names = {c: class_name(name) for c, name in batch.class_names.items()}
-    names = {c: renamed.get(name, name) for c, name in names.items() if name != "-1"}
+    names = {c: (aliases or {}).get(name, name) for c, name in names.items() if name != "-1"}
     return replace(batch, class_names=names)
 
 
-def _a_folder(files: Sequence[Path]) -> InputError:
-    """The error for a graph folder where a batch is read into memory."""
-    return InputError(
-        f"{next(file for file in files if file.is_dir())} is a folder, and a graph folder is "
-        "observed, predicted or forgotten whole, by undrift learner or undrift.folder.large; here, "
-        "give the tables that it was imported from, which are recognised, or, if they are too "
-        "large for memory, forget it, import its tables as they shall be and observe those"
-    )
-
-
-def _in_memory(source: Batch | Graph | TableGraph) -> Batch:
-    if isinstance(source, TableGraph):
-        return Batch(source.graph, source.node_ids, source.class_names, repairs=source.repairs)
-    return Batch.of(source) if isinstance(source, Graph) else source
-
-
-def _tables(
+def _features(
     nodes: Path,
-    edges: Path,
     reading: Reading,
     columns: Sequence[str] | None,
     neutral: Mapping[str, float] | None,
-    *,
-    labelled: bool,
-    unknown_edges: UnknownEdges,
-) -> Batch:
+) -> tuple[str, ...]:
+    """The columns of a table of nodes that are features, in the order that was learned."""
     there = column_names(nodes)
-    special: Collection[str] = {reading.id, reading.label, *reading.ignore}
     learned = [name for name in columns or () if name in reading.ignore]
     if learned:
         raise InputError(
@@ -174,20 +250,8 @@ def _tables(
             f"{quote(learned[0])}, or make a new learner that ignores it from its first batch on "
             f"({CHANGED})"
         )
-    if reading.id in there:  # else `read_tables` has a sentence for it
-        wanted = [n for n in there if n not in special]
-        features = matched_columns(wanted, columns, str(nodes), neutral)
-    else:
-        features = tuple(columns or ())
-    found = read_tables(
-        nodes,
-        edges,
-        id=reading.id,
-        label=reading.label if labelled else None,
-        source=reading.source,
-        target=reading.target,
-        features=features,
-        undirected=reading.undirected,
-        unknown_edges=unknown_edges,
-    )
-    return Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+    if reading.id not in there:  # `read_tables` has a sentence for it
+        return tuple(columns or ())
+    special = {reading.id, reading.label, *reading.ignore}
+    wanted = [name for name in there if name not in special]
+    return matched_columns(wanted, columns, str(nodes), neutral)

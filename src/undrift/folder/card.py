@@ -1,31 +1,39 @@
-"""`README.md` of a folder: what is kept, for whoever answers for it."""
+"""`README.md` of a folder: what is kept and what it gives away, for whoever answers for it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from undrift.folder.audited import audited, widest
-from undrift.folder.small import way
+from undrift.folder.classes import WAYS
+from undrift.folder.record import Record
 from undrift.formatting import counted, percent, size
+from undrift.learners.base import Learner
 from undrift.learners.registry import METHODS
-from undrift.privacy.audit import lines
+from undrift.privacy.attacks import kept_sums
+from undrift.privacy.audit import Audit, audit, lines
+from undrift.streams.task import Task
 
-if TYPE_CHECKING:
-    from undrift.folder.record import Record
-    from undrift.learners.base import Learner
+
+def audited(record: Record, learner: Learner, tasks: Iterable[Task] = ()) -> Audit:
+    """What the learner of a folder gives away, classes by their names."""
+    least = 1 if record.small_classes == "allow" else record.least_rows
+    return audit(learner, tasks, least_rows=least, names=record.names)
+
+
+def widest(learner: Learner) -> int:
+    """The columns of the widest sum of products; 0 without any."""
+    return max((each.columns for each in kept_sums(learner) if each.has_products), default=0)
 
 
 def card(record: Record, learner: Learner) -> str:
     """The text, a function of what the folder holds."""
     entry = record.entry
     kept = METHODS[learner.name].keeps if learner.name in METHODS else learner.keeps
-    examples = (
-        "**Among it are examples: nodes of the data, or what was made to stand for them.**"
-        if learner.keeps_examples
-        else "No node, edge or feature as such; but a sum over few nodes gives them away."
-    )
+    examples = "No node, edge or feature as such; but a sum over few nodes gives them away."
     if record.private:
         examples = "With noise: see Privacy."
+    elif learner.keeps_examples:
+        examples = "**Among it are examples: nodes of the data, or what stands for them.**"
     remembered = (
         "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
         "hold one; who has the key and an id can tell whether it was there."
@@ -41,6 +49,7 @@ def card(record: Record, learner: Learner) -> str:
     )
     counts = "" if record.private else " with counts"
     columns = "known by position" if record.columns is None else "known by name"
+    units = ", and the median and spread of every column" if record.scale == "robust" else ""
     return f"""\
 # A learner of undrift
 
@@ -57,10 +66,10 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
   (`history.jsonl`). The key is in `key`: without it the hashes tell nothing; with it one can test
   whether data that one has was observed. Keep it from others, and give it to sites that merge.
 
-{_guards(record, learner)}
+{_guards(record)}
 
 {older}
-What the first batch fixed for all rows (the feature map{_units(record)}) stays when that batch is
+What the first batch fixed for all rows (the feature map{units}) stays when that batch is
 forgotten.
 
 ## Privacy
@@ -83,17 +92,12 @@ This page is written anew after each step.
 """
 
 
-def _units(record: Record) -> str:
-    """What scaling keeps of the first batch."""
-    return ", and the median and spread of every column" if record.scale == "robust" else ""
-
-
-def _guards(record: Record, learner: Learner) -> str:
+def _guards(record: Record) -> str:
     if record.private:
         return "Noise hides small classes: none is refused."
-    held = [held for held in record.batches if held.instead]
     least = f"A new class with fewer than {record.least_rows} training nodes"
-    told = f"{least}: {way(record.small_classes)}."
+    told = f"{least}: {WAYS[record.small_classes]}."
+    held = [held for held in record.batches if held.instead]
     if held:
         names = sorted({name for each in held for name in each.instead})
         batches = counted(len(held), "batch", "batches")
@@ -108,29 +112,23 @@ def _privacy(record: Record, learner: Learner) -> str:
         return "Nothing is kept yet.\n"
     columns = 0 if record.private else widest(learner)
     few = [held.rows for held in record.batches if held.rows < columns]
-    batches = (
-        f"- Batches with fewer rows than the {columns:,} columns of the widest sum:\n"
-        f"  {len(few)} of {len(record.batches)}, the smallest of {counted(min(few), 'row')}.\n"
-        "  Whoever has the states before and after such a step can compute its rows.\n"
-        if few
-        else ""
-    )
     told = "".join(f"- {_cell(line)}\n" for line in lines(found))
-    return f"""\
-Audit: **{_cell(found.verdict)}**.
+    if few:
+        told += (
+            f"- Batches with fewer rows than the {columns:,} columns of the widest sum:\n"
+            f"  {len(few)} of {len(record.batches)}, the smallest of {counted(min(few), 'row')}.\n"
+            "  Whoever has the states before and after such a step can compute its rows.\n"
+        )
+    return f"Audit: **{_cell(found.verdict)}**.\n\n{told}\n{_bound(record, found)}"
 
-{told}{batches}
-{_bound(record) if found.bound else _LIMITS}"""
 
-
-_LIMITS = """\
+def _bound(record: Record, found: Audit) -> str:
+    """For whom and for what the bound of noise holds, if there is one."""
+    if not found.bound:
+        return """\
 Whoever reads the state can find this too: it is no bound. `undrift learner audit THIS --data NODES
 EDGES` tries the attacks on data that was observed.
 """
-
-
-def _bound(record: Record) -> str:
-    """For whom and for what the bound of noise holds."""
     once = (
         "Nobody has checked that: it is assumed."
         if record.assumes_disjoint

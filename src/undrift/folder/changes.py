@@ -2,57 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from undrift.errors import InputError
 from undrift.folder.batch import Batch
-from undrift.folder.draft import Draft
-from undrift.folder.names import look_alikes, numbered
-from undrift.folder.record import Reading
-from undrift.folder.small import check_ways, replaced
-from undrift.folder.spent import check_disjoint
-from undrift.learners.base import Learner
+from undrift.folder.classes import look_alikes, numbered, replaced
+from undrift.folder.draft import Draft, Step
+from undrift.folder.record import Held
+from undrift.folder.releases import check_disjoint
+from undrift.formatting import counted
 from undrift.learners.small_classes import SmallClasses, has_noise
 from undrift.typing import Progress
 
+Outcome = Literal["erased", "never here", "not in this batch", "waiting"]
+"""What came of erasing a node; see `Erasure`."""
 
-def take_settings(
-    draft: Draft,
-    reading: Mapping[str, Any],
-    aliases: Mapping[str, str] | None = None,
-    small_classes: SmallClasses | None = None,
-) -> None:
-    """What was said about how to read and to guard, on top of what is remembered."""
-    said = {name: value for name, value in reading.items() if value is not None}
-    strange = set(said) - set(Reading.model_fields)
-    if strange:
-        raise TypeError(f"unknown argument {min(strange)!r}")
-    if "ignore" in said:
-        said["ignore"] = tuple(dict.fromkeys([*draft.record.reading.ignore, *said["ignore"]]))
-    draft.record = draft.record.changed(
-        reading=draft.record.reading.changed(**said),
-        aliases={**draft.record.aliases, **(aliases or {})},
-    )
-    if small_classes is not None:
-        check_ways(small_classes, draft.record.least_rows)
-        draft.record = draft.record.changed(small_classes=small_classes)
-
-
-def forget(draft: Draft, batch: Batch, progress: Progress) -> None:
-    """Take a batch out, as if it had never been observed."""
-    held = draft.held(batch)
-    draft.learner.forget(draft.task(batch, held), progress=progress)
-    draft.remove(held)
+_GIVE = "as --batch NODES EDGES"
 
 
 def revise(
-    draft: Draft,
-    old: Batch,
-    new: Batch,
-    progress: Progress,
-    small: SmallClasses | None = None,
+    draft: Draft, old: Batch, new: Batch, progress: Progress, small: SmallClasses | None = None
 ) -> tuple[int, int]:
     """Put one batch in the place of another; how many rows were subtracted and added.
 
@@ -61,68 +32,176 @@ def revise(
     held = draft.held(old)
     before = draft.task(old, held)
     draft.remove(held)
-    if not replaced(new, draft.learned_as(new, small)).counts:  # nothing that could be learned
+    if not replaced(new, draft.learned_as(new, small)[1]).counts:  # nothing that could be learned
         draft.learner.forget(before, progress=progress)
         return sum(held.labels.values()), 0
-    entered = draft.add(new, instead_of=held, small=small)
-    ids = ([str(i) for i in old.ids], [str(i) for i in new.ids])
-    done = draft.learner.revise(before, draft.task(new, entered), ids=ids, progress=progress)
+    after = draft.task(new, draft.add(new, instead_of=held, small=small))
+    done = draft.learner.revise(before, after, ids=(old.words, new.words), progress=progress)
     return done.subtracted, done.added
 
 
 def merge(draft: Draft, theirs: Draft) -> None:
     """Add what another folder's learner knows, its classes by their names.
 
-    With noise the two must have no node in common, where both remember theirs; where one does not,
-    the record says that this is assumed.
+    Where the two have no key in common, their hashes cannot be compared: their batches and nodes
+    are taken to be different, and this folder keeps the other's key to recognise its batches. With
+    noise the two must have no node in common, where both remember theirs; else that is assumed.
     """
-    mine = draft.record
-    if theirs.key != draft.key or (mine.columns, mine.width) != (
-        theirs.record.columns,
-        theirs.record.width,
-    ):
-        raise InputError(
-            f"{draft.folder} and {theirs.folder} are no siblings, so their rows and hashes cannot "
-            "be compared; make one with --like the other before it observes anything"
-        )
+    mine, other = draft.record, theirs.record
     here = {each for held in mine.batches for each in held.hashes}
-    both = [held for held in theirs.record.batches if held.hashes & here]
+    both = [held for held in other.batches if held.hashes & here]
     if both or theirs.folder.resolve() == draft.folder.resolve():
         raise InputError(
             f"{theirs.folder} shares {len(both) or 'all'} of its batches with {draft.folder}, as "
             "they are or before a correction, and counting them twice would be wrong; nothing was "
             "changed"
         )
-    check_disjoint(draft.learner, draft.nodes, theirs.nodes, str(theirs.folder))
-    for held in theirs.record.batches:
+    new = mine.width is None  # then what the other's first batch decided holds here too
+    if not new and other.width is not None:
+        _check_same_columns(draft, theirs)
+    if has_noise(draft.learner):
+        check_disjoint(draft.nodes, theirs.nodes, str(theirs.folder))
+    for held in other.batches:
         draft.note_return(f"{held} of {theirs.folder}", held.data)
-    draft.notes += look_alikes(theirs.record.classes, mine.classes)
-    ids = numbered(theirs.record.classes, mine.classes, mine.past_ids)
-    mapping = {c: ids[name] for name, c in theirs.record.classes.items()}
-    draft.learner.merge(_renumbered(theirs.learner, mapping))
-    step = mine.entry.step + 1
-    brought = tuple(held.changed(step=step) for held in theirs.record.batches)
+    draft.notes += look_alikes(other.classes, mine.classes)
+    ids = numbered(other.classes, mine.classes, mine.past_ids)
+    learner = theirs.learner
+    if learner.learned_ is not None:  # ids of classes stand nowhere else in a sum
+        known = tuple(ids[other.names[c]] for c in learner.learned_.classes)
+        learner.learned_ = replace(learner.learned_, classes=known)
+    try:
+        draft.learner.merge(learner)
+    except InputError as error:
+        raise InputError(
+            f"{theirs.folder} cannot be merged into {draft.folder}: {error}; a folder made with "
+            "--like another can, and so can folders of one --method, --set, --plan and --scale"
+        ) from error
+    brought = tuple(held.changed(step=mine.entry.step + 1) for held in other.batches)
     draft.record = mine.changed(
         classes=ids,
         batches=(*mine.batches, *brought),
-        aliases={**theirs.record.aliases, **mine.aliases},
+        aliases={**other.aliases, **mine.aliases},
+        columns=other.columns if new else mine.columns,
+        width=other.width if new else mine.width,
+        scale=other.scale if new else mine.scale,
     )
-    both_remember = not (mine.assumes_disjoint or theirs.record.assumes_disjoint)
-    if has_noise(draft.learner) and mine.batches and brought and not both_remember:
+    comparable = not set(draft.keys).isdisjoint(theirs.keys)
+    draft.keys = tuple(dict.fromkeys([*draft.keys, *theirs.keys]))
+    if mine.batches and brought:
+        _note_assumed(draft, theirs, comparable=comparable)
+    if mine.remember_nodes:
+        draft.nodes |= theirs.nodes
+        if brought and not other.remember_nodes:
+            draft.notes.append(f"{theirs.folder} remembers no nodes: forget --node misses it")
+
+
+def _check_same_columns(draft: Draft, theirs: Draft) -> None:
+    mine, other = draft.record, theirs.record
+    if (mine.columns, mine.width) != (other.columns, other.width):
+        raise InputError(
+            f"{draft.folder} and {theirs.folder} are no siblings: they learned other columns, or "
+            "in another order, so their rows cannot be added; make one with --like the other "
+            "before it observes anything"
+        )
+
+
+def _note_assumed(draft: Draft, theirs: Draft, *, comparable: bool) -> None:
+    """Note what nobody can check of a merge: that no batch, or no person, is in both folders."""
+    if not comparable:
+        draft.notes.append(
+            f"{theirs.folder} hashes its data with another key, so a batch that is in both folders "
+            "is counted twice; folders made with --like one another can tell"
+        )
+    checked = comparable and not (draft.record.assumes_disjoint or theirs.record.assumes_disjoint)
+    if has_noise(draft.learner) and not checked:
         draft.record = draft.record.changed(assumes_disjoint=True)
         draft.notes.append(
             f"epsilon holds only if no person is in two of these folders: {draft.folder}, "
             f"{theirs.folder}; folders made with --remember-nodes can check that"
         )
-    if mine.remember_nodes:
-        draft.nodes |= theirs.nodes
-        if brought and not theirs.record.remember_nodes:
-            draft.notes.append(f"{theirs.folder} remembers no nodes: forget --node misses it")
 
 
-def _renumbered(learner: Learner, mapping: Mapping[int, int]) -> Learner:
-    """The learner with other ids for its classes; they stand nowhere else in a sum."""
-    if learner.learned_ is not None:
-        ids = tuple(mapping[c] for c in learner.learned_.classes)
-        learner.learned_ = replace(learner.learned_, classes=ids)
-    return learner
+# erasing a node --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What came of erasing a node; `step, waiting = erasure` gives the two.
+
+    `outcome` is one of four:
+
+    - `erased`: it was taken out, and no batch that the folder knows of holds it now;
+    - `never here`: no batch holds it; it never was in one, or was erased before;
+    - `not in this batch`: the batches that were given do not hold it, and others do or may;
+    - `waiting`: batches that hold it, or may, have to be given first.
+
+    `waiting` are batches that hold it, `unsure` those that may: without hashes of ids nobody can
+    tell. `step` is None where nothing was changed.
+    """
+
+    outcome: Outcome
+    node: str
+    step: Step | None
+    waiting: list[Held]
+    unsure: list[Held]
+    lacking: tuple[str, ...] = ()  # the batches that were given and do not hold it
+
+    def __iter__(self) -> Iterator[Step | list[Held] | None]:
+        yield self.step
+        yield self.waiting
+
+    def sentences(self, folder: str) -> list[str]:
+        """What to tell the one who asked: a sentence, and the batches that are asked for."""
+        node = repr(self.node)
+        lines = [
+            {
+                "erased": f"{node} is out of the batches that were given"
+                if self.unsure
+                else f"no batch holds {node} now: it is erased",
+                "never here": f"{node} is in no batch of {folder}: it was never here, or was "
+                "erased before; nothing was changed",
+                "not in this batch": f"nothing was erased: {node} is not in "
+                f"{', '.join(self.lacking)} as observed",
+                "waiting": f"{node} is not erased yet" if self.waiting else "nothing was erased",
+            }[self.outcome]
+        ]
+        if self.waiting:
+            hold, them = ("hold", "them") if len(self.waiting) > 1 else ("holds", "it")
+            many = counted(len(self.waiting), "batch", "batches")
+            lines.append(f"{many} {hold} {node}; give {them} again {_GIVE}:")
+            lines += [f"  {held}" for held in self.waiting]
+        if self.unsure:
+            others = counted(len(self.unsure), "batch", "batches")
+            lines.append(
+                f"{folder} cannot tell whether {others} without hashes of ids hold {node} "
+                f"(new --remember-nodes keeps them); give every one that may, {_GIVE}"
+            )
+        return lines
+
+
+def erase(draft: Draft, node: str, batches: Iterable[Batch], progress: Progress) -> Erasure:
+    """Take a node and its edges out of these batches; see `LearnerFolder.forget_node`."""
+    small: SmallClasses | None = "context" if draft.record.small_classes == "refuse" else None
+    done, seen, lacking = list[tuple[int, int]](), set[str](), list[str]()
+    for batch in batches:
+        smaller = batch.without(node) if node in batch.words else batch
+        if smaller is not batch and draft.find(batch) is not None:
+            done.append(revise(draft, batch, smaller, progress, small))
+        else:  # one that was never observed is an error
+            seen.add((draft.find(smaller) or draft.held(batch)).data)
+            draft.notes.append(f"{batch.where} was observed without {node!r}")
+            lacking.append(batch.where)
+    waiting = draft.holders(node)
+    # the others were seen just now, or have hashes
+    may = {held.data for held in draft.version.record.batches} - seen - draft.nodes.keys()
+    unsure = [held for held in draft.record.batches if held.data in may]
+    outcome: Outcome = "never here"
+    if done:
+        outcome = "waiting" if waiting else "erased"
+    elif waiting or unsure:
+        outcome = "not in this batch" if lacking else "waiting"
+    step = None
+    if done:
+        subtracted, added = map(sum, zip(*done, strict=True))
+        step = draft.commit("forget-node", progress, rows_subtracted=subtracted, rows_added=added)
+    return Erasure(outcome, node, step, waiting, unsure, tuple(lacking))

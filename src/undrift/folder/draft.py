@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,26 +12,23 @@ import numpy as np
 import torch
 
 from undrift.errors import InputError
-from undrift.folder import begun, history
-from undrift.folder.audited import few_rows, widest
-from undrift.folder.batch import Batch, Source, UnknownEdges, read_batch
-from undrift.folder.card import card
+from undrift.folder import classes, columns, releases, store
+from undrift.folder.batch import Batch, LargeBatch, Source, UnknownEdges, read_batch
+from undrift.folder.card import card, widest
+from undrift.folder.classes import check_listed, look_alikes, numbered, replaced
 from undrift.folder.hashing import content_hash, data_hash, node_hashes
-from undrift.folder.large_batch import LargeBatch
-from undrift.folder.names import look_alikes, numbered
-from undrift.folder.record import FORMAT, Entry, Held, Line, Record
-from undrift.folder.scale import fixed_scale, neutral
-from undrift.folder.small import instead_of_small, left_small, nothing_left, replaced, told
-from undrift.folder.spent import check_listed, check_unspent, names_fit, spent_epsilon
-from undrift.folder.store import (
-    LOCK,
-    Version,
-    current,
-    current_with_state,
-    read_key,
-    settle,
-    write_version,
+from undrift.folder.record import (
+    FORMAT,
+    Entry,
+    Held,
+    Line,
+    Reading,
+    Record,
+    last_hash,
+    now,
+    taken_out,
 )
+from undrift.folder.store import Version, current, current_with_state, read_keys
 from undrift.formatting import counted
 from undrift.learners.base import Learner
 from undrift.learners.registry import learner_of
@@ -42,11 +39,10 @@ from undrift.streams.task import Task
 from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_GONE = "it was taken out"
-_TAKEN = {
+_TAKEN = {  # what a step did to a batch that is no longer there
     "forget-node": "a node was taken out of it, so leave out its row,",
     "revise": "it was replaced by a corrected one",
-}  # what a step did to a batch that is no longer there
+}
 _NODES = "@nodes."  # hashes of a batch's nodes, among the tensors of a state
 
 
@@ -67,15 +63,37 @@ class Draft:
     learner: Learner
     record: Record
     nodes: dict[str, Array]  # hashes of node ids, by batch
-    key: bytes
+    keys: tuple[bytes, ...]  # of hashes: its own, then those of folders that were merged
+    unknown_edges: UnknownEdges = "drop"  # what is done with edges to nodes that are not there
     notes: list[str] = field(default_factory=list)
     _added: list[Batch | LargeBatch] = field(default_factory=list)
 
     # batches -----------------------------------------------------------------------------
 
-    def read(
-        self, source: Source, *, unknown_edges: UnknownEdges = "drop", labelled: bool = True
-    ) -> Batch:
+    def take(
+        self,
+        reading: Mapping[str, Any],
+        aliases: Mapping[str, str] | None = None,
+        small_classes: SmallClasses | None = None,
+    ) -> Draft:
+        """Itself, with what was said about how to read and guard on top of what is remembered."""
+        said = {name: value for name, value in reading.items() if value is not None}
+        self.unknown_edges = said.pop("unknown_edges", "drop")
+        strange = set(said) - set(Reading.model_fields)
+        if strange:
+            raise TypeError(f"unknown argument {min(strange)!r}")
+        if "ignore" in said:
+            said["ignore"] = tuple(dict.fromkeys([*self.record.reading.ignore, *said["ignore"]]))
+        small = small_classes or self.record.small_classes
+        classes.check_ways(small, self.record.least_rows)
+        self.record = self.record.changed(
+            reading=self.record.reading.changed(**said),
+            aliases={**self.record.aliases, **(aliases or {})},
+            small_classes=small,
+        )
+        return self
+
+    def read(self, source: Source, *, labelled: bool = True) -> Batch:
         """A batch with its columns as they were learned and its classes by their names."""
         known = self.record
         batch = read_batch(
@@ -83,11 +101,11 @@ class Draft:
             known.reading,
             known.columns,
             known.aliases,
-            neutral=neutral(self.learner, known.columns),
+            neutral=columns.neutral(self.learner, known.columns),
             labelled=labelled,
-            unknown_edges=unknown_edges,
+            unknown_edges=self.unknown_edges,
         )
-        check_columns(batch, known)
+        batch.check_columns(known)
         return batch
 
     def task(self, batch: Batch, held: Held) -> Task:
@@ -96,8 +114,7 @@ class Draft:
         `held`: its entry in the record, which says what its small classes are learned as.
         """
         batch = replaced(batch, held.instead)
-        ids = self.number(batch)
-        return self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
+        return self.learner.as_task(batch.relabelled(self.number(batch)), batch.words)
 
     def number(self, batch: Batch | LargeBatch) -> dict[str, int]:
         """The id of every class; those that are new get theirs here."""
@@ -105,36 +122,34 @@ class Draft:
         check_listed(self.learner, batch.counts, batch.where)
         self.notes += look_alikes(batch.counts, known)
         ids = numbered(batch.counts, known, self.record.past_ids)
-        self.record = self.record.changed(
-            classes=ids, columns=batch.columns, width=batch.graph.num_features
-        )
+        width = batch.graph.num_features
+        self.record = self.record.changed(classes=ids, columns=batch.columns, width=width)
         return ids
 
     def held(self, batch: Batch | LargeBatch) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""
-        there = self._find(batch)
-        if there is not None:
+        if there := self.find(batch):
             return there
-        data = data_hash(batch, self.key)
-        gone = history.forgotten(history.read_history(self.folder), data)
-        when = "" if gone is None else f" ({_TAKEN.get(gone.verb, _GONE)} in step {gone.step})"
+        gone = taken_out(self.folder, data_hash(batch, self.keys[0]))
+        when = (
+            ""
+            if gone is None
+            else f" ({_TAKEN.get(gone.verb, 'it was taken out')} in step {gone.step})"
+        )
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
             f"{batch.where} is not in {self.folder}{when}: give the files of a batch that is, with "
             f"the same content (the last of {len(self.record.batches)}: {shown})"
         )
 
-    def holds(self, batch: Batch) -> bool:
-        """Whether a batch with this data was observed."""
-        return self._find(batch) is not None
-
-    def _find(self, batch: Batch | LargeBatch) -> Held | None:
+    def find(self, batch: Batch | LargeBatch) -> Held | None:
         """The batch of this data, by its form; where no other is of its form, by its content."""
-        batches, data = self.record.batches, data_hash(batch, self.key)
-        there = next((held for held in batches if held.data == data), None)
+        batches = self.record.batches
+        data = {data_hash(batch, key) for key in self.keys}
+        there = next((held for held in batches if held.data in data), None)
         if there is None and any(held.content for held in batches):
-            content = content_hash(batch, self.key)
-            there = next((held for held in batches if held.content == content), None)
+            content = {content_hash(batch, key) for key in self.keys}
+            there = next((held for held in batches if held.content in content), None)
         return there
 
     def add(
@@ -149,32 +164,29 @@ class Draft:
         What its small classes are learned as is decided here; `small` says how, if not the folder.
         """
         check_listed(self.learner, batch.counts, batch.where)
-        data, content = data_hash(batch, self.key), content_hash(batch, self.key)
-        same = {data, content}
+        hashes = [(data_hash(batch, key), content_hash(batch, key)) for key in self.keys]
+        (data, content), same = hashes[0], {each for pair in hashes for each in pair}
         there = next((held for held in self.record.batches if held.hashes & same), None)
         if there is not None:
-            now = "" if {there.data, there.content} & same else " in a corrected version"
+            now_ = "" if {there.data, there.content} & same else " in a corrected version"
             raise InputError(
-                f"{batch.where} is in {self.folder} already{now} ({there}), and counting it twice "
+                f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
         if self.learner.learned_ is None:
-            how, self.learner.scaling_, notes = fixed_scale(self.learner, self.record, batch)
-            self.record = self.record.changed(scale=how)
-            self.notes += notes
-        rows = self._training_rows(batch)
-        instead = self.learned_as(batch, small)
-        given, batch = batch, replaced(batch, instead)
-        if given.counts and not batch.counts:
-            raise nothing_left(instead, batch.where, self.record.least_rows)
-        self.notes += told(instead, given.counts, self.record.least_rows)
+            found = columns.fixed_scale(self.learner, self.record, batch)
+            self.record, self.learner.scaling_ = self.record.changed(scale=found[0]), found[1]
+            self.notes += found[2]
+        rows, instead = self.learned_as(batch, small)
+        self.notes += classes.told(instead, batch.counts, self.record.least_rows, batch.where)
         self.notes += look_alikes(instead, self.record.classes)
+        batch = replaced(batch, instead)
         held = Held(
             data=data,
             content=content,
             step=self.record.entry.step + 1,
-            time=history.now(),
+            time=now(),
             before=() if instead_of is None else tuple(sorted(instead_of.hashes - same)),
         )
         if not self.record.private:
@@ -187,9 +199,9 @@ class Draft:
             )
         self.record = self.record.changed(batches=(*self.record.batches, held))
         if self.record.remember_nodes:
-            hashes = node_hashes(batch.ids.tolist(), self.key)
-            check_unspent(self.learner, hashes, self._spent_on(data), batch.where)
-            self.nodes[data] = hashes
+            self.nodes[data] = node_hashes(batch.ids.tolist(), self.keys[0])
+            if has_noise(self.learner):
+                releases.check_unspent(self.nodes[data], self._spent_but(data), batch.where)
         if str(batch.repairs):
             # with noise a node must not be in a second batch, not even as context
             advice = "" if has_noise(self.learner) else batch.repairs.advice
@@ -202,79 +214,70 @@ class Draft:
         self._added.append(batch)
         return held
 
-    def _spent_on(self, data: str) -> dict[str, Array]:
+    def _spent_but(self, data: str) -> dict[str, Array]:
         """The nodes of all releases but of this batch, those among them that were only begun."""
-        others = {each.data: each.nodes for each in begun.read_begun(self.folder)}
-        told = {name: np.array(nodes, dtype=np.int64) for name, nodes in others.items()}
-        return {name: nodes for name, nodes in {**told, **self.nodes}.items() if name != data}
+        begun = releases.read_begun(self.folder)
+        spent = {each.data: np.array(each.nodes, dtype=np.int64) for each in begun} | self.nodes
+        return {name: nodes for name, nodes in spent.items() if name != data}
 
     def draw_noise_for(self, held: Held) -> None:
-        """Let the noise of this batch be one that a retry draws again (`begun`)."""
+        """Let the noise of this batch be one that a retry draws again (`releases`)."""
         if has_noise(self.learner):
-            others = [each for each in begun.read_begun(self.folder) if each.data != held.data]
+            others = [each for each in releases.read_begun(self.folder) if each.data != held.data]
             if others:
                 self.notes.append(
                     f"{counted(len(others), 'release')} of other batches began and did not end; "
-                    f"observe each again as it was: until then {begun.FILE} can undo its noise"
+                    f"observe each again as it was: until then {releases.BEGUN} can undo its noise"
                 )
             nodes = self.nodes.get(held.data, np.zeros(0, dtype=np.int64)).tolist()
-            self.learner.draw_ = begun.noise_of(self.folder, held.data, nodes)
+            self.learner.draw_ = releases.noise_of(self.folder, held.data, nodes)
 
     def learned_as(
         self, batch: Batch | LargeBatch, small: SmallClasses | None = None
-    ) -> dict[str, str]:
-        """What the small classes of a batch would be learned as; see `instead_of_small`."""
-        known = self.record
+    ) -> tuple[dict[str, int], dict[str, str]]:
+        """The training nodes of each class, and what small classes would be learned as."""
+        known, rows = self.record, batch.counts
+        if rows and isinstance(batch, Batch):
+            ids = numbered(rows, known.classes, known.past_ids)
+            task = self.learner.as_task(batch.relabelled(ids), batch.words)
+            labels = task.labels[task.train]
+            rows = {name: int((labels == ids[name]).sum()) for name in rows}
         how = "allow" if bounded(self.learner) else small or known.small_classes
-        return instead_of_small(
-            self._training_rows(batch), known.counts, how, known.least_rows, batch.where
-        )
-
-    def _training_rows(self, batch: Batch | LargeBatch) -> dict[str, int]:
-        """The training nodes of each class, as the learner would see the batch."""
-        if not batch.counts or isinstance(batch, LargeBatch):
-            return batch.counts
-        ids = numbered(batch.counts, self.record.classes, self.record.past_ids)
-        task = self.learner.as_task(batch.relabelled(ids), [str(i) for i in batch.ids])
-        labels = task.labels[task.train]
-        return {name: int((labels == ids[name]).sum()) for name in batch.counts}
-
-    def note_first(self, task: Task) -> None:
-        """Note a first batch that decides for good and tells too little to decide by."""
-        note = getattr(self.learner, "plan_note", None)
-        found = None if note is None or self.learner.learned_ is not None else note(task)
-        self.notes += [found] if found else []
+        few = known.counts, how, known.least_rows, batch.where
+        return rows, classes.instead_of_small(rows, *few)
 
     def note_return(self, what: str, data: str) -> None:
         """Note that a batch was taken out once, which its user may have forgotten."""
-        gone = history.forgotten(history.read_history(self.folder), data)
-        if gone is not None:
+        if gone := taken_out(self.folder, data):
             self.notes.append(f"{what} was taken out in step {gone.step} and is back now")
 
     def grade(self, held: Held, task: Task) -> Held:
-        """Note how many nodes of known classes the learner gets right before it learns them."""
-        if self.record.private:  # how many are right is a count of the data
-            return held
+        """Note how many nodes of known classes the learner gets right before it learns them.
+
+        A first batch that decides for good and tells too little to decide by is noted too.
+        """
+        note = getattr(self.learner, "plan_note", None)
+        found = None if note is None or self.learner.learned_ is not None else note(task)
+        self.notes += [found] if found else []
         known = torch.tensor(self.learner.classes_, dtype=torch.int64)
         nodes = torch.isin(task.labels, known).nonzero().flatten()
-        if nodes.numel() == 0:
+        if self.record.private or nodes.numel() == 0:  # how many are right is a count of the data
             return held
         right = int((self.learner.predict(task.graph, nodes) == task.labels[nodes]).sum())
         graded: Held = held.changed(tested=nodes.numel(), right=right)
-        others = (other for other in self.record.batches if other is not held)
-        self.record = self.record.changed(batches=(*others, graded))
+        self.record = self.record.changed(batches=(*self.record.batches[:-1], graded))
         return graded
 
     def remove(self, held: Held) -> None:
-        """Take a batch out of the record, and the names of classes that have no node any more."""
+        """Take a batch out of the record."""
         left = tuple(other for other in self.record.batches if other.data != held.data)
         self.nodes.pop(held.data, None)
         self.record = self.record.changed(batches=left)
 
     def holders(self, node: object) -> list[Held]:
         """The batches that hold a node, by the hashes that are remembered."""
-        wanted = node_hashes([node], self.key)
-        there = [data for data, hashes in self.nodes.items() if np.isin(wanted, hashes).all()]
+        wanted = [node_hashes([node], key)[0] for key in self.keys]
+        there = {data for data, hashes in self.nodes.items() if np.isin(wanted, hashes).any()}
         return [held for held in self.record.batches if held.data in there]
 
     # the step ----------------------------------------------------------------------------
@@ -285,12 +288,16 @@ class Draft:
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
         self._forget_names()
-        self._note_few()
+        if not bounded(self.learner):  # noise hides what is few
+            self.notes += classes.left_small(self.record)
+            width = widest(self.learner) if self._added else 0
+            for held in self.record.batches:
+                self.notes += classes.few_rows(held.rows, width) if held.data not in before else []
         shown = [] if self.record.private else self._added
         entry = Entry(
             step=self.record.entry.step + 1,
             verb=verb,
-            time=history.now(),
+            time=now(),
             nodes=sum(batch.graph.num_nodes for batch in shown),
             edges=sum(batch.graph.num_edges for batch in shown),
             labelled=sum(sum(batch.counts.values()) for batch in shown),
@@ -298,18 +305,20 @@ class Draft:
             added=tuple(sorted(after - before)),
             removed=tuple(sorted(before - after)),
             parent=self.version.sha,
-            previous=history.last_hash(self.folder),
-            spent_epsilon=spent_epsilon(self.learner),
+            previous=last_hash(self.folder),
+            spent_epsilon=releases.spent_epsilon(self.learner),
             assumes_disjoint=self.record.assumes_disjoint if has_noise(self.learner) else None,
             **facts,
         )
-        told = {"format": FORMAT, "entry": entry, "feature_map": _map_digest(self.learner)}
-        self.record = self.record.changed(**told)
+        digest = _map_digest(self.learner)
+        self.record = self.record.changed(format=FORMAT, entry=entry, feature_map=digest)
         state = self.learner.state(batches=False)  # the record knows them
         _check_finite(state, "this step would leave numbers that are not finite; nothing was done")
         hashes = {f"{_NODES}{data}": torch.from_numpy(a) for data, a in self.nodes.items()}
-        state = State(state.method, state.params, {**state.tensors, **hashes}, state.values)
-        version = write_version(self.folder, state, self.record)
+        state = replace(state, tensors=state.tensors | hashes)
+        if read_keys(self.folder, self.version.record) != self.keys:
+            store.write_keys(self.folder, self.keys)  # before a hash relies on it
+        version = store.write_version(self.folder, state, self.record)
         try:  # the step is taken: what follows can be made good later
             self.version = version
             self.settle()
@@ -317,24 +326,12 @@ class Draft:
             self.notes.append(f"the step is taken, but {error}; the next step completes it")
         return Step(Line(**entry.model_dump(), result=version.sha), tuple(self.notes))
 
-    def _note_few(self) -> None:
-        """Note classes and batches with few rows behind what is kept, where no noise hides them."""
-        if bounded(self.learner):
-            return
-        self.notes += left_small(self.record)
-        before = {held.data for held in self.version.record.batches}
-        columns = widest(self.learner) if self._added else 0
-        for held in self.record.batches:
-            if self._added and held.data not in before:
-                self.notes += few_rows(held.rows, columns)
-
     def settle(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.settle`."""
-        told = card(self.record, self.learner), plan_text(self.learner)
-        repairs = settle(self.folder, self.version, *told, dry=dry)
+        texts = card(self.record, self.learner), plan_text(self.learner)
+        repairs = store.settle(self.folder, self.version, *texts, dry=dry)
         there = {held.data for held in self.version.record.batches}
-        finished = begun.finish(self.folder, there, dry=dry)
-        return repairs if finished is None else [*repairs, finished]
+        return repairs + releases.finish(self.folder, there, dry=dry)
 
     def _forget_names(self) -> None:
         if has_noise(self.learner):  # its names are public, whether or not a class came
@@ -349,63 +346,43 @@ class Draft:
 def loaded(folder: Path) -> Draft:
     """What is current, every byte and number of it checked; for reading no lock is needed."""
     version, state = current_with_state(folder)
-    nodes = {
-        name.removeprefix(_NODES): tensor.numpy()
-        for name, tensor in state.tensors.items()
-        if name.startswith(_NODES)
-    }
-    own = {name: t for name, t in state.tensors.items() if not name.startswith(_NODES)}
-    state = replace(state, tensors=own)
+    record, tensors = version.record, dict(state.tensors)
+    names = [name for name in tensors if name.startswith(_NODES)]
+    nodes = {name.removeprefix(_NODES): tensors.pop(name).numpy() for name in names}
+    state = replace(state, tensors=tensors)
     broken = f"{version.path} is damaged; restore it from a copy"
     _check_finite(state, broken)
     learner = learner_of(state, version.path)
-    record = version.record
     width = None if learner.learned_ is None else learner.learned_.num_features
     if has_noise(learner) and record.format < 4:
         raise InputError(
             f"{folder} was made before class_list took names: its class ids follow the data, which "
             "epsilon does not cover; make a new learner and observe the batches there"
         )
-    if not names_fit(learner, record.classes) or width != record.width:
+    listed = classes.public_classes(learner)  # with noise all of them have names, found or not
+    learned = set(learner.classes_) == set(record.classes.values())
+    fit = learned if listed is None else listed == record.classes
+    if not fit or width != record.width:
         raise InputError(f"{broken} (its names do not fit its numbers)")
-    return Draft(folder, version, learner, record, nodes, read_key(folder, record))
+    return Draft(folder, version, learner, record, nodes, read_keys(folder, record))
 
 
 @contextmanager
 def drafting(folder: Path) -> Iterator[Draft]:
     """The current version to be changed, by one process at a time."""
     current(folder)  # its errors say more than those of the lock
-    with exclusive(folder / LOCK, f"writing to {folder}"):
+    with exclusive(folder / store.LOCK, f"writing to {folder}"):
         draft = loaded(folder)
         draft.settle()
         before = draft.version.sha
         try:
             yield draft
         except KeyboardInterrupt:
-            now = current(folder)
-            if now.sha == before:
+            version = current(folder)
+            if version.sha == before:
                 raise
-            step = now.record.entry.step
+            step = version.record.entry.step
             raise KeyboardInterrupt(f"{folder} has taken step {step} nevertheless") from None
-
-
-def check_columns(batch: Batch, known: Record) -> None:
-    """Refuse a batch whose columns cannot be those that were learned."""
-    if known.width is None:
-        return
-    if (batch.columns is None) != (known.columns is None):
-        had, has = ("names", "none") if known.columns is not None else ("no names", "names")
-        raise InputError(
-            f"the columns that were learned have {had} and those of this batch {has}, so nobody "
-            "can tell whether they are the same; give files of the same kind"
-        )
-    if batch.columns is not None and batch.columns != known.columns:
-        raise InputError("the columns of this batch are in another order; read it with `read`")
-    if batch.graph.num_features != known.width:
-        raise InputError(
-            f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
-            "learned; give the same columns"
-        )
 
 
 def plan_text(learner: Learner) -> str | None:

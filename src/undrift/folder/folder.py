@@ -11,18 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from undrift.errors import InputError
-from undrift.folder import history
-from undrift.folder.audited import audited
-from undrift.folder.batch import Batch, Source, UnknownEdges
-from undrift.folder.card import card
-from undrift.folder.changes import forget, merge, revise, take_settings
+from undrift.folder.batch import Batch, Source
+from undrift.folder.card import audited, card
+from undrift.folder.changes import Erasure, erase, merge, revise
+from undrift.folder.classes import check_ways, left_small, public_classes
+from undrift.folder.columns import read_scale
 from undrift.folder.draft import Step, drafting, loaded, plan_text
-from undrift.folder.erasing import Erasure, erase
 from undrift.folder.predictions import Predictions
-from undrift.folder.record import Entry, Line, Record
-from undrift.folder.scale import read_scale
-from undrift.folder.small import check_ways, left_small
-from undrift.folder.spent import public_classes
+from undrift.folder.record import Entry, Line, Record, now, read_history
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT, make_learner
@@ -32,14 +28,21 @@ from undrift.storage.files import state_bytes, write_atomically
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
 
+_SHARED = {"columns", "width", "reading", "aliases", "feature_map", "scale"}
+_SHARED |= {"small_classes", "least_rows"}  # what a sibling takes of a record
+
 
 class LearnerFolder:
     """A learner in a folder, known by the names of its classes and columns.
 
     A batch is a pair of tables (nodes, edges), one file that holds a graph (`.npz`, `.pt`), a
     `Graph`, or a `Batch` that was `read`. Each verb happens whole or not at all, whenever the
-    process dies. `reading` names columns (`id`, `label`, `source`, `target`), says `undirected`
-    or lists columns to `ignore`; what is not given is as for the last batch.
+    process dies.
+
+    `reading`, in every verb, names columns (`id`, `label`, `source`, `target`), says `undirected`
+    or lists columns to `ignore`; what is not given is as for the last batch. With
+    `unknown_edges="error"` edges to nodes that are not in the batch are an error; else they are
+    dropped and counted.
 
     >>> import tempfile
     >>> from undrift.testing.graphs import tiny_graph
@@ -84,20 +87,19 @@ class LearnerFolder:
         """
         if keep < 0:
             raise InputError(f"keep must be 0 or more, not {keep}")
-        start = Entry(step=0, verb="new", time=history.now())
+        start = Entry(step=0, verb="new", time=now())
         record = Record(keep=keep, remember_nodes=remember_nodes, entry=start)
         if like is None:
             learner, key = make_learner(method, **(settings or {})), secrets.token_bytes(32)
+            record = record.changed(scale=read_scale(scale, learner))
         else:
-            other = loaded(like.path if isinstance(like, LearnerFolder) else Path(like))
+            other = loaded(_path(like))
             if settings or method not in (DEFAULT, other.learner.name):
                 raise InputError("a sibling has the method and settings of the other; leave yours")
-            learner, key = other.learner.sibling(), other.key
             if scale is not None:
                 raise InputError("a sibling scales columns as the other does; leave out scale")
-            told = {"columns", "width", "reading", "aliases", "feature_map", "scale"}
-            told |= {"small_classes", "least_rows"}
-            record = record.changed(**{name: getattr(other.record, name) for name in told})
+            learner, key = other.learner.sibling(), other.keys[0]
+            record = record.changed(**{name: getattr(other.record, name) for name in _SHARED})
         record = record.changed(
             small_classes=small_classes or record.small_classes,
             least_rows=record.least_rows if least_rows is None else least_rows,
@@ -106,8 +108,6 @@ class LearnerFolder:
             assumes_disjoint=has_noise(learner) and not remember_nodes,
         )
         check_ways(record.small_classes, record.least_rows)
-        if like is None:
-            record = record.changed(scale=read_scale(scale, learner))
         state, plan = learner.state(batches=False), plan_text(learner)
         create(Path(path), state, record, key, card(record, learner), plan=plan)
         return cls(path)
@@ -120,66 +120,47 @@ class LearnerFolder:
         *,
         aliases: Mapping[str, str] | None = None,
         small_classes: SmallClasses | None = None,
-        unknown_edges: UnknownEdges = "drop",
         progress: Progress = silent,
         **reading: Any,
     ) -> Step:
         """Learn a batch; afterwards its files may be deleted, unless it may have to be forgotten.
 
-        Edges to nodes that are not in the batch are dropped and counted, or an error.
         `aliases`: classes by another name that they have in files; `small_classes`: as in `new`;
         both are remembered from now on.
         """
         with drafting(self.path) as draft:
-            take_settings(draft, reading, aliases, small_classes)
-            found = draft.read(batch, unknown_edges=unknown_edges)
+            found = draft.take(reading, aliases, small_classes).read(batch)
             held = draft.add(found)
             task = draft.task(found, held)
             graded = draft.grade(held, task)
             draft.draw_noise_for(held)
-            draft.note_first(task)
             draft.learner.observe(task, progress=progress)
             return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
 
     def predict(
-        self,
-        batch: Source,
-        nodes: Sequence[object] | None = None,
-        *,
-        unknown_edges: UnknownEdges = "drop",
-        **reading: Any,
+        self, batch: Source, nodes: Sequence[object] | None = None, **reading: Any
     ) -> Predictions:
-        """The class of every node, or of those with these ids; labels are neither needed nor read.
-
-        Edges to nodes that are not in the batch are dropped.
-        """
-        draft = loaded(self.path)
-        take_settings(draft, reading)
-        found = draft.read(batch, labelled=False, unknown_edges=unknown_edges)
+        """The class of every node, or of those with these ids; labels are not read."""
+        draft = loaded(self.path).take(reading)
+        found = draft.read(batch, labelled=False)
         index = None if nodes is None else found.places(nodes)
         learner, probable = draft.learner, True
         try:
             ranking = learner.predict_proba(found.graph, index)
         except InputError:  # no probabilities here; any other mistake is found again
             ranking, probable = learner.scores(found.graph, index), False
-        names = {c: name for name, c in draft.record.classes.items()}
         ids = found.ids if index is None else found.ids[index]
-        columns = [names.get(c, f"class {c}") for c in learner.classes_]
+        columns = [draft.record.names.get(c, f"class {c}") for c in learner.classes_]
         made = Predictions.of(ids, ranking, columns, probable=probable)
         return replace(made, repairs=found.repairs)
 
-    def forget(
-        self,
-        batch: Source,
-        *,
-        unknown_edges: UnknownEdges = "drop",
-        progress: Progress = silent,
-        **reading: Any,
-    ) -> Step:
+    def forget(self, batch: Source, *, progress: Progress = silent, **reading: Any) -> Step:
         """Be as if this batch had never been observed; give it with the content it had then."""
         with drafting(self.path) as draft:
-            take_settings(draft, reading)
-            forget(draft, draft.read(batch, unknown_edges=unknown_edges), progress)
+            found = draft.take(reading).read(batch)
+            held = draft.held(found)
+            draft.learner.forget(draft.task(found, held), progress=progress)
+            draft.remove(held)
             return draft.commit("forget", progress)
 
     def revise(
@@ -189,16 +170,13 @@ class LearnerFolder:
         *,
         aliases: Mapping[str, str] | None = None,
         small_classes: SmallClasses | None = None,
-        unknown_edges: UnknownEdges = "drop",
         progress: Progress = silent,
         **reading: Any,
     ) -> Step:
         """Put a corrected batch in the place of one that was observed."""
         with drafting(self.path) as draft:
-            take_settings(draft, reading)
-            old = draft.read(before, unknown_edges=unknown_edges)
-            take_settings(draft, {}, aliases, small_classes)
-            new = draft.read(after, unknown_edges=unknown_edges)
+            old = draft.take(reading).read(before)
+            new = draft.take(reading, aliases, small_classes).read(after)
             rows = revise(draft, old, new, progress)
             return draft.commit("revise", progress, rows_subtracted=rows[0], rows_added=rows[1])
 
@@ -207,7 +185,6 @@ class LearnerFolder:
         node: object,
         batches: Sequence[Source] = (),
         *,
-        unknown_edges: UnknownEdges = "drop",
         progress: Progress = silent,
         **reading: Any,
     ) -> Erasure:
@@ -221,22 +198,22 @@ class LearnerFolder:
         out, where small ones are refused.
         """
         with drafting(self.path) as draft:
-            take_settings(draft, reading)
+            draft.take(reading)
             if batches:
                 draft.learner._must("forgets", "forget")
-            found = [draft.read(source, unknown_edges=unknown_edges) for source in batches]
-            return erase(draft, node, found, progress)
+            return erase(draft, str(node), [draft.read(source) for source in batches], progress)
 
     def merge(self, *others: str | Path | LearnerFolder, progress: Progress = silent) -> Step:
         """Add what the learners of other folders know, as if this one had observed their batches.
 
-        They must be `like` this one. A batch that two of them hold would be counted twice: an
-        error. The other folders are not changed.
+        Rows must mean the same to all: make them `like` this one, or give all one plan and scale.
+        A batch that two of them hold would be counted twice: an error where they have one key. The
+        other folders are not changed.
         """
         with drafting(self.path) as draft:
             merged = []
             for other in others:
-                theirs = loaded(other.path if isinstance(other, LearnerFolder) else Path(other))
+                theirs = loaded(_path(other))
                 merge(draft, theirs)
                 merged.append(theirs.version.sha)
             return draft.commit("merge", progress, merged=tuple(merged))
@@ -249,7 +226,7 @@ class LearnerFolder:
 
     def history(self) -> list[Line]:
         """Every step, oldest first."""
-        return history.read_history(self.path)
+        return read_history(self.path)
 
     def learner(self) -> Learner:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
@@ -257,9 +234,7 @@ class LearnerFolder:
 
     def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
         """A batch as a verb would read it."""
-        draft = loaded(self.path)
-        take_settings(draft, reading)
-        return draft.read(batch, labelled=labelled)
+        return loaded(self.path).take(reading).read(batch, labelled=labelled)
 
     def verify(self) -> list[str]:
         """Hash and read everything again; what had to be completed, a phrase each.
@@ -270,13 +245,12 @@ class LearnerFolder:
             with suppress(FileNotFoundError):  # a writer has just deleted it
                 check_bytes(path)
         draft = loaded(self.path)
-        lines = history.read_history(self.path)
+        lines = self.history()
         live: set[str] = set()
         for line in lines:
             live = (live - set(line.removed)) | set(line.added)
         there = {held.data for held in draft.record.batches}
-        last = draft.record.entry
-        if lines and lines[-1].step == last.step and live != there:
+        if lines and lines[-1].step == draft.record.entry.step and live != there:
             raise InputError(
                 f"{self.path} is damaged: the batches of its history are not those of its state; "
                 "restore history.jsonl from a copy"
@@ -288,18 +262,15 @@ class LearnerFolder:
 
     def exactness(self) -> float | None:
         """How far rounding may have moved scores; see `Learner.exactness`."""
-        return loaded(self.path).learner.exactness()
+        return self.learner().exactness()
 
-    def audit(
-        self, *batches: Source, unknown_edges: UnknownEdges = "drop", **reading: Any
-    ) -> Audit:
+    def audit(self, *batches: Source, **reading: Any) -> Audit:
         """What is kept, how many rows stand behind it, and what it gives away; see `audit`.
 
         `batches`: some that were observed, as they were then; attacks are tried on their nodes.
         """
-        draft = loaded(self.path)
-        take_settings(draft, reading)
-        found = [draft.read(batch, unknown_edges=unknown_edges) for batch in batches]
+        draft = loaded(self.path).take(reading)
+        found = [draft.read(batch) for batch in batches]
         tasks = [draft.task(batch, draft.held(batch)) for batch in found]
         return audited(draft.record, draft.learner, tasks)
 
@@ -316,3 +287,7 @@ class LearnerFolder:
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
         state = draft.learner.state(batches=False)
         write_atomically(path, state_bytes(state, {"names": json.dumps(names)}))
+
+
+def _path(folder: str | Path | LearnerFolder) -> Path:
+    return folder.path if isinstance(folder, LearnerFolder) else Path(folder)

@@ -17,8 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from undrift.folder.batch import Batch
-from undrift.folder.large_batch import LargeBatch
+from undrift.folder.batch import Batch, LargeBatch
 from undrift.graphs.fingerprint import Fingerprint, wrapped
 from undrift.scale.graph_folder import GraphFolder
 from undrift.sparse import Csr
@@ -37,17 +36,12 @@ def data_hash(batch: Batch | LargeBatch, key: bytes) -> str:
     if isinstance(batch, LargeBatch):
         content = batch.graph.manifest.content.encode()
         return blake2b(content, key=key, digest_size=16, person=b"undrift large").hexdigest()
-    names = [str(name) for name in batch.ids.tolist()]
+    names, labels = batch.words, batch.labels
     order = sorted(range(len(names)), key=names.__getitem__)
     graph = batch.graph.subgraph(np.array(order, dtype=np.int64))
-    labels = batch.labels
     digest = blake2b(key=key, digest_size=16, person=b"undrift data")
-    told = [
-        batch.columns,
-        graph.num_features,
-        [names[i] for i in order],
-        [labels[i] for i in order],
-    ]
+    told: list[Any] = [batch.columns, graph.num_features]
+    told += [[names[i] for i in order], [labels[i] for i in order]]
     digest.update(json.dumps(told).encode())
     for start in range(0, graph.num_nodes, _ROWS):
         rows = graph.features[torch.arange(start, min(start + _ROWS, graph.num_nodes))]
@@ -56,6 +50,15 @@ def data_hash(batch: Batch | LargeBatch, key: bytes) -> str:
     for name in sorted(graph.masks):
         digest.update(name.encode() + graph.masks[name].numpy().tobytes())
     return digest.hexdigest()
+
+
+def _update(digest: Any, matrix: Any) -> None:
+    """A matrix by its entries that are not zero, so that dense and sparse are the same."""
+    csr = sp.csr_matrix(matrix)
+    csr.sort_indices()
+    csr.eliminate_zeros()
+    for array, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f4")):
+        digest.update(array.astype(kind).tobytes())
 
 
 def content_hash(batch: Batch | LargeBatch, key: bytes) -> str:
@@ -72,9 +75,9 @@ def content_hash(batch: Batch | LargeBatch, key: bytes) -> str:
         told += _large_sums(marks, batch.graph, names)
     else:
         graph = batch.graph
-        told += [marks.features(graph.features), marks.edges(graph.adjacency)]
         unknown = torch.full((graph.num_nodes,), -1)
-        told.append(marks.labels(_told(unknown if graph.labels is None else graph.labels, names)))
+        labels = _told(unknown if graph.labels is None else graph.labels, names)
+        told += [marks.features(graph.features), marks.edges(graph.adjacency), marks.labels(labels)]
         told += [[name, marks.labels(graph.masks[name])] for name in sorted(graph.masks)]
     text = json.dumps(told).encode()
     return blake2b(text, key=key, digest_size=16, person=b"undrift content").hexdigest()
@@ -95,9 +98,9 @@ def _large_sums(marks: Fingerprint, graph: GraphFolder, names: Mapping[int, int]
 
 def _told(labels: torch.Tensor, names: Mapping[int, int]) -> torch.Tensor:
     """For every label the number of its class, 0 where it has none."""
-    known = torch.tensor(sorted(names), dtype=torch.int64)
     if not names:
         return torch.zeros_like(labels)
+    known = torch.tensor(sorted(names), dtype=torch.int64)
     numbers = torch.tensor([names[c] for c in known.tolist()])
     place = torch.searchsorted(known, labels).clamp(max=len(names) - 1)
     return numbers[place].masked_fill(known[place] != labels, 0)
@@ -126,12 +129,3 @@ def node_hashes(ids: Iterable[object], key: bytes) -> Array:
         for name in ids
     ]
     return np.sort(np.frombuffer(b"".join(words), dtype=">i8").astype(np.int64))
-
-
-def _update(digest: Any, matrix: Any) -> None:
-    """A matrix by its entries that are not zero, so that dense and sparse are the same."""
-    csr = sp.csr_matrix(matrix)
-    csr.sort_indices()
-    csr.eliminate_zeros()
-    for array, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f4")):
-        digest.update(array.astype(kind).tobytes())

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 from undrift.errors import InputError
-from undrift.folder.changes import take_settings
-from undrift.folder.draft import Draft, Step, drafting, loaded
-from undrift.folder.large_batch import LargeBatch
+from undrift.folder.batch import LargeBatch
+from undrift.folder.classes import replaced
+from undrift.folder.draft import Step, drafting, loaded
 from undrift.folder.predictions import check_out
-from undrift.folder.small import replaced
 from undrift.learners.small_classes import SmallClasses
-from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.learning import Tell, forget, observe, predict
-from undrift.scale.plan import BlockPlan, Engine, clear_done
+from undrift.scale.plan import Engine, clear_done
 from undrift.typing import Progress, silent
 
 
@@ -34,17 +32,8 @@ def observe_large(
     Nodes of known classes are not predicted beforehand, as they are in memory: that would take
     the time of another step.
     """
-    with drafting(Path(folder)) as draft:
-        take_settings(draft, {}, aliases, small_classes)
-        batch = LargeBatch.of(graph, draft.record)
-        with _tidied(batch.graph):
-            batch = replaced(batch, draft.add(batch).instead)
-        given = _given(draft, batch)
-        plans = observe(draft.learner, batch.graph, given, engine, tell=tell, progress=progress)
-        step = _committed(draft, "observe", plans, progress)
-    for plan in plans:
-        plan.clear()
-    return step
+    settings = aliases, small_classes
+    return _step(folder, graph, "observe", engine, settings, tell=tell, progress=progress)
 
 
 def forget_large(
@@ -59,40 +48,40 @@ def forget_large(
 
     The cost and the way to go on are those of `observe_large`.
     """
+    return _step(folder, graph, "forget", engine, tell=tell, progress=progress)
+
+
+def _step(
+    folder: str | Path,
+    graph: str | Path,
+    verb: Literal["observe", "forget"],
+    engine: Engine,
+    settings: tuple[Mapping[str, str] | None, SmallClasses | None] = (None, None),
+    *,
+    tell: Tell | None,
+    progress: Progress,
+) -> Step:
+    work, new = (observe, True) if verb == "observe" else (forget, False)
     with drafting(Path(folder)) as draft:
+        draft.take({}, *settings)
         batch = LargeBatch.of(graph, draft.record)
-        with _tidied(batch.graph):
-            held = draft.held(batch)
+        try:
+            held = draft.add(batch) if new else draft.held(batch)
+        except InputError:  # most likely it is known: no rows of its nodes stay behind
+            clear_done(batch.graph)
+            raise
         batch = replaced(batch, held.instead)
-        given = _given(draft, batch)
-        plans = forget(draft.learner, batch.graph, given, engine, tell=tell, progress=progress)
-        draft.remove(held)
-        step = _committed(draft, "forget", plans, progress)
+        ids = draft.number(batch)
+        given = {told: ids[name] for told, name in batch.named().items()}
+        plans = work(draft.learner, batch.graph, given, engine, tell=tell, progress=progress)
+        if not new:
+            draft.remove(held)
+        for plan in plans:
+            plan.set_aside()
+        step = draft.commit(verb, progress)
     for plan in plans:
         plan.clear()
     return step
-
-
-def _given(draft: Draft, batch: LargeBatch) -> dict[str, int]:
-    """The id of every class of a graph folder."""
-    ids = draft.number(batch)
-    return {told: ids[name] for told, name in batch.named().items()}
-
-
-def _committed(draft: Draft, verb: str, plans: list[BlockPlan], progress: Progress) -> Step:
-    for plan in plans:
-        plan.set_aside()
-    return draft.commit(verb, progress)
-
-
-@contextmanager
-def _tidied(graph: GraphFolder) -> Iterator[None]:
-    """Where a batch is refused, most likely as known: no rows of its nodes stay behind."""
-    try:
-        yield
-    except InputError:
-        clear_done(graph)
-        raise
 
 
 def predict_large(
@@ -112,15 +101,6 @@ def predict_large(
     check_out(Path(out))
     draft = loaded(Path(folder))
     batch = LargeBatch.of(graph, draft.record)
-    names = {c: name for name, c in draft.record.classes.items()}
-    columns = [names[c] for c in draft.learner.classes_]
-    return predict(
-        draft.learner,
-        batch.graph,
-        columns,
-        out,
-        engine,
-        probabilities=probabilities,
-        tell=tell,
-        progress=progress,
-    )
+    columns = [draft.record.names[c] for c in draft.learner.classes_]
+    how: Any = {"probabilities": probabilities, "tell": tell, "progress": progress}
+    return predict(draft.learner, batch.graph, columns, out, engine, **how)

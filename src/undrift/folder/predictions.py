@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -44,13 +44,12 @@ class Predictions:
     def of(cls, ids: Array, ranking: Tensor, names: list[str], *, probable: bool) -> Predictions:
         """From a number per node and class, larger is likelier."""
         best = ranking.topk(min(2, len(names)), dim=1)
-        first = best.indices[:, 0].tolist()
-        second = best.indices[:, 1].tolist() if len(names) > 1 else []
+        first, *second = best.indices.T.tolist()
         return cls(
             ids,
             [names[i] for i in first],
             best.values[:, 0].numpy() if probable else None,
-            [names[i] for i in second] or [""] * len(first),
+            [names[i] for i in second[0]] if second else [""] * len(first),
             names=names,
             probabilities=ranking.numpy() if probable else None,
         )
@@ -67,24 +66,22 @@ class Predictions:
         """
         path = Path(path)
         check_out(path)
-        more = class_columns(self.names) if probabilities else []
+        more: list[str] = []
+        every: Iterator[list[float]] = repeat([])
+        if probabilities:
+            if self.probabilities is None:
+                raise no_probabilities()
+            more, every = class_columns(self.names), iter(self.probabilities.tolist())
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*COLUMNS, *more])
-        every = self._every() if probabilities else repeat([])
         for (name, label, sure, second), others in zip(self.rows(), every, strict=False):
             each = ["" if p is None else f"{p:.17g}" for p in (sure, *others)]
             writer.writerow([name, label, each[0], second, *each[1:]])
         data = text.getvalue().encode()
-        if path.suffix.lower() == ".csv":
-            write_atomically(path, data)
-        else:
-            write_atomically(path, _as_parquet(data, more, numbers=self.ids.dtype.kind in "iu"))
-
-    def _every(self) -> Iterable[list[float]]:
-        if self.probabilities is None:
-            raise no_probabilities()
-        return (row.tolist() for row in self.probabilities)
+        if path.suffix.lower() != ".csv":
+            data = _as_parquet(data, more, numbers=self.ids.dtype.kind in "iu")
+        write_atomically(path, data)
 
 
 def check_out(path: Path) -> None:
@@ -97,8 +94,8 @@ def check_out(path: Path) -> None:
 def _as_parquet(table: bytes, more: list[str], *, numbers: bool) -> bytes:
     import duckdb
 
-    kinds = {"id": "BIGINT" if numbers else "VARCHAR", "class": "VARCHAR"}
-    kinds |= {"probability": "DOUBLE", "runner_up": "VARCHAR"} | dict.fromkeys(more, "DOUBLE")
+    kinds = dict.fromkeys(COLUMNS, "VARCHAR") | {"probability": "DOUBLE"}
+    kinds |= dict.fromkeys(more, "DOUBLE") | ({"id": "BIGINT"} if numbers else {})
     with TemporaryDirectory() as folder, duckdb.connect() as connection:
         source, target = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
         source.write_bytes(table)

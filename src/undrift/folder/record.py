@@ -1,14 +1,22 @@
-"""What a folder says about its learner, as checked JSON: names, batches, and how to read files."""
+"""What a folder says about its learner: the `Record`, and `history.jsonl`, a line per step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from undrift.errors import InputError
 from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
+from undrift.storage.files import write_atomically
+from undrift.storage.own import read_own
 
 FORMAT = 4  # since 4: the content of batches, the scale of columns, no counts in a private folder
+HISTORY = "history.jsonl"
 
 Scale = Literal["robust", "none"] | dict[str, dict[str, float]]
 """How columns are scaled: by the first batch, not at all, or each as given (`scaling_given`)."""
@@ -36,13 +44,12 @@ class Reading(_Frozen):
 class Held(_Frozen):
     """A batch that is in the learner: keyed hashes of its data, and counts.
 
-    `data` is its name, in the history too: a hash of the form it came in. `content` is the same for
-    tables and a graph folder that say the same; batches of before format 4 have none. In a private
-    folder (`Record.private`) there are no counts: all of them are zero.
+    `data` is its name: a hash of the form it came in. `content` is the same for tables and for a
+    graph folder that say the same. A private folder (`Record.private`) counts nothing.
     """
 
     data: str
-    content: str = ""
+    content: str = ""  # none before format 4
     step: int
     time: str
     nodes: int = 0
@@ -68,7 +75,7 @@ class Held(_Frozen):
 
 
 class Entry(_Frozen):
-    """A line of the history: what a step did, from which state."""
+    """What a step did, and from which state."""
 
     step: int
     verb: str
@@ -127,6 +134,94 @@ class Record(_Frozen):
         }
 
     @property
+    def names(self) -> dict[int, str]:
+        """The name of every class id."""
+        return {c: name for name, c in self.classes.items()}
+
+    @property
     def foresight(self) -> tuple[int, int]:
         """Of the nodes that were predicted before they were learned: how many right, and all."""
         return sum(held.right for held in self.batches), sum(held.tested for held in self.batches)
+
+
+def now() -> str:
+    """The time, to the second, as ISO text in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# the history: each line names the one before by its hash ----------------------------------
+
+
+def read_history(folder: Path) -> list[Line]:
+    """Every step that was written down, oldest first; a broken chain is an error.
+
+    A last line that was not finished is left out.
+    """
+    return _chain(folder, _texts(folder)[0])
+
+
+def last_hash(folder: Path) -> str | None:
+    """The hash of the last whole line, by which the next one names it."""
+    texts, _ = _texts(folder)
+    return sha256(texts[-1]).hexdigest() if texts else None
+
+
+def complete(folder: Path, entry: Entry, result: str, *, dry: bool = False) -> str | None:
+    """Make the history end with the step that is current; what had to be done, or None.
+
+    A line that a killed process did not finish is cut off, and the current step's is added where
+    it is missing. A history that cannot have led here is an error, and is left as it is.
+    """
+    texts, torn = _texts(folder)
+    lines = _chain(folder, texts)
+    there = lines[-1] if lines else None
+    line = Line(**entry.model_dump(), result=result)
+    done = there is not None and (there.step, there.result) == (entry.step, result)
+    if done and there != line:
+        raise _broken(folder, f"the line of step {entry.step} is not what the state says of it")
+    start = there is None and entry.step == 0
+    next_one = there is not None and (there.step + 1, there.result) == (entry.step, entry.parent)
+    if not (done or start or next_one):
+        ends = f"ends with step {there.step}" if there is not None else "is empty"
+        raise _broken(folder, f"it {ends} and the current state is that of step {entry.step}")
+    said = f"{HISTORY}: the line of step {entry.step}"
+    if dry or (done and not torn):
+        return said if torn or not done else None
+    if not done:
+        texts.append(line.model_dump_json().encode())
+    # anew and not in place: the file may be a hard link, and then another one would change too
+    write_atomically(folder / HISTORY, b"".join(text + b"\n" for text in texts))
+    return said
+
+
+def taken_out(folder: Path, data: str) -> Line | None:
+    """The last step that took this batch out, if one did."""
+    return next((line for line in reversed(read_history(folder)) if data in line.removed), None)
+
+
+def _texts(folder: Path) -> tuple[list[bytes], bytes]:
+    """The whole lines, and what follows the last line break: it was torn off."""
+    *whole, torn = (read_own(folder / HISTORY) or b"").split(b"\n")
+    return whole, torn
+
+
+def _chain(folder: Path, texts: Sequence[bytes]) -> list[Line]:
+    lines: list[Line] = []
+    for i, text in enumerate(texts):
+        try:
+            line = Line.model_validate_json(text)
+        except ValidationError as error:
+            raise _broken(folder, f"line {i + 1} cannot be read") from error
+        if line.step != i or line.previous != (sha256(texts[i - 1]).hexdigest() if i else None):
+            raise _broken(folder, f"line {i + 1} does not follow the one before")
+        if lines and line.parent != lines[-1].result:
+            raise _broken(folder, f"step {line.step} does not start where the last one ended")
+        lines.append(line)
+    return lines
+
+
+def _broken(folder: Path, how: str) -> InputError:
+    return InputError(
+        f"{folder / HISTORY} is damaged: {how}; restore it from a copy (the state itself is not "
+        "touched, and predict works without the history)"
+    )

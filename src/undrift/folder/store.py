@@ -6,18 +6,16 @@
     history.jsonl               a line per step
     learner.json, README.md     the same for programs and for people
     plan.json                   how rows are made, where the method has a plan: for other sites
-    key                         32 random bytes, for the hashes of data; its siblings' too
+    key                         32 random bytes, for the hashes of data; its siblings' too; in
+                                further lines the keys of folders that were merged
 
 A step is two writes: the new state under a name of its own, then HEAD by rename. Until the rename
-the old state is current and whole, after it the new one; both files are on the disk (fsync)
-before anything relies on them. What HEAD names has everything that the other files say: the line
-of the history, the names, the counts. So they are written after it, and whoever writes next
-completes what a killed process left undone (`settle`), then deletes old states and scraps.
-Readers need no lock: they read HEAD and the file that it names, and look again if that was
-deleted in between.
+the old state is current, after it the new one; both files are on the disk (fsync) before anything
+relies on them. The other files say no more than what HEAD names. They are written after it, and
+whoever writes next completes what a killed process left undone (`settle`). Readers need no lock:
+they read HEAD and what it names, and look again if that was deleted in between.
 
-A folder may come from elsewhere. So every file of it is opened by `storage.own`, and none is
-written in place.
+A folder may come from elsewhere: every file is opened by `storage.own`, none is written in place.
 """
 
 from __future__ import annotations
@@ -26,27 +24,17 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
 from undrift.errors import InputError
-from undrift.folder import history
-from undrift.folder.record import FORMAT, Record
-from undrift.storage.files import (
-    checksum,
-    load_with_metadata,
-    make_folder,
-    read_metadata,
-    state_bytes,
-    sync_folder,
-    write_atomically,
-)
+from undrift.folder.record import FORMAT, Record, complete, read_history
+from undrift.storage import files
+from undrift.storage.files import whole_file, write_atomically
 from undrift.storage.lock import claimed_folder
 from undrift.storage.own import check_own, read_own
 
@@ -85,7 +73,7 @@ def state_name(sha: str) -> str:
 
 def current(folder: Path) -> Version:
     """The version that HEAD names; its tensors are not looked at."""
-    return _named(folder, lambda path: _version(path, read_metadata(path, own=True)))
+    return _named(folder, lambda path: _version(path, files.read_metadata(path, own=True)))
 
 
 def current_with_state(folder: Path) -> tuple[Version, State]:
@@ -93,7 +81,7 @@ def current_with_state(folder: Path) -> tuple[Version, State]:
 
     def read(path: Path) -> tuple[Version, State]:
         check_bytes(path)
-        state, metadata = load_with_metadata(path, own=True)
+        state, metadata = files.load_with_metadata(path, own=True)
         return _version(path, metadata), state
 
     return _named(folder, read)
@@ -101,7 +89,7 @@ def current_with_state(folder: Path) -> tuple[Version, State]:
 
 def check_bytes(path: Path) -> None:
     """Compare a state with the hash in its name."""
-    if path.name != state_name(checksum(path)):
+    if path.name != state_name(files.checksum(path)):
         raise InputError(
             f"{path} is damaged: its bytes do not have the hash in its name; restore the file from "
             "a copy"
@@ -114,14 +102,17 @@ def states(folder: Path) -> list[Path]:
     return sorted(there, key=lambda path: path.lstat().st_mtime_ns, reverse=True)
 
 
-def read_key(folder: Path, record: Record) -> bytes:
-    """The key of the folder's hashes; another than the record knows is an error."""
+def read_keys(folder: Path, record: Record) -> tuple[bytes, ...]:
+    """The key of the folder's hashes, then those of folders that were merged.
+
+    Another first key than the record knows is an error.
+    """
     data = read_own(folder / KEY) or b""
     try:
-        key = bytes.fromhex(data.decode("ascii"))
-        if not key or record.key_sha256 not in (None, sha256(key).hexdigest()):
+        keys = tuple(map(bytes.fromhex, data.decode("ascii").split()))
+        if not keys or record.key_sha256 not in (None, sha256(keys[0]).hexdigest()):
             raise ValueError("another key")
-        return key
+        return keys
     except ValueError as error:
         raise InputError(
             f"{folder / KEY} is missing or damaged, and without it no batch can be recognised; "
@@ -129,38 +120,38 @@ def read_key(folder: Path, record: Record) -> bytes:
         ) from error
 
 
+def write_keys(folder: Path, keys: Sequence[bytes]) -> None:
+    """Write the file of keys, for its owner alone."""
+    with whole_file(folder / KEY) as file:
+        Path(file.name).chmod(0o600)
+        file.write("\n".join(key.hex() for key in keys).encode())
+
+
 def create(
     folder: Path, state: State, record: Record, key: bytes, card: str, *, plan: str | None = None
-) -> Version:
+) -> None:
     """A new folder with its first state, whole or not there: it is made aside and renamed."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} is there already; choose another folder or delete it")
     record = record.changed(key_sha256=sha256(key).hexdigest())
     place = folder.absolute()
     aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
-    make_folder(place.parent)
+    files.make_folder(place.parent)
     try:
         with claimed_folder(aside):
-            handle = os.open(aside / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(handle, "w", encoding="ascii") as file:
-                file.write(key.hex())
-                file.flush()
-                os.fsync(file.fileno())
-            version = write_version(aside, state, record)
-            settle(aside, version, card, plan)
+            write_keys(aside, [key])
+            settle(aside, write_version(aside, state, record), card, plan)
             os.replace(aside, folder)
-            sync_folder(place.parent)
+            files.sync_folder(place.parent)
     except OSError as error:
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
         ) from error
-    return current(folder)
 
 
 def write_version(folder: Path, state: State, record: Record) -> Version:
     """Make a state the current one: its file first, then HEAD."""
-    metadata = {_RECORD: record.model_dump_json()}
-    data = state_bytes(state, metadata)
+    data = files.state_bytes(state, {_RECORD: record.model_dump_json()})
     sha = sha256(data).hexdigest()
     path = folder / state_name(sha)
     write_atomically(path, data)
@@ -172,17 +163,14 @@ def settle(
     folder: Path, version: Version, card: str, plan: str | None = None, *, dry: bool = False
 ) -> list[str]:
     """Make every other file say what HEAD says; what was, or in a dry run is, to do."""
-    done = history.complete(folder, version.record.entry, version.sha, dry=dry)
+    done = complete(folder, version.record.entry, version.sha, dry=dry)
     repairs = [] if done is None else [done]
     for name, text in ((LEARNER, version.description()), (CARD, card), (PLAN, plan)):
-        path = folder / name
-        if text is None:
-            continue
-        if read_own(path) != text.encode():
+        if text is not None and read_own(folder / name) != text.encode():
             repairs.append(f"{name}: written again")
             if not dry:
-                write_atomically(path, text.encode())
-    results = [line.result for line in history.read_history(folder) if line.result != version.sha]
+                write_atomically(folder / name, text.encode())
+    results = [line.result for line in read_history(folder) if line.result != version.sha]
     older = results[len(results) - version.record.keep :]
     kept = {state_name(sha) for sha in (*older, version.sha)}
     for path in folder.iterdir():
@@ -226,10 +214,8 @@ def _check_folder(folder: Path) -> None:
             f"there is no learner in {folder}; check the path, or make one with: undrift learner "
             f"new {folder}"
         )
-    told = None
-    with suppress(ValueError, AttributeError, RecursionError):  # HEAD is what counts
-        told = json.loads(learner or b"{}").get("format")
-    _check_format(folder, told)
+    with suppress(AttributeError, RecursionError, UnicodeDecodeError, json.JSONDecodeError):
+        _check_format(folder, json.loads(learner or b"{}").get("format"))  # HEAD is what counts
 
 
 def _check_format(folder: Path, found: Any) -> None:
@@ -265,8 +251,7 @@ def _version(path: Path, metadata: Mapping[str, str]) -> Version:
         settings, method = json.loads(metadata["params"]), metadata["method"]
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, RecursionError, ValidationError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:  # pydantic's is a ValueError
         raise InputError(f"{path} is no state of a learner's folder; restore it") from error
-    sha = _STATE.fullmatch(path.name)
-    assert sha is not None  # noqa: S101  # `_head` gives no other name
-    return Version(path, sha[1], method, settings, record)
+    sha = path.name.removeprefix("state-").removesuffix(".safetensors")
+    return Version(path, sha, method, settings, record)

@@ -1,0 +1,236 @@
+"""Classes: their names and numbers, those that are too small, and the public list under noise.
+
+What is kept of a class with few training nodes would give them away. So a new class must bring
+`least_rows` of them at once; a known one may bring any number. What was done is recorded with each
+batch (`Held.instead`), so forgetting subtracts what was added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from shlex import quote
+from typing import TYPE_CHECKING, TypeVar
+
+from undrift.errors import InputError
+from undrift.folder.record import Record
+from undrift.formatting import counted
+from undrift.learners.base import Learner
+from undrift.learners.small_classes import SmallClasses
+
+if TYPE_CHECKING:
+    from undrift.folder.batch import Batch, LargeBatch
+    from undrift.learners.parts.propagation.private import Private
+
+AnyBatch = TypeVar("AnyBatch", bound="Batch | LargeBatch")
+
+POOL = "(small classes)"
+"""The class that small classes are learned as where they are pooled."""
+
+WAYS = {
+    "refuse": "the batch is refused",
+    "context": "it is left out, and its nodes count as nodes without a label",
+    "pool": f"all such classes are learned as one, called {POOL!r}",
+    "allow": "it is learned as any other",
+}
+"""What is done with small classes, as phrases."""
+
+_NOTHING = frozenset({"nan", "na", "n/a", "null", "none", "nil", "?", "-", "unknown", "unlabelled"})
+
+
+# names and numbers -----------------------------------------------------------------------
+
+
+def class_name(text: str) -> str:
+    """A label as a name: without blanks around it, whole numbers without a point.
+
+    >>> class_name(" mule "), class_name("3.0"), class_name("1.5")
+    ('mule', '3', '1.5')
+    """
+    text = text.strip()
+    whole, point, rest = text.partition(".")
+    number = point and whole.removeprefix("-").isdecimal() and rest and not rest.strip("0")
+    return whole if number else text
+
+
+def numbered(
+    names: Iterable[str], known: Mapping[str, int], past: Collection[int]
+) -> dict[str, int]:
+    """The known classes and the new ones: a number is its own id while that is free.
+
+    Any other new name has the next id; no id is used twice, even if its class was forgotten.
+
+    >>> numbered(["mule", "fine"], {"fine": 0}, past=[1])
+    {'fine': 0, 'mule': 2}
+    >>> numbered(["7", "3"], {}, past=[])
+    {'7': 7, '3': 3}
+    """
+    ids = dict(known)
+    for name in names:
+        if name not in ids:
+            taken = {*ids.values(), *past}
+            number = name.isdecimal() and len(name) < 16 and str(int(name)) == name
+            own = number and int(name) not in taken
+            ids[name] = int(name) if own else max(taken, default=-1) + 1
+    return ids
+
+
+def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
+    """A sentence for every new class whose name suggests that it is none of its own.
+
+    It differs from a known one in case or spaces only, or is what programs write for no label.
+    """
+    found = []
+    for name in names:
+        if name in known:
+            continue
+        if other := same_but_for_case(name, known):
+            alias = quote(f"{name}={other}")
+            found.append(
+                f"class {name!r} is new and differs from {other!r} in case or spaces only; if they "
+                f"are one, forget this batch and observe it with --alias {alias}, or correct it"
+            )
+        elif folded(name) in _NOTHING:
+            found.append(
+                f"class {name!r} is new; if it means that the label is not known, forget this "
+                "batch and observe it with empty cells there"
+            )
+    return found
+
+
+def same_but_for_case(name: str, known: Iterable[str]) -> str | None:
+    """The known name that differs in case or spaces only."""
+    return {folded(other): other for other in known}.get(folded(name))
+
+
+def folded(name: str) -> str:
+    """A name without case and spaces."""
+    return "".join(name.casefold().split())
+
+
+# small classes ---------------------------------------------------------------------------
+
+
+def check_ways(small_classes: str, least_rows: int) -> None:
+    """Reject a way that there is not."""
+    if small_classes not in WAYS:
+        ways = ", ".join(map(repr, WAYS))
+        raise InputError(f"small classes can be {ways}, not {small_classes!r}")
+    if least_rows < 1:
+        raise InputError(f"least_rows must be at least 1, not {least_rows}")
+
+
+def replaced(batch: AnyBatch, instead: Mapping[str, str]) -> AnyBatch:
+    """The batch with other classes in the place of some; without any where that is empty."""
+    names = {c: instead.get(name, name) for c, name in batch.class_names.items()}
+    return replace(batch, class_names={c: name for c, name in names.items() if name})
+
+
+def instead_of_small(
+    rows: Mapping[str, int],
+    known: Mapping[str, int],
+    small_classes: SmallClasses,
+    least_rows: int,
+    where: str,
+) -> dict[str, str]:
+    """What the classes of a batch are learned as that are new and have too few rows.
+
+    `rows` are the training nodes of each class of the batch, `known` those there are without it.
+    """
+    few = {name: n for name, n in rows.items() if 0 < n < least_rows and not known.get(name, 0) > 0}
+    if not few or small_classes == "allow":
+        return {}
+    if small_classes == "refuse":
+        others = {name: same_but_for_case(name, known) for name in few}
+        hints = [f"{a!r} is {b!r}: --alias {quote(f'{a}={b}')}" for a, b in others.items() if b]
+        hint = f" (if {hints[0]})" if hints else ""
+        raise InputError(
+            f"{where} brings {_list(few)}{hint}, and what is kept of a new class with fewer than "
+            f"{least_rows} gives them away; give more at once, or say --small-classes context "
+            "(left out), pool (learned as one) or allow; nothing was changed"
+        )
+    pooled = sum(few.values()) + known.get(POOL, 0)
+    return dict.fromkeys(few, POOL if small_classes == "pool" and pooled >= least_rows else "")
+
+
+def told(
+    instead: Mapping[str, str], counts: Mapping[str, int], least_rows: int, where: str
+) -> list[str]:
+    """A sentence about what was done with small classes; a batch of nothing else is an error."""
+    if not instead:
+        return []
+    if all(instead.get(name, name) == "" for name in counts):
+        raise InputError(
+            f"no class of {where} has {least_rows} training nodes, so there is nothing to learn "
+            f"from it ({', '.join(map(repr, instead))}); give more of them at once; nothing was "
+            "changed"
+        )
+    few = _list({name: counts[name] for name in instead})
+    which = "it is" if len(instead) == 1 else "they are"
+    how = f"learned as {POOL!r}" if POOL in instead.values() else "left out as if without a label"
+    return [f"{few}: fewer than {least_rows} training nodes, so {which} {how}"]
+
+
+def left_small(record: Record) -> list[str]:
+    """A sentence about classes that have become small because something was forgotten."""
+    few = {name: n for name, n in record.counts.items() if 0 < n < record.least_rows}
+    if not few or record.small_classes == "allow":
+        return []
+    steps = sorted({held.step for held in record.batches if few.keys() & held.labels.keys()})
+    which = f"the batch{'es' * (len(steps) > 1)} of step {' and '.join(map(str, steps))}"
+    return [
+        f"{_list(few)} left, fewer than {record.least_rows}: what is kept gives them away; observe "
+        f"more, or revise {which} with these labels empty"
+    ]
+
+
+def few_rows(rows: int, columns: int) -> list[str]:
+    """A sentence about a batch of fewer rows than columns."""
+    if not 0 < rows < columns:
+        return []
+    return [
+        f"{counted(rows, 'row')} for {columns:,} columns: whoever has the states before and after "
+        "this step can compute them; larger batches or fewer columns (sketch, rank) help"
+    ]
+
+
+def _list(few: Mapping[str, int], shown: int = 4) -> str:
+    parts = [f"class {name!r} with {counted(n, 'node')}" for name, n in list(few.items())[:shown]]
+    more = [f"{len(few) - shown} more such classes"] if len(few) > shown else []
+    return ", ".join([*parts, *more])
+
+
+# the public list -------------------------------------------------------------------------
+
+
+def public_classes(learner: Learner) -> dict[str, int] | None:
+    """The id of every class of `class_list`; None for a learner without noise.
+
+    Which classes came, and in which order, is data. So names and ids come from the list alone.
+    """
+    private: Private | None = getattr(learner, "private", None)
+    if private is None:
+        return None
+    ids = {class_name(name): c for name, c in private.class_ids.items()}
+    if len(ids) != len(private.class_list) or "" in ids:
+        raise InputError(
+            f"class_list has a name that is empty or stands twice: {list(private.class_list)}; "
+            "give every class once"
+        )
+    return ids
+
+
+def check_listed(learner: Learner, names: Iterable[str], where: str) -> None:
+    """Refuse a batch with a class that is not in the public list, before anything is learned."""
+    known = public_classes(learner)
+    strange = [] if known is None else [name for name in names if name not in known]
+    if known is None or not strange:
+        return
+    other = same_but_for_case(strange[0], known)
+    hint = f"; if it is {other!r}: --alias {quote(f'{strange[0]}={other}')}" if other else ""
+    raise InputError(
+        f"{where} has class {strange[0]!r}, which is not in class_list {list(known)}{hint}; with "
+        "noise the list is fixed beforehand, as the classes that come tell of single nodes. "
+        "Correct the label, leave its cell empty, or make a learner whose class_list has it; "
+        "nothing was changed"
+    )

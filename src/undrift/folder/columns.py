@@ -1,0 +1,162 @@
+"""Columns: matched by name, and scaled as a folder is told or as the first batch shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from undrift.datasets.columns import ignoring
+from undrift.errors import InputError
+from undrift.folder.classes import folded
+from undrift.folder.record import Record, Scale
+from undrift.formatting import counted
+from undrift.graphs import Scaling
+from undrift.graphs.scaling import check_given, odd_columns, scaling_given
+from undrift.learners.base import Learner
+from undrift.learners.small_classes import has_noise
+
+if TYPE_CHECKING:
+    from undrift.folder.batch import Batch, LargeBatch
+
+CHANGED = "docs/first-year.md, When columns change"
+"""Where it is written what to do about columns that come and go."""
+
+_SHOWN = 4
+_FILE = '{"price": {"low": 0, "high": 100000}}'
+
+
+def matched_columns(
+    there: Sequence[str],
+    known: Sequence[str] | None,
+    where: str,
+    neutral: Mapping[str, float] | None = None,
+) -> tuple[str, ...]:
+    """The columns to read, in the order that was learned; others than those are an error.
+
+    `neutral`: of every column learned, a number that tells nothing; 0 where it is not there.
+
+    >>> matched_columns(["b", "a"], ["a", "b"], "nodes.csv")
+    ('a', 'b')
+    """
+    if known is None:
+        return tuple(there)
+    lacking = [name for name in known if name not in there]
+    strange = [name for name in there if name not in known]
+    wrong, fixes = [], []
+    if lacking:
+        wrong.append(f"lacks {len(lacking)} of the {len(known)} columns learned: {_few(lacking)}")
+        fixes.append(_lacking(lacking, strange, neutral or {}))
+    if strange:
+        wrong.append(f"has {counted(len(strange), 'column')} not learned: {_few(strange)}")
+        fixes.append(f"to go on without what is new, add {ignoring(strange)}")
+    if wrong:
+        raise InputError(
+            f"{where} {' and '.join(wrong)}; {'; '.join(fixes)}; to learn from other columns, make "
+            f"a new learner ({CHANGED})"
+        )
+    return tuple(known)
+
+
+def _lacking(lacking: Sequence[str], strange: Sequence[str], neutral: Mapping[str, float]) -> str:
+    """What to do to a file that lacks columns: rename one that looks like it, or add it."""
+    names = {folded(name): name for name in strange}
+    for name in lacking:
+        near = get_close_matches(folded(name), names, n=1, cutoff=0.75)
+        if near:
+            return f"rename {names[near[0]]!r} to {name!r}, if they are one"
+    cells = [f"{name!r} with {neutral.get(name, 0.0):.9g}" for name in lacking[:_SHOWN]]
+    more = f" and {len(lacking) - _SHOWN} more with their centre" * (len(lacking) > _SHOWN)
+    return (
+        f"if nobody knows the numbers, add {', '.join(cells)}{more} in every row: it tells nothing"
+    )
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more
+
+
+# the scale -------------------------------------------------------------------------------
+
+
+def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -> Scale | None:
+    """A scale as a record has it: `robust`, `none`, or what a JSON file or a mapping gives.
+
+    With noise a scale from data is refused: medians of a batch are outside of epsilon.
+    """
+    if scale is None or scale == "none":
+        return None if scale is None else "none"
+    if scale == "robust":
+        if has_noise(learner):
+            raise InputError(
+                "robust scaling takes the medians of the first batch, which epsilon does not "
+                f"cover; give public ranges in a file ({_FILE}) as --scale FILE.json, or --scale "
+                "none"
+            )
+        return "robust"
+    given = scale if isinstance(scale, Mapping) else _read(Path(scale))
+    check_given(given)
+    return {name: {key: float(n) for key, n in each.items()} for name, each in given.items()}
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        given = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(
+            f"a scale is robust, none, or a JSON file, and {path} cannot be read "
+            f"({error.strerror or error}); write one such as {_FILE}"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not valid JSON; write it such as {_FILE}") from error
+    if not isinstance(given, dict):
+        raise InputError(f"{path} must name columns, such as {_FILE}")
+    return given
+
+
+def fixed_scale(
+    learner: Learner, record: Record, batch: Batch | LargeBatch
+) -> tuple[Scale, Scaling | None, list[str]]:
+    """What the first batch fixes: how columns are scaled, by what, and what to know about it.
+
+    Without a scale, tables are scaled and graphs without names of columns are not.
+    """
+    if record.scale is None and (batch.columns is None or has_noise(learner)):
+        return "none", None, _notes(batch)
+    how = record.scale or "robust"
+    if how == "none":
+        return how, None, []
+    if how == "robust":
+        return how, Scaling.of(batch.some_features()), []
+    return how, scaling_given(how, batch.columns, batch.graph.num_features), []
+
+
+def neutral(learner: Learner, columns: Sequence[str] | None) -> dict[str, float]:
+    """Of every column learned, the number that tells nothing: its centre, or 0."""
+    names, known = columns or (), learner.scaling_
+    if known is None or known.width != len(names):
+        return dict.fromkeys(names, 0.0)
+    return dict(zip(names, known.centre, strict=True))
+
+
+def _notes(batch: Batch | LargeBatch) -> list[str]:
+    """What to know where nobody said how to scale, and columns are not."""
+    if batch.columns is not None:
+        return [
+            "columns are not scaled, as medians of a batch are outside of epsilon; where units "
+            "differ, make the learner anew with public ranges: --scale FILE.json"
+        ]
+    odd = odd_columns(batch.some_features())
+    if not odd:
+        return []
+    shown = ", ".join(f"{j} ({times:,.0f} times)" for j, times in list(odd.items())[:_SHOWN])
+    more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
+    which, have = ("column", "has") if len(odd) == 1 else ("columns", "have")
+    return [
+        f"{which} {shown}{more} of {batch.where}, counted from 0, {have} a far larger spread than "
+        "the others and may decide alone; if that is not meant, make the learner anew with --scale "
+        'robust (in Python scale="robust")'
+    ]

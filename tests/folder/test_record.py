@@ -1,0 +1,123 @@
+"""The history: completed once, cut where it was torn, refused where it cannot have led here."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from undrift.errors import InputError
+from undrift.folder.record import (
+    HISTORY,
+    Entry,
+    Held,
+    Line,
+    complete,
+    last_hash,
+    now,
+    read_history,
+    taken_out,
+)
+
+
+def entry(step: int, **more: object) -> Entry:
+    return Entry.model_validate({"step": step, "verb": "observe", "time": "now", **more})
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Entry:
+    """The second of two steps that are written down."""
+    assert complete(tmp_path, entry(0), "s0") == "history.jsonl: the line of step 0"
+    made = entry(1, parent="s0", previous=last_hash(tmp_path))
+    assert complete(tmp_path, made, "s1") == "history.jsonl: the line of step 1"
+    return made
+
+
+def test_a_history_is_completed_once(tmp_path: Path, second: Entry) -> None:
+    before = (tmp_path / HISTORY).read_bytes()
+    for dry in (False, True):
+        assert complete(tmp_path, second, "s1", dry=dry) is None
+    assert (tmp_path / HISTORY).read_bytes() == before
+    lines = read_history(tmp_path)
+    assert [line.result for line in lines] == ["s0", "s1"]
+    assert lines[1].previous == sha256(before.split(b"\n")[0]).hexdigest()
+    assert now().endswith("+00:00")
+
+
+def test_a_dry_run_says_what_is_to_do_and_does_nothing(tmp_path: Path) -> None:
+    assert complete(tmp_path, entry(0), "s0", dry=True) == "history.jsonl: the line of step 0"
+    assert not (tmp_path / HISTORY).exists()
+    assert last_hash(tmp_path) is None
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"step": 2, "verb"'])
+def test_a_line_that_was_not_finished_is_cut_off(
+    tmp_path: Path, second: Entry, torn: bytes
+) -> None:
+    path = tmp_path / HISTORY
+    whole = path.read_bytes()
+    path.write_bytes(whole + torn)
+    assert complete(tmp_path, second, "s1", dry=True) is not None
+    assert path.read_bytes() == whole + torn
+    assert complete(tmp_path, second, "s1") is not None
+    assert path.read_bytes() == whole
+    path.write_bytes(whole + torn)
+    complete(tmp_path, entry(2, parent="s1", previous=last_hash(tmp_path)), "s2")
+    assert [line.step for line in read_history(tmp_path)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "result", "why"),
+    [
+        (entry(0), "s9", "ends with step 1"),  # an earlier step
+        (entry(1, parent="s0"), "s9", "ends with step 1"),  # the same step to another state
+        (entry(2, parent="s9"), "s2", "ends with step 1"),  # the next from another state
+        (entry(3, parent="s1"), "s3", "ends with step 1"),  # one was left out
+        (entry(1, parent="s0", nodes=5), "s1", "step 1 is not what the state says"),
+    ],
+)
+def test_a_history_that_cannot_have_led_here(
+    tmp_path: Path, second: Entry, wrong: Entry, result: str, why: str
+) -> None:
+    before = (tmp_path / HISTORY).read_bytes()
+    with pytest.raises(InputError, match=why):
+        complete(tmp_path, wrong, result)
+    assert (tmp_path / HISTORY).read_bytes() == before
+    with pytest.raises(InputError, match="is empty"):
+        complete(tmp_path / "elsewhere", entry(1, parent="s0"), "s1")
+
+
+def test_a_chain_that_is_broken(tmp_path: Path, second: Entry) -> None:
+    path = tmp_path / HISTORY
+    one, two = path.read_bytes().splitlines(keepends=True)
+    other = entry(1, parent="s5", previous=sha256(one[:-1]).hexdigest())
+    said = Line(**other.model_dump(), result="s1").model_dump_json().encode() + b"\n"
+    for data, why in (
+        (one + two.replace(b'"step":1', b'"step":2'), "line 2 does not follow"),
+        (one.replace(b"now", b"nov") + two, "line 2 does not follow"),
+        (one.replace(b'"result":"s0"', b'"result":"s7"') + two, "line 2 does not follow"),
+        (two, "line 1 does not follow"),
+        (one + b"nonsense\n", "line 2 cannot be read"),
+        (one + said, "step 1 does not start where the last one ended"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=why):
+            read_history(tmp_path)
+
+
+def test_who_took_a_batch_out_last(tmp_path: Path) -> None:
+    for i, gone in enumerate([(), ("a",), ("b",), ("a", "c"), ()]):
+        parent = f"s{i - 1}" if i else None
+        step = entry(i, removed=gone, parent=parent, previous=last_hash(tmp_path))
+        complete(tmp_path, step, f"s{i}")
+    found = [taken_out(tmp_path, name) for name in "abcd"]
+    assert [None if line is None else line.step for line in found] == [3, 2, 3, None]
+
+
+def test_what_was_recorded_cannot_be_changed_in_place() -> None:
+    held = Held(data="ab", step=1, time="")  # without content, as before format 4
+    assert held.hashes == {"ab"}
+    with pytest.raises(ValidationError, match="frozen"):
+        held.step = 2
