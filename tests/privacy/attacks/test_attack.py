@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from undrift.graphs import Graph
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import Finding, attack_state, kept_sums, predicted

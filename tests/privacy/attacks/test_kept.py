@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from undrift.learners.base import Learner
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import kept_sums
 from undrift.testing.graphs import tiny_stream
