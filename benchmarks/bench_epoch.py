@@ -12,7 +12,7 @@ from benchmarks.stream import cs_stream
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of
 from undrift.encoders.training import Training, fit
-from undrift.learners.parts.training.backbone import columns_of
+from undrift.learners.parts.backbone import columns_of
 from undrift.streams.task import Task
 
 EPOCHS = 10

@@ -13,7 +13,7 @@ from undrift.analytic.cholesky import cholesky_, cholesky_solve
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.learners.adr import Adr
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.merging.ham import Ham
 from undrift.merging.merger import MergeSettings
 from undrift.sparse import Csr

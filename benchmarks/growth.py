@@ -26,7 +26,7 @@ from benchmarks.large_graph import write_large_graph
 from undrift.evaluation.loop import evaluate
 from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.scale.engine import Local
 from undrift.scale.importing import import_graph

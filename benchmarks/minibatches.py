@@ -26,7 +26,7 @@ from benchmarks.drawn_graph import REDDIT, Size, drawn_stream
 from undrift import make_learner
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.evaluation.cost import PhaseClock
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.streams.stream import TaskStream
 
 METHODS = (

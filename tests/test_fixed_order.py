@@ -9,7 +9,7 @@ import torch
 
 from undrift import Adr, Propagation, fixed_order
 from undrift.analytic.random_maps import Sketch
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.sparse import Csr
 from undrift.testing.graphs import noisy_stream
 

@@ -14,7 +14,7 @@ from undrift import ranks
 from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
 from undrift.learners.lwf import Lwf
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.testing.graphs import tiny_stream
 

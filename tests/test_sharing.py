@@ -12,7 +12,7 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.evaluation.loop import evaluate_together
 from undrift.learners.base import Learner
-from undrift.learners.parts.training import backbone as backbone_module
+from undrift.learners.parts import backbone as backbone_module
 from undrift.learners.registry import METHODS, make_learner
 from undrift.sharing import drawn_once, once, sharing
 from undrift.testing.graphs import tiny_stream
@@ -73,9 +73,7 @@ def variants(method: str) -> list[Learner]:
     changes += [{name: value} for name, values in grid.items() for value in values]
     if method == "adr":
         changes += [{"merging": rule} for rule in ("none", "average", "fisher", "ties", "regmean")]
-        changes += [{"start": start} for start in ("merged", "base", "scratch")]
-        changes += [{"nodes": "all"}, {"logits": "seen"}, {"relative_gamma": True}]
-        changes += [{"origin": "initial", "merging": "magmax"}]
+        changes += [{"nodes": "all"}, {"logits": "seen"}, {"merging": "magmax"}]
     return [make_learner(method, seed=1, **{**small, **change}) for change in changes]
 
 

@@ -302,7 +302,7 @@ def test_a_method_in_the_current_folder_keeps_its_name_in_tables(
     ("method", "told"),
     [
         ("undrift.learners.base:Learner", "abstract.*_learn, _scores"),
-        ("undrift.learners.parts.training.model_learner:ModelLearner", "abstract"),
+        ("undrift.learners.parts.model_learner:ModelLearner", "abstract"),
         ("no_such_file:Mine", "no_such_file.*a file in "),
     ],
 )

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tests.harness.references import dense_attention
-from undrift.encoders.attention import attended, attention
+from undrift.encoders.architecture import attended, attention
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
 

@@ -141,23 +141,6 @@ def test_the_given_model_is_left_alone() -> None:
     assert not new.weights[0].requires_grad
 
 
-def test_a_class_that_the_head_never_saw_is_named() -> None:
-    graph = tiny_graph()
-    generator = torch.Generator().manual_seed(0)
-    assert graph.labels is not None
-    with pytest.raises(InputError, match="column 5, but the head knows 3 classes"):
-        fit(
-            Encoder.create(Architecture(hidden=(4,)), 12, generator),
-            Head.create(4, 3, generator),
-            graph,
-            train=TRAIN,
-            val=VAL,
-            columns=graph.labels,
-            training=Training(epochs=1),
-            generator=generator,
-        )
-
-
 @pytest.mark.parametrize(
     "bad",
     [{"epochs": -1}, {"lr": 0}, {"weight_decay": -1}, {"batch_size": 0}, {"patience": 0}],

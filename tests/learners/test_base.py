@@ -20,7 +20,7 @@ from undrift.graphs import Graph
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.hybrid import Hybrid
-from undrift.learners.parts.training.backbone import Backbone, columns_of, generator_for
+from undrift.learners.parts.backbone import Backbone, columns_of, generator_for
 from undrift.learners.registry import METHODS, make_learner
 from undrift.storage.files import save_state
 from undrift.storage.state import State

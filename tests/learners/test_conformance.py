@@ -16,24 +16,26 @@ from undrift.testing.check_living import LIVING_CHECKS
 QUICK: dict[str, Any] = {"epochs": 4, "hidden": (8, 8), "n_encoders": 20}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in METHODS},
-    **{f"{name} mini-batch": (name, {"batch_size": 7}) for name in METHODS},
+    **{
+        f"{name} mini-batch": (name, {"batch_size": 7})
+        for name in METHODS
+        if "batch_size" in method_class(name).defaults()
+    },
     **{f"adr {rule}": ("adr", {"merging": rule}) for rule in RULES.names() if rule != "ham"},
     "adr rule spelled out": ("adr", {"merging": "undrift.merging.ties:Ties"}),
     "adr expanded": ("adr", {"alpha": 3}),
     "adr without merge": ("adr", {"merging": "none"}),
     "adr fisher mini-batch": ("adr", {"merging": "fisher", "batch_size": 7, "nodes": "all"}),
-    "adr magmax from initial": ("adr", {"merging": "magmax", "origin": "initial"}),
     "adr ties sage": ("adr", {"merging": "ties", "encoder": "sage"}),
-    "adr seen logits": ("adr", {"logits": "seen", "start": "base"}),
-    "adr from merged": ("adr", {"start": "merged", "nodes": "all"}),
-    "adr from scratch": ("adr", {"start": "scratch", "relative_gamma": True}),
+    "adr seen logits": ("adr", {"logits": "seen", "nodes": "all"}),
+    "adr-plus seen logits": ("adr-plus", {"logits": "seen", "encoder": "gin"}),
     "adr sage": ("adr", {"encoder": "sage"}),
     "adr gin": ("adr", {"encoder": "gin"}),
     "adr sgc": ("adr", {"encoder": "sgc"}),
     "adr gat": ("adr", {"encoder": "gat"}),
     "ewc gat": ("ewc", {"encoder": "gat"}),
     "adr balanced": ("adr", {"balanced": True}),
-    "adr carried": ("adr", {"optimiser": "carried", "start": "merged"}),
+    "adr carried": ("adr", {"optimiser": "carried"}),
     "bare carried": ("bare", {"optimiser": "carried"}),
     "ds-al by rows": ("ds-al", {"cleansing": False}),
 }

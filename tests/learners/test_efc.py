@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.learners.bare import Bare
 from undrift.learners.efc import Efc, elastic_affinity, empirical_feature_matrix
+from undrift.learners.parts.backbone import FeatureTeacher
 from undrift.learners.parts.prototypes import gaussian_prototypes, semantic_drift
-from undrift.learners.parts.training.losses import FeatureTeacher
 from undrift.testing.check_learner import check_learner
 from undrift.testing.graphs import tiny_stream
 
@@ -115,7 +116,7 @@ def step_after_one_task(learner: Efc) -> tuple[TrainingStep, FeatureTeacher]:
     known = learner.observe(stream.task(0)).learned_
     task = stream.task(1)
     generator = torch.Generator().manual_seed(0)
-    model = known.model.grow(2, generator)
+    model = replace(known.model, head=known.model.head.grow(2, generator))
     moved = tuple(
         w + 0.05 * torch.randn(w.shape, generator=generator) for w in model.encoder.weights
     )

@@ -14,7 +14,7 @@ from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners import er_gnn as module
 from undrift.learners.bare import Bare
-from undrift.learners.er_gnn import ErGnn, Sampler, conflicts, distance_to_mean, select
+from undrift.learners.er_gnn import ErGnn, Sampler, conflicts, distance_to_mean
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
@@ -76,13 +76,6 @@ def test_the_buffer_holds_training_nodes_of_the_right_class() -> None:
     assert kept.num_edges == 0
 
 
-def test_sparse_features_stay_sparse_in_the_buffer() -> None:
-    learner = er_gnn().observe(tiny_stream(sparse=True).task(0))
-    assert isinstance(learner.learned_.buffer.graph.features, Csr)
-    learner.observe(tiny_stream(sparse=True).task(1))
-    assert isinstance(learner.learned_.buffer.graph.features, Csr)
-
-
 def test_which_nodes_are_kept_does_not_depend_on_training() -> None:
     stream = tiny_stream(nodes=90)
     short, long = (
@@ -98,26 +91,14 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
         er_gnn(**wrong)
 
 
-def test_progress_names_the_stages() -> None:
-    phases: list[str] = []
-    er_gnn().observe(tiny_stream().task(0), progress=lambda phase, *_: phases.append(phase))
-    assert list(dict.fromkeys(phases)) == ["train", "select"]
-
-
 def chosen(graph: Graph, train: Tensor, sampler: str, **options: Any) -> dict[int, list[int]]:
     """The selected nodes by class."""
     settings: dict[str, Any] = {"budget": 4, "distance": 4.0, "seed": 0, **options}
     generator = torch.Generator().manual_seed(settings.pop("seed"))
     assert graph.labels is not None
     classes = tuple(sorted(set(graph.labels.tolist())))
-    nodes = select(
-        graph,
-        train,
-        classes,
-        sampler=sampler,  # type: ignore[arg-type]
-        generator=generator,
-        **settings,
-    ).tolist()
+    learner = ErGnn.from_params(sampler=sampler, **settings)
+    nodes = learner.select(graph, train, classes, generator).tolist()
     return {c: [i for i in nodes if int(graph.labels[i]) == c] for c in classes}
 
 
@@ -201,32 +182,6 @@ def test_random_depends_on_the_seed_only() -> None:
     assert draws[0] == chosen(graph, TRAIN, "random", seed=0)
     everyone = {i for draw in draws for i in draw[0]}
     assert everyone == set(members(graph, TRAIN, 0)), "every node must have its chance"
-
-
-@pytest.mark.parametrize("sampler", get_args(Sampler))
-def test_only_training_nodes_within_the_budget(sampler: str) -> None:
-    graph = tiny_graph()
-    for budget in (1, 3, 100):
-        for c, nodes in chosen(graph, TRAIN, sampler, budget=budget).items():
-            mine = members(graph, TRAIN, c)
-            assert set(nodes) <= set(mine)
-            assert len(nodes) == len(set(nodes)) == min(budget, len(mine))
-
-
-def test_a_single_class_has_no_conflicts() -> None:
-    x = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
-    assert conflicts(x, x[:0], 5.0).tolist() == [0] * 6
-
-
-def test_sparse_and_dense_rows_are_equally_far_from_their_mean() -> None:
-    features = tiny_graph(sparse=True).features
-    assert isinstance(features, Csr)
-    assert torch.allclose(distance_to_mean(features), distance_to_mean(features.to_dense()))
-
-
-def test_an_unknown_sampler_lists_the_names() -> None:
-    with pytest.raises(InputError, match="cm, mf, random"):
-        chosen(tiny_graph(), TRAIN, "mean")
 
 
 def test_a_class_that_comes_back_shares_its_budget_with_its_old_nodes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from undrift.encoders.encoder import Encoder, Head, batch_of, whole_graph
 from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.learners.ewc import Ewc
-from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
-from undrift.learners.parts.training.backbone import Model, generator_for
+from undrift.learners.parts.backbone import Model, generator_for
+from undrift.learners.parts.importance import Parameters, PenaltyLearned
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 
@@ -88,7 +89,8 @@ def test_the_loss_pulls_to_every_old_task() -> None:
     for t in (0, 1):
         known: PenaltyLearned = learner.observe(stream.task(t)).learned_
         tasks.append((fisher_by_hand(known.model, stream.task(t)), parameters(known.model)))
-    model = known.model.grow(2, generator_for(5, 0))
+    head = known.model.head.grow(2, generator_for(5, 0))
+    model = replace(known.model, head=head)
     now = tuple(p + 0.1 for p in parameters(model))
     encoder = Encoder(model.encoder.architecture, now[:-2])
     logits = torch.randn(4, 6, generator=generator_for(6, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.learners.mas import Mas, MasLearned
-from undrift.learners.parts.regularisation.penalty import Parameters
-from undrift.learners.parts.training.backbone import Model, generator_for
-from undrift.learners.parts.training.model_learner import TaskTraining
+from undrift.learners.parts.backbone import Model, generator_for
+from undrift.learners.parts.importance import Parameters
+from undrift.learners.parts.model_learner import TaskTraining
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
@@ -163,7 +164,12 @@ def test_the_loss_pulls_to_the_last_model() -> None:
     learner = mas(strength=7.0)
     for t in (0, 1):
         known: MasLearned = learner.observe(stream.task(t)).learned_
-    now = tuple(p + 0.1 for p in parameters(known.model.grow(2, generator_for(5, 0))))
+    now = tuple(
+        p + 0.1
+        for p in parameters(
+            replace(known.model, head=known.model.head.grow(2, generator_for(5, 0)))
+        )
+    )
     logits = torch.randn(4, 6, generator=generator_for(6, 0))
     columns = torch.tensor([4, 5, 4, 4])
     step = step_of(known, now, logits, columns)

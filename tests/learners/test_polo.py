@@ -14,11 +14,8 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.learners.bare import Bare
 from undrift.learners.parts.prototypes import Prototypes
-from undrift.learners.polo import Polo, adaptive_samples, density_prototypes, topology_drift
-from undrift.testing.check_learner import check_learner
+from undrift.learners.polo import Polo, adaptive_samples, density_prototypes
 from undrift.testing.graphs import tiny_stream
-
-TPA: dict[str, Any] = {"alpha": 20.0, "alpha2": 10.0, "beta": 0.1, "neighbours": 10}
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
@@ -73,15 +70,6 @@ def test_gamma_leans_the_prototype_towards_the_outlier() -> None:
     assert float(leaning[1]) > 3 * float(plain[1])
 
 
-def test_a_class_of_one_node_is_that_embedding_with_radius_zero() -> None:
-    found = density_prototypes(torch.tensor([[3.0, 4.0]]), torch.tensor([0]), 1, 10.0)
-    assert found.means.tolist() == [[3.0, 4.0]]
-    assert found.spreads.tolist() == [0.0]
-
-
-# APA -------------------------------------------------------------------------------------
-
-
 def test_adaptive_samples_by_a_slow_loop() -> None:
     means, h, radii = drawn(5, 6), drawn(12, 6, seed=1), torch.linspace(0.5, 1.5, 5)
     sampler = Prototypes(means, radii, torch.ones(5)).sampler(scale=2.0)
@@ -116,7 +104,7 @@ def test_a_class_that_comes_back_alone_is_no_rival_of_itself() -> None:
 def test_prototypes_follow_a_translation_exactly() -> None:
     old, shift = drawn(50, 6) + 1, torch.tensor([1.0, -2.0, 0.5, 0.0, 3.0, -1.0])
     for count in (1, 2, 30):  # alone, with fewer and with more others than neighbours
-        drift = topology_drift(drawn(count, 6, seed=1), old, old + shift, **TPA)
+        drift = Polo().drift(drawn(count, 6, seed=1), old, old + shift)
         assert torch.allclose(drift, shift.expand(count, 6), atol=1e-5)
 
 
@@ -131,14 +119,14 @@ def test_prototypes_come_closer_under_a_smooth_map() -> None:
     columns = torch.arange(classes).repeat_interleave(200)
     before = density_prototypes(gone, columns, classes, 0.0).means
     truth = density_prototypes(smooth(gone), columns, classes, 0.0).means
-    drift = topology_drift(before, here, smooth(here), **TPA)
+    drift = Polo().drift(before, here, smooth(here))
     left = (before + drift - truth).norm(dim=1)
     assert bool((left < 0.5 * (before - truth).norm(dim=1)).all())
 
 
 def test_drift_by_a_slow_loop() -> None:
     means, old, new = drawn(4, 3), drawn(7, 3, seed=1), drawn(7, 3, seed=2)
-    fast = topology_drift(means, old, new, alpha=20.0, alpha2=10.0, beta=0.1, neighbours=2)
+    fast = Polo(neighbours=2).drift(means, old, new)
 
     def unit(x: Tensor) -> Tensor:
         return x / x.norm()
@@ -191,22 +179,6 @@ def test_kd_holds_the_embeddings() -> None:
         learner.observe(stream.task(1))
         moves.append(float((learner.embed(graph) - before).norm() / before.norm()))
     assert moves[1] < 0.3 * moves[0]
-
-
-def test_memory_is_a_mean_and_a_radius_per_class() -> None:
-    learner = Polo.from_params(epochs=1, hidden=(8, 6))
-    for task in tiny_stream():
-        learner.observe(task)
-    kept = {k: t.shape for k, t in learner.state().tensors.items() if k.startswith("prototypes")}
-    assert kept == {
-        "prototypes.means": (6, 6),
-        "prototypes.spreads": (6,),
-        "prototypes.counts": (6,),
-    }
-
-
-def test_mini_batches_and_unweighted_classes_conform() -> None:
-    check_learner(Polo.from_params(epochs=2, hidden=(8, 8), batch_size=7, class_weighted=False))
 
 
 @pytest.mark.parametrize(

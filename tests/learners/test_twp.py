@@ -1,4 +1,4 @@
-"""TWP: both importances by autograd on dense matrices, the faithful quirks, and beta."""
+"""TWP: both importances by autograd on dense matrices, and the faithful quirks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import TrainingStep
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.importance import Parameters, PenaltyLearned
 from undrift.learners.twp import Twp, topology_gradient
 from undrift.sparse import Csr
 from undrift.streams.task import Task
@@ -122,52 +122,10 @@ def test_the_loss_is_cross_entropy_plus_the_penalty() -> None:
     step = step_of(known.model, now, logits, torch.tensor([0, 1, 1, 1]))
     plain = float(functional.cross_entropy(logits, step.columns))
     pull = sum(float(f.sum()) for f in known.penalty.importance) * 0.1**2  # all moved by 0.1
-    assert float(learner._loss(step, None)) == pytest.approx(plain)
-    assert float(learner._loss(step, known.penalty)) == pytest.approx(plain + pull, rel=1e-3)
-    faithful = float(twp(faithful=True, beta=0.5)._loss(step, known.penalty))
+    assert float(learner._loss(None)(step)) == pytest.approx(plain)
+    assert float(learner._loss(known.penalty)(step)) == pytest.approx(plain + pull, rel=1e-3)
+    faithful = float(twp(faithful=True)._loss(known.penalty)(step))
     assert faithful == pytest.approx(2 * plain + pull, rel=1e-3)
-
-
-def test_beta_weighs_the_size_of_the_gradient_and_is_learned_from() -> None:
-    """Against finite differences of CE + beta ||d CE / d theta||_1 for a linear softmax."""
-    model = twp(epochs=0).observe(tiny_stream().task(0)).learned_.model
-    features = torch.randn(6, 5, generator=generator_for(4, 0), dtype=torch.float64)
-    columns = torch.tensor([0, 1, 1, 1, 0, 1])
-    base = tuple(p.double() for p in parameters(model))
-    learner = twp(beta=0.3)
-
-    def loss(now: Parameters) -> Tensor:
-        live = tuple(p.requires_grad_() for p in now)
-        used = sum((p * 0).sum() for p in live[:-2])  # so that every parameter has a gradient
-        logits = features @ live[-2] + live[-1] + used
-        return learner._loss(step_of(model, live, logits, columns), None)
-
-    live = tuple(p.clone() for p in base)
-    total = loss(live)
-    probability = (features @ base[-2] + base[-1]).softmax(dim=1)
-    error = (probability - functional.one_hot(columns, 2)) / 6
-    size = (features.T @ error).abs().sum() + error.sum(dim=0).abs().sum()
-    plain = functional.cross_entropy(features @ base[-2] + base[-1], columns)
-    assert torch.allclose(total, plain + 0.3 * size)
-    gradient = torch.autograd.grad(total, live[-2])[0]
-    for i in range(5):
-        ends = []
-        for by in (1e-6, -1e-6):
-            moved = [p.clone() for p in base]
-            moved[-2][i, 1] += by
-            ends.append(float(loss(tuple(moved)).detach()))
-        assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(float(gradient[i, 1]), abs=1e-6)
-
-
-def test_beta_makes_the_gradient_of_a_learned_task_smaller() -> None:
-    task = tiny_stream().task(0)
-
-    def size(beta: float) -> float:
-        learner = twp(beta=beta, epochs=60, loss_strength=1.0, topology_strength=0.0)
-        known: PenaltyLearned = learner.observe(task).learned_
-        return sum(float(f.sqrt().sum()) for f in known.penalty.importance)
-
-    assert size(1.0) < 0.8 * size(0.0)
 
 
 def test_a_strong_pull_holds_the_parameters() -> None:
@@ -191,7 +149,7 @@ def test_memory_is_three_models_whatever_the_number_of_tasks() -> None:
         assert learner.nbytes() == 3 * size
 
 
-@pytest.mark.parametrize("name", ["loss_strength", "topology_strength", "beta"])
+@pytest.mark.parametrize("name", ["loss_strength", "topology_strength"])
 def test_bad_parameters(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} must be at least 0, not -1"):
         twp(**{name: -1})

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.merging.average import Average, merge_average
-from undrift.merging.merger import named
 
 
 def history(seed: int, tasks: int) -> list[tuple[torch.Tensor, ...]]:
@@ -20,7 +19,7 @@ def history(seed: int, tasks: int) -> list[tuple[torch.Tensor, ...]]:
 
 def test_merge_is_the_mean_of_every_entry() -> None:
     models = history(0, 3)
-    merged = merge_average([named(m) for m in models])
+    merged = merge_average([dict(enumerate(m)) for m in models])
     for k, layer in enumerate(merged.values()):
         for i in range(layer.shape[0]):
             for j in range(layer.shape[1]):
@@ -35,7 +34,7 @@ def test_running_memory_equals_the_whole_history(seed: int, tasks: int) -> None:
     memory = Average()
     for t, weights in enumerate(models):
         memory = memory.add(weights)
-        wanted = merge_average([named([w.double() for w in m]) for m in models[: t + 1]])
+        wanted = merge_average([dict(enumerate([w.double() for w in m])) for m in models[: t + 1]])
         for fast, slow in zip(memory.merge(), wanted.values(), strict=True):
             assert float((fast - slow).abs().max()) < 1e-14
     assert memory.tasks == tasks

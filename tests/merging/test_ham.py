@@ -133,4 +133,4 @@ def test_layers_must_match() -> None:
     graph = tiny_graph()
     model = encoders("gcn", [graph], (6, 6))[0]
     with pytest.raises(InputError, match="2 layers"):
-        Ham.empty(model, MergeSettings(1.0)).add((torch.ones(3, 12),), model.weights)
+        Ham.empty(model, MergeSettings(1.0)).add((torch.ones(3, 12),), model.weights[:1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,7 +12,10 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.merging.magmax import MagMax, merge_magmax
-from undrift.merging.merger import named
+
+
+def numbered(weights: Any) -> dict[Any, Tensor]:
+    return dict(enumerate(weights))
 
 
 def history(seed: int, tasks: int) -> list[tuple[Tensor, ...]]:
@@ -49,7 +54,7 @@ def test_merge_and_running_memory_equal_the_loops(seed: int, tasks: int, scale: 
     for t, weights in enumerate(models):
         memory = memory.add(weights)
         so_far = models[: t + 1]
-        whole = merge_magmax([named(m) for m in so_far], named(start), scale=scale)
+        whole = merge_magmax([numbered(m) for m in so_far], numbered(start), scale=scale)
         for fast, pure, slow in zip(
             memory.merge(), whole.values(), slow_magmax(so_far, start, scale), strict=True
         ):
@@ -64,7 +69,7 @@ def test_of_equal_changes_the_later_wins() -> None:
     for weights in models:
         memory = memory.add(weights)
     assert memory.merge()[0].tolist() == [-1.0]
-    assert merge_magmax([named(m) for m in models], named(start))["0"].tolist() == [-1.0]
+    assert merge_magmax([numbered(m) for m in models], numbered(start))[0].tolist() == [-1.0]
 
 
 def test_without_pretrained_the_first_encoder_is_the_origin() -> None:
@@ -72,7 +77,7 @@ def test_without_pretrained_the_first_encoder_is_the_origin() -> None:
     memory = MagMax()
     for weights in models:
         memory = memory.add(weights)
-    wanted = merge_magmax([named(m) for m in models], named(models[0]))
+    wanted = merge_magmax([numbered(m) for m in models], numbered(models[0]))
     assert all(
         torch.equal(a, b.double()) for a, b in zip(memory.merge(), wanted.values(), strict=True)
     )

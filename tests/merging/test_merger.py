@@ -18,7 +18,6 @@ from undrift.merging.merger import (
     MergeSettings,
     check_layers,
     check_models,
-    named,
 )
 from undrift.storage.state import pack, unpack
 from undrift.testing.graphs import tiny_graph
@@ -135,11 +134,6 @@ def test_trace_is_that_of_the_nodes_that_count() -> None:
         assert isinstance(other, torch.Tensor)
         assert rows.shape[0] == 30
         assert torch.equal(rows, other)
-
-
-def test_named_keeps_the_order() -> None:
-    weights = tuple(torch.full((1,), float(k)) for k in range(12))
-    assert [float(w) for w in named(weights).values()] == list(range(12))
 
 
 def test_models_must_be_alike() -> None:

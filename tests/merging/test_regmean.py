@@ -14,10 +14,14 @@ from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.ham import Ham
-from undrift.merging.merger import MergeSettings, named
+from undrift.merging.merger import MergeSettings
 from undrift.merging.regmean import RegMean, merge_regmean
 from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
+
+
+def numbered(weights: Any) -> dict[Any, Tensor]:
+    return dict(enumerate(weights))
 
 
 def slow_regmean(grams: list[Tensor], weights: list[Tensor], off_diagonal: float) -> Tensor:
@@ -74,12 +78,12 @@ def test_running_sums_equal_the_whole_history(
     memory = RegMean(off_diagonal=off_diagonal)
     for trace, weights in steps:
         memory = memory.add(trace, weights)
-    models = [named([w.double() for w in weights]) for _, weights in steps]
-    grams = [named([mean_gram(rows) for rows in trace]) for trace, _ in steps]
+    models = [numbered([w.double() for w in weights]) for _, weights in steps]
+    grams = [numbered([mean_gram(rows) for rows in trace]) for trace, _ in steps]
     pure = merge_regmean(models, grams, off_diagonal=off_diagonal)
     for k, fast in enumerate(memory.merge()):
-        slow = slow_regmean([g[str(k)] for g in grams], [m[str(k)] for m in models], off_diagonal)
-        assert float((pure[str(k)] - fast).norm() / fast.norm()) < 1e-9
+        slow = slow_regmean([g[k] for g in grams], [m[k] for m in models], off_diagonal)
+        assert float((pure[k] - fast).norm() / fast.norm()) < 1e-9
         assert float((fast - slow).norm() / slow.norm()) < 1e-5
 
 
@@ -141,7 +145,3 @@ def test_bad_input_is_refused() -> None:
         merge_regmean([model], [{"w": torch.eye(2)}])
     with pytest.raises(InputError, match="no weight of that name"):
         merge_regmean([model], [{"v": torch.eye(2)}])
-    with pytest.raises(InputError, match="one node or more"):
-        RegMean().add((torch.zeros(0, 3),), (torch.zeros(3, 2),))
-    with pytest.raises(InputError, match="1 layer inputs and 2 weight"):
-        RegMean().add((torch.ones(1, 3),), (torch.zeros(3, 2), torch.zeros(2, 2)))

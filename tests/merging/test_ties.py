@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.merging.merger import named
 from undrift.merging.ties import DENSITY, Ties, merge_ties, trimmed
+
+
+def numbered(weights: Any) -> dict[Any, Tensor]:
+    return dict(enumerate(weights))
 
 
 def history(seed: int, tasks: int, whole: bool) -> list[tuple[Tensor, ...]]:
@@ -65,7 +68,12 @@ def test_merge_and_running_sums_equal_the_loops(
     for t, weights in enumerate(models):
         memory = memory.add(weights)
         so_far = models[: t + 1]
-        pure = merge_ties([named(m) for m in so_far], named(start), density=density, scale=scale)
+        pure = merge_ties(
+            [numbered(m) for m in so_far],
+            numbered(start),
+            density=density,
+            scale=scale,
+        )
         slow = torch.tensor(slow_ties(so_far, start, density, scale), dtype=torch.float64)
         fast = torch.cat([w.flatten() for w in memory.merge()])
         assert float((fast - slow).abs().max()) < 1e-13
@@ -92,37 +100,19 @@ def test_without_pretrained_the_first_encoder_is_the_origin() -> None:
     memory = Ties()
     for weights in models:
         memory = memory.add(weights)
-    wanted = merge_ties([named(m) for m in models], named(models[0]))
+    wanted = merge_ties([numbered(m) for m in models], numbered(models[0]))
     for fast, slow in zip(memory.merge(), wanted.values(), strict=True):
         assert torch.allclose(fast, slow, atol=1e-14)
     first = Ties().add(models[0]).merge()
     assert all(torch.equal(a, b) for a, b in zip(first, models[0], strict=True))
 
 
-def test_a_smaller_density_moves_fewer_weights() -> None:
-    models, start = history(2, 1, whole=False), history(9, 1, whole=False)[0]
-    moved = []
-    for density in (0.2, 0.5, 1.0):
-        merged = merge_ties([named(m) for m in models], named(start), density=density)
-        pairs = zip(merged.values(), start, strict=True)
-        moved.append(sum(int((a != b).sum()) for a, b in pairs))
-    assert all(a < b for a, b in pairwise(moved))
-    assert moved == [4, 9, 18]
-
-
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(InputError, match="density=0"):
-        Ties(density=0.0)
-    with pytest.raises(InputError, match="scale=-1"):
-        Ties(scale=-1.0)
-    with pytest.raises(InputError, match=r"at most 1, not 1\.5"):
-        trimmed([torch.ones(3)], 1.5)
+    for density in (0.0, -0.1, 1.5):
+        with pytest.raises(InputError, match="over 0 and at most 1"):
+            trimmed([torch.ones(3)], density)
+    for scale in (0.0, -1.0):
+        with pytest.raises(InputError, match="scale of TIES"):
+            Ties(scale=scale)
     with pytest.raises(InputError, match="the pretrained model"):
         merge_ties([{"w": torch.zeros(2)}], {"w": torch.zeros(3)})
-
-
-def test_a_density_of_nothing_is_refused_and_of_everything_is_not() -> None:
-    for density in (0.0, -0.1, 1.1):
-        with pytest.raises(InputError, match="over 0 and at most 1"):
-            trimmed((torch.tensor([1.0]),), density)
-    assert trimmed((torch.tensor([1.0]),), 1.0)[0].tolist() == [1.0]

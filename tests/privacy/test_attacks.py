@@ -10,7 +10,7 @@ import torch
 
 from tests.privacy.conftest import texts
 from undrift.graphs import Graph
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import (

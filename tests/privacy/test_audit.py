@@ -13,7 +13,7 @@ from undrift.learners.adr import Adr
 from undrift.learners.ds_al import DsAl
 from undrift.learners.joint import Joint
 from undrift.learners.kept import Inventory
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy import attacks

@@ -1,4 +1,4 @@
-"""Adam on torch's fused kernel, without the optimiser class around it.
+"""Adam on torch's fused kernel, and losses that run away.
 
 Making a `torch.optim.Adam` imports `torch._dynamo`: 800 modules, 1.3 s and 70 MB in every process
 that trains, for a compiler that nothing here uses. The steps are the same, bit for bit.
@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from undrift.errors import InputError
+
+_OFTEN = 20  # steps between two looks: a look waits for the device
 
 
 def widened(old: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -24,10 +29,7 @@ def widened(old: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, ...]
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What Adam remembers: of every parameter the running means of the gradient and its square.
-
-    `steps` is how many steps each parameter took. Memory: two numbers per parameter.
-    """
+    """What Adam remembers of each parameter: means of gradients and squares, and its steps."""
 
     means: tuple[Tensor, ...]
     squares: tuple[Tensor, ...]
@@ -35,26 +37,18 @@ class Moments:
 
     def without_columns(self, last: int) -> Moments:
         """The same for other columns in the `last` parameters: nothing is known of those."""
-
-        def cut(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            known = len(parts) - last
-            return (*parts[:known], *(part[..., :0] for part in parts[known:]))
-
-        return Moments(cut(self.means), cut(self.squares), self.steps)
+        means, squares = (
+            (*parts[:-last], *(part[..., :0] for part in parts[-last:]))
+            for parts in (self.means, self.squares)
+        )
+        return Moments(means, squares, self.steps)
 
 
 class Adam:
     """Kingma and Ba, with the coefficients 0.9 and 0.999 of their paper and L2 weight decay.
 
     The parameters are changed in place. With `moments` it goes on where another stopped; columns
-    that came since have none. Memory: two more numbers per parameter.
-
-    >>> w = torch.ones(2, requires_grad=True)
-    >>> adam = Adam([w], lr=0.1)
-    >>> (w * w).sum().backward()
-    >>> adam.step()
-    >>> [round(x, 6) for x in w.tolist()]
-    [0.9, 0.9]
+    that came since have none.
     """
 
     def __init__(
@@ -80,8 +74,8 @@ class Adam:
     @property
     def moments(self) -> Moments:
         """What it remembers now, as copies."""
-        steps = tuple(int(step) for step in self._steps)
-        return Moments(_copies(self._means), _copies(self._squares), steps)
+        means, squares = (tuple(p.clone() for p in ps) for ps in (self._means, self._squares))
+        return Moments(means, squares, tuple(int(step) for step in self._steps))
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -113,5 +107,46 @@ class Adam:
         )
 
 
-def _copies(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    return tuple(part.clone() for part in parts)
+class Losses:
+    """The losses of a training; the first that is no finite number ends it with an `InputError`.
+
+    `settings` is what to lower, such as "lr (0.1)".
+    """
+
+    def __init__(self, what: str, settings: str) -> None:
+        self._what, self._settings = what, settings
+        self._losses: list[tuple[int, Tensor]] = []  # since the last look
+        self._last: tuple[int, float] | None = None
+
+    def add(self, loss: Tensor, epoch: int) -> None:
+        """Enter the loss of a step in an epoch, counted from 0."""
+        self._losses.append((epoch, loss.detach()))
+        if len(self._losses) >= _OFTEN:
+            self._look()
+
+    def check(self, outputs: Tensor) -> None:
+        """Look at the losses so far, and at the outputs of the model that the last step made."""
+        self._look()
+        if self._last is not None and not bool(torch.isfinite(outputs).all()):
+            raise InputError(
+                f"{self._what} diverged in its last step: the outputs are no finite numbers, after "
+                f"a loss of {self._last[1]:g} in epoch {self._last[0] + 1}; lower {self._settings}"
+            )
+
+    def _look(self) -> None:
+        if not self._losses:
+            return
+        values = torch.stack([loss for _, loss in self._losses]).tolist()
+        for (epoch, _), value in zip(self._losses, values, strict=True):
+            if not isfinite(value) and self._last is None:
+                raise InputError(
+                    f"{self._what} cannot start: its first loss is {value:g}, before any step; "
+                    "scale the features down"
+                )
+            if not isfinite(value) and self._last is not None:
+                raise InputError(
+                    f"{self._what} diverged in epoch {epoch + 1}: its loss was {value:g}, after "
+                    f"{self._last[1]:g} in epoch {self._last[0] + 1}; lower {self._settings}"
+                )
+            self._last = (epoch, value)
+        self._losses.clear()

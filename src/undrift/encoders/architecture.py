@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from undrift.encoders.attention import SCORES
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import NORMALISATIONS, Graph, Normalisation
 from undrift.sparse import Csr
 
 Kind = Literal["gcn", "sage", "gin", "sgc", "gat"]
 KINDS: tuple[str, ...] = get_args(Kind)
+
+SLOPE = 0.2
+"""Of the leaky ReLU over scores; the GAT authors' constant."""
+SCORES = 2
+"""The last columns of an attention layer's weights: what a sender and a receiver score."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +28,7 @@ class Layer:
 
     `hops` is how often the operator is applied (0: each node keeps its own h); with `own` the
     node's own h stands beside the aggregate, and W has twice as many rows. With `attends` the
-    weights of the aggregate are attention, whose scores are linear in h: the last two columns of
-    W, which are no outputs.
+    aggregate is weighed by attention, whose scores are the last two columns of W.
     """
 
     hops: int
@@ -40,14 +47,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A GNN encoder of any depth and width.
+    """A GNN encoder of any depth and width; ReLU and dropout come after a layer.
 
     `gcn`: normalised sum with self-loops, then linear (the paper's: two layers of 128).
     `sage`: the node beside the mean of its neighbours. `gin`: sum with self-loop, then two
-    linear maps with a ReLU between and after. `gat`: one head of attention over neighbours and
-    the node itself, whatever the `normalisation`. `sgc`: `hops` steps of propagation, one linear
-    map of width `hidden[-1]`, no activation; with `hidden` of several widths, linear layers
-    with ReLU follow. ReLU and dropout come after every other layer.
+    linear maps. `gat`: one head of attention over neighbours and the node itself, whatever the
+    `normalisation`. `sgc`: `hops` steps of propagation, one linear map of width `hidden[-1]`, no
+    activation; with `hidden` of several widths, linear layers with ReLU follow.
     """
 
     kind: Kind = "gcn"
@@ -103,3 +109,47 @@ class Architecture:
     def width(self) -> int:
         """The width of an embedding."""
         return self.hidden[-1]
+
+
+def attended(pattern: Csr, z: Tensor, sent: Tensor, received: Tensor) -> Tensor:
+    """Row i is the mean of z_j over the entries (i, j) of the pattern, weighed by attention.
+
+        s_ij = leaky_relu(sent_j + received_i),    alpha_ij = exp(s_ij) / sum_j exp(s_ij)
+
+    The values of the pattern do not count; each of its rows has an entry.
+    """
+    powers = _powers(pattern, sent, received)
+    both = torch.cat([z, torch.ones_like(z[:, :1])], dim=1)
+    sums: Tensor = _Weighed.apply(pattern, powers, both)  # type: ignore[no-untyped-call]
+    return sums[:, :-1] / sums[:, -1:]
+
+
+def attention(pattern: Csr, sent: Tensor, received: Tensor) -> Csr:
+    """The operator itself: alpha_ij at the entries of the pattern, without a gradient."""
+    with torch.no_grad():
+        weighed = pattern.with_values(_powers(pattern, sent, received))
+        return weighed.scaled(1 / weighed.sum(dim=1))
+
+
+def _powers(pattern: Csr, sent: Tensor, received: Tensor) -> Tensor:
+    """`exp(s_ij - max_j s_ij)` of every entry."""
+    rows, columns = pattern.row_of_entry(), pattern.indices.long()
+    scores = functional.leaky_relu(sent[columns] + received[rows], SLOPE)
+    top = torch.full_like(received, -torch.inf).scatter_reduce(0, rows, scores.detach(), "amax")
+    return torch.exp(scores - top[rows])
+
+
+class _Weighed(torch.autograd.Function):
+    """`Y = A X` with a gradient for the entries of A, at the places of the pattern, and for X."""
+
+    @staticmethod
+    def forward(ctx: Any, pattern: Csr, values: Tensor, dense: Tensor) -> Tensor:
+        ctx.pattern = pattern
+        ctx.save_for_backward(values, dense)
+        return pattern.with_values(values) @ dense
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
+        values, dense = ctx.saved_tensors
+        weighed, upstream = ctx.pattern.with_values(values), grads[0].contiguous()
+        return None, weighed.dots(upstream, dense), weighed.t() @ upstream

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from undrift.encoders.architecture import Architecture, Layer
-from undrift.encoders.attention import attended, attention
+from undrift.encoders.architecture import Architecture, Layer, attended, attention
 from undrift.graphs import Graph, Hop, narrowed, receptive_field
 from undrift.machine import need
 from undrift.sparse import Csr, beside
@@ -50,16 +49,15 @@ class MiniBatch:
         return replace(self, features=features, hops=tuple(hops))
 
 
-def _wide(num_features: int, shapes: list[tuple[int, int]]) -> str:
-    return f"training an encoder of {num_features:,} features by {shapes[0][1]:,} columns"
+def glorot(rows: int, columns: int, generator: torch.Generator) -> Tensor:
+    """A random matrix, uniform by Glorot's rule; drawn on the CPU, so alike on any device."""
+    bound = math.sqrt(6 / (rows + columns))
+    return (2 * torch.rand(rows, columns, generator=generator) - 1) * bound
 
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """F_theta: a list of weight matrices W_k (`d_in x d_out`, no bias) under an architecture.
-
-    Merging reads and writes `weights` and nothing else.
-    """
+    """F_theta: a list of weight matrices W_k (`d_in x d_out`, no bias) under an architecture."""
 
     architecture: Architecture
     weights: tuple[Tensor, ...]
@@ -72,17 +70,13 @@ class Encoder:
         generator: torch.Generator,
         device: str = "cpu",
     ) -> Encoder:
-        """Random weights, uniform by Glorot's rule; drawn on the CPU, so alike on any device."""
+        """Random weights (`glorot`)."""
         shapes = [layer.weight_shape for layer in architecture.layers(num_features)]
         # float32: as drawn, as trained, a step between them, the gradient, two moments of Adam
-        need(24 * sum(rows * columns for rows, columns in shapes), _wide(num_features, shapes))
-        weights = []
-        for layer in architecture.layers(num_features):
-            rows, columns = layer.weight_shape
-            bound = math.sqrt(6 / (rows + columns))
-            drawn = torch.rand(rows, columns, generator=generator)
-            weights.append(((2 * drawn - 1) * bound).to(device))
-        return cls(architecture, tuple(weights))
+        what = f"training an encoder of {num_features:,} features by {shapes[0][1]:,} columns"
+        need(24 * sum(rows * columns for rows, columns in shapes), what)
+        weights = tuple(glorot(*shape, generator).to(device) for shape in shapes)
+        return cls(architecture, weights)
 
     @property
     def num_features(self) -> int:
@@ -101,10 +95,7 @@ class Encoder:
         return self.architecture.reach
 
     def double(self) -> Encoder:
-        """The same in float64: what a node gets then depends on its own field, to 1e-12.
-
-        In float32 a product of matrices rounds a row by how many others there are, to 1e-6.
-        """
+        """The same in float64: what a node gets then depends on its own field, to 1e-12."""
         return replace(self, weights=tuple(w.double() for w in self.weights))
 
     def with_weights(self, weights: tuple[Tensor, ...]) -> Encoder:
@@ -114,16 +105,9 @@ class Encoder:
 
     def forward(self, batch: MiniBatch, generator: torch.Generator | None = None) -> Tensor:
         """Embeddings of the batch's target nodes (eq. 1); dropout only with a generator."""
-        return self.forward_to(len(self.weights), batch, generator).to_dense()
-
-    def forward_to(
-        self, layers: int, batch: MiniBatch, generator: torch.Generator | None = None
-    ) -> Rows:
-        """What leaves the first so many layers, with their activations; the features after 0."""
         h: Rows = batch.features
-        at = 0
-        first = batch.aggregated
-        for layer, weight in zip(self.layers[:layers], self.weights[:layers], strict=True):
+        at, first = 0, batch.aggregated
+        for layer, weight in zip(self.layers, self.weights, strict=True):
             hops = 0 if first else layer.hops
             z = h @ weight if first else linear(layer, batch.hops[at : at + hops], h, weight)
             at, first = at + hops, False
@@ -132,14 +116,12 @@ class Encoder:
                 of = (batch.places[at], batch.sizes[at]) if batch.places else None
                 z = relu_dropout(z, dropout, generator, of)
             h = z
-        return h
+        return h.to_dense()
 
     def prepared(self, batch: MiniBatch) -> MiniBatch:
         """The same batch for many passes: what no weight changes is made once.
 
-        That is the transposes, and A X of the first layer where X is dense; where it is sparse, A X
-        has more entries than the two together. Forward and gradient are the same. Memory: X is
-        not needed any more.
+        That is the transposes, and A X of the first layer where X is dense.
         """
         layer = self.layers[0]
         if layer.attends or not layer.hops or not isinstance(batch.features, Tensor):
@@ -160,10 +142,7 @@ class Encoder:
             return self.forward(whole_graph(self, graph))
 
     def trace(self, graph: Graph, nodes: Tensor) -> tuple[Rows, ...]:
-        """H_hat_k of every layer (eq. 5), rows of `nodes`, without dropout.
-
-        The first is (A X), computed once and sparse where X is; the others are dense.
-        """
+        """H_hat_k of every layer (eq. 5), rows of `nodes`; the first is sparse where X is."""
         batch = whole_graph(self, graph)
         operator = self.architecture.operator(graph).to(dtype=self.weights[0].dtype)
         rows: list[Rows] = []
@@ -238,18 +217,15 @@ def _scored(layer: Layer, h: Rows, weight: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor, weight: Tensor) -> Rows:
-    """`h_hat` itself, rows of `nodes`: what the statistics of a layer are made of.
-
-    Only attention depends on the layer's own `weight`.
-    """
-    reached = h
+    """`h_hat` itself, rows of `nodes`; only attention depends on the layer's own `weight`."""
     if layer.attends:
         _, sent, received = _scored(layer, h, weight)
         return attention(operator[nodes], sent, received[nodes]) @ h
-    for _ in range(layer.hops - 1):
-        reached = operator @ reached
     if layer.hops == 0:
         return h[nodes]
+    reached = h
+    for _ in range(layer.hops - 1):
+        reached = operator @ reached
     reached = operator[nodes] @ reached
     return beside([h[nodes], reached]) if layer.own else reached
 
@@ -281,9 +257,9 @@ def relu_dropout(
 ) -> Tensor:
     """`relu(z)`, each entry dropped with probability `rate` and the rest scaled up.
 
-    Torch's dropout draws from the global generator and takes two to four times as long as this
-    on a CPU: here eight entries share one random 64-bit number, so `rate` is rounded to 1/256, and
-    the scale uses the rounded rate. `of`: where the rows stood among how many, of which is drawn.
+    Torch's dropout draws from the global generator and takes two to four times as long on a CPU:
+    here eight entries share one random 64-bit number, so `rate` is rounded to 1/256. `of`: where
+    the rows stood among how many, of which is drawn.
     """
     threshold = round(rate * 256)
     if generator is None or threshold == 0:
@@ -320,7 +296,12 @@ class Head:
     def grow(self, classes: int, generator: torch.Generator) -> Head:
         """Append so many new random columns."""
         new = Head.create(self.weight.shape[0], classes, generator, str(self.weight.device))
-        return Head(torch.cat([self.weight, new.weight], dim=1), torch.cat([self.bias, new.bias]))
+        return self.beside(new)
+
+    def beside(self, more: Head) -> Head:
+        """The columns of both."""
+        weight = torch.cat([self.weight, more.weight], dim=1)
+        return Head(weight, torch.cat([self.bias, more.bias]))
 
     def double(self) -> Head:
         """The same in float64."""

@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift import ranks
-from undrift.encoders.adam import Adam, Moments
-from undrift.encoders.divergence import Losses
+from undrift.encoders.adam import Adam, Losses, Moments
 from undrift.encoders.encoder import Encoder, Head, MiniBatch, batch_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -53,8 +52,7 @@ class TrainingStep:
     """What a loss may look at: one forward pass over the target nodes of a batch.
 
     `nodes` are the target nodes' indices in the graph and `columns` the head's column of each
-    one's class. `encoder` and `head` are the model in training, for further forward passes and
-    penalties on its weights; `generator` is where any noise must come from.
+    one's class. `encoder` and `head` are the model in training; noise comes from `generator`.
     """
 
     nodes: Tensor
@@ -100,20 +98,17 @@ def fit(
 ) -> Trained:
     """The encoder and head after training; those given stay as they are.
 
-    With `moments` Adam goes on where an earlier training of the same encoder left it.
-
-    `train` and `val` are node indices, `columns` the head's column of every node's class (read
-    at those nodes only). The graph is on the encoder's device. Deterministic under the generator.
+    `train` and `val` are node indices, `columns` the head's column of every node's class. With
+    `moments` Adam goes on where an earlier training left it. Deterministic under the generator.
     Several ranks (`undrift.ranks`) share the nodes of every batch, and end with the same weights.
     """
-    _check_columns(columns[train], head)
     weights = [w.detach().clone().requires_grad_() for w in encoder.weights]
     on_head = [t.detach().clone().requires_grad_() for t in (head.weight, head.bias)]
     model, top = Encoder(encoder.architecture, tuple(weights)), Head(*on_head)
     decay = training.weight_decay
     optimiser = Adam([*weights, *on_head], lr=training.lr, weight_decay=decay, moments=moments)
     class_weights = balancing(columns[train], top) if training.class_weighted else None
-    noise = _on_device(generator, train.device)
+    noise = on_device(generator, train.device)
     batches = _batches(model, graph, train, training.batch_size)
     watch = _EarlyStop(training.patience if val.numel() else None, model, top, optimiser)
     held_out = batch_of(model, graph, val) if watch.patience is not None else None
@@ -123,21 +118,12 @@ def fit(
     for epoch in range(training.epochs):
         for nodes, batch in batches(generator):
             own = model.forward(batch, noise)
-            embeddings = ranks.of_all(own, nodes.numel())
-            step = TrainingStep(
-                nodes=nodes,
-                embeddings=embeddings,
-                logits=top(embeddings),
-                columns=columns[nodes],
-                class_weights=class_weights,
-                encoder=model,
-                head=top,
-                generator=noise,
-            )
+            h = ranks.of_all(own, nodes.numel())
+            given = (nodes, h, top(h), columns[nodes], class_weights, model, top, noise)
             optimiser.zero_grad()
-            value = loss(step)
+            value = loss(TrainingStep(*given))
             value.backward()
-            ranks.add_gradients(own, embeddings, weights)
+            ranks.add_gradients(own, h, weights)
             optimiser.step()
             losses.add(value, epoch)
         progress(phase, epoch + 1, training.epochs)
@@ -149,22 +135,10 @@ def fit(
     return watch.result()
 
 
-def _check_columns(columns: Tensor, head: Head) -> None:
-    known = head.bias.numel()
-    if columns.numel() and int(columns.max()) >= known:
-        raise InputError(
-            f"a training node's class has column {int(columns.max())}, but the head knows "
-            f"{known} classes (columns 0 to {known - 1}); grow the head first"
-        )
-
-
 def _batches(
     model: Encoder, graph: Graph, train: Tensor, size: int | None
 ) -> Callable[[torch.Generator], Iterator[tuple[Tensor, MiniBatch]]]:
-    """Batches of an epoch: nodes, and the field of this rank's share of them.
-
-    A full batch is built once and used every epoch.
-    """
+    """Batches of an epoch: nodes, and the field of this rank's share; a full one is built once."""
     if size is None or size >= train.numel():
         full = (train, model.prepared(_shared(batch_of(model, graph, train), train)))
         return lambda generator: iter([full])
@@ -215,7 +189,7 @@ def balancing(columns: Tensor, head: Head) -> Tensor:
     return torch.where(counts > 0, 1.0 / counts.clamp_min(1), 0.0).to(head.bias)
 
 
-def _on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
+def on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
     """The generator for dropout: this one on the CPU, else one on the device seeded by it."""
     if device.type == "cpu":
         return generator

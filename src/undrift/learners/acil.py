@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.solve import solve
 from undrift.learners.additive import Classifier, Known
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.class_balance import weighed
-from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone, Grid
+from undrift.learners.parts.expanded import weighed
+from undrift.learners.parts.frozen_encoder import FrozenLearner, FrozenRows
 
 
 @dataclass(kw_only=True)
@@ -20,24 +20,13 @@ class Acil(FrozenLearner):
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
 
-    with a fixed random `W_psi` of `alpha` times the width. The published recursion of the inverse
-    has the same solution (the slow twin in tests/harness); sums are kept instead, as they add
-    up without collecting rounding. `balanced`: every class weighs the same, not every node
-    (`ClassSums.balanced`).
+    with a fixed random `W_psi` of `alpha` times the width. `balanced`: every class weighs the same,
+    not every node (`ClassSums.balanced`). The published recursion of the inverse has the same
+    solution; sums are kept, as they add up without collecting rounding.
 
     Rows are a fixed function of their batch, so classes may come back, batches be forgotten or
-    revised and learners with one encoder merged, exactly; all but the base task, which the encoder
-    was trained on.
-
-    Cost per task after the first: one forward pass, one Gram product, one factorisation. Memory:
-    8 alpha d (alpha d + 2 C) bytes. Reference: Zhuang et al., "ACIL: Analytic Class-Incremental
-    Learning with Absolute Memorization and Privacy Protection", NeurIPS 2022.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Acil(alpha=2, backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    revised and learners merged, exactly; all but the base task, which the encoder was trained on.
+    Cost per task: a forward pass, a Gram product, a factorisation, 8 alpha d (alpha d + 2 C) bytes.
     """
 
     name: ClassVar[str] = "acil"
@@ -49,10 +38,7 @@ class Acil(FrozenLearner):
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = Known[FrozenRows, ClassSums, Classifier]
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1e-3, 1e-2, 1e-1, 1.0),
-        "alpha": (1, 2, 4, 8, 16, 32, 64),
-    }
+    grid: ClassVar[Grid] = {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
 
     gamma: float = 0.1
     alpha: int = 16

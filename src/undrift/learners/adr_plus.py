@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+from undrift.learners.adr import AdrStages, Logits, Stages
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.adaptation import Logits, Start
-from undrift.learners.parts.analytic.adr_stages import AdrStages, Balance
-from undrift.learners.parts.analytic.class_balance import Nodes
-from undrift.learners.parts.training.backbone import Backbone
-from undrift.merging.merger import MergeSettings
-
-Balanced = Literal["none", "classifier", "both"]
+from undrift.learners.parts.backbone import Backbone, Grid
 
 
 @dataclass(kw_only=True)
@@ -21,18 +16,9 @@ class AdrPlus(AdrStages):
 
         W_k = (R_k + gamma I)^-1 Q_k,    W = (R + classifier_gamma I)^-1 Q
 
-    Unlike ADR, by default HAM's sums are over `nodes="all"` of a task, and every class weighs the
-    same in the classifier's sums (`balance`: `none`, `classifier` or `both` sums).
-
-    `alpha`, `start`, `logits`: as in `Adr`; where tasks bring one class each, set `logits="seen"`.
-    Cost and memory: ADR's. Reference: Song, Guan and Kong, "Analytic Drift Resister", and this
-    package.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = AdrPlus(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    Unlike in ADR, HAM's sums are over all nodes of a task, and every class weighs the same in the
+    classifier's sums. `alpha`, `logits`: as in `Adr`; where tasks bring one class each, set
+    `logits="seen"`. Cost and memory: ADR's.
     """
 
     name: ClassVar[str] = "adr-plus"
@@ -51,18 +37,15 @@ class AdrPlus(AdrStages):
         "compensation": "none",
         "compensation_gamma": ...,
         "solver": "direct",
+        "nodes": "all",
+        "balance": "classifier",
+        "start": "previous",
     }
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1e-2, 1e-1, 1.0),
-        "classifier_gamma": (1e-1, 1.0, 10.0),
-    }
+    grid: ClassVar[Grid] = {"gamma": (1e-2, 1e-1, 1.0), "classifier_gamma": (1e-1, 1.0, 10.0)}
 
     gamma: float = 0.1
     classifier_gamma: float = 1.0
     alpha: int = 1
-    nodes: Nodes = "all"
-    balance: Balanced = "classifier"
-    start: Start = "previous"
     logits: Logits = "task"
     backbone: Backbone = field(default_factory=Backbone)
 
@@ -70,14 +53,5 @@ class AdrPlus(AdrStages):
         check_positive(gamma=self.gamma, classifier_gamma=self.classifier_gamma)
         self._expansion()
 
-    def _rule(self) -> str:
-        return "ham"
-
-    def _settings(self) -> MergeSettings:
-        return MergeSettings(self.gamma)
-
-    def _ridge(self) -> tuple[float, bool]:
-        return self.classifier_gamma, False
-
-    def _balance(self) -> Balance:
-        return Balance(merging=self.balance == "both", classifier=self.balance != "none")
+    def _stages(self) -> Stages:
+        return Stages("ham", self.gamma, self.classifier_gamma, "all", False, True)

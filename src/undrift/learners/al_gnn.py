@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
 from undrift.learners.parameters import check_positive
+from undrift.learners.parts.backbone import Grid
 
 
 @dataclass(kw_only=True)
@@ -24,20 +25,10 @@ class AlGnn(SeededLearner):
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
 
-    f are the embeddings of a GCN whose weights are drawn from the seed and stay: no gradient is
-    ever computed. `hidden`: its widths. The published recursion of the inverse has the same
-    solution; sums are kept instead, as they add up without collecting rounding (`acil` does the
-    same with an encoder that was trained on the base task). What is known of the paper, and what
-    is not: docs/methods/al-gnn.md.
-
-    Cost per task: one forward pass, one Gram product, one factorisation. Memory:
-    8 alpha d (alpha d + 2 C) bytes. Reference: Zhang et al., "AL-GNN: Privacy-Preserving and
-    Replay-Free Continual Graph Learning via Analytic Learning", arXiv 2512.18295.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> AlGnn(alpha=2).observe(first).observe(second).scores(first.graph).shape
-    torch.Size([20, 4])
+    f are the embeddings of a GCN of widths `hidden`, whose weights are drawn from the seed and
+    stay: no gradient is ever computed. Sums are kept in place of the published recursion, as in
+    `acil`. What is known of the paper, and what is not: docs/methods/al-gnn.md.
+    Cost per task: a forward pass, a Gram product, a factorisation, 8 alpha d (alpha d + 2 C) bytes.
     """
 
     name: ClassVar[str] = "al-gnn"
@@ -49,9 +40,7 @@ class AlGnn(SeededLearner):
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-    }
+    grid: ClassVar[Grid] = {"gamma": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)}
 
     gamma: float = 0.1
     alpha: int = 16

@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from undrift.learners.parts.training.backbone import Backbone
-from undrift.learners.parts.training.model_learner import (
-    ModelLearned,
-    ModelLearner,
-    TaskTraining,
-)
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -21,15 +17,12 @@ class Bare(ModelLearner):
 
         L = CE(head(encoder(x)), y)
 
-    The head grows by a task's classes; encoder and head go on from the task before.
-
-    Cost: one training per task. Memory: one model.
+    The head grows by a task's classes; encoder and head go on from the task before. Cost: one
+    training per task. Memory: one model.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Bare(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    >>> Bare.from_params(epochs=5).observe(tiny_stream().task(0)).classes_
+    (0, 1)
     """
 
     name: ClassVar[str] = "bare"

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from undrift.checks import check_fields
-from undrift.encoders.adam import Adam
-from undrift.encoders.divergence import Losses
+from undrift.encoders.adam import Adam, Losses
 from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.parameters import check_positive
+from undrift.learners.parts.backbone import Backbone, Grid, generator_for
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner
 from undrift.learners.parts.replay import edge_free
-from undrift.learners.parts.training.backbone import Backbone, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearned, ModelLearner
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
 
@@ -27,11 +27,10 @@ from undrift.typing import Progress, Rows, silent
 class Condensation:
     """How a task graph becomes a few synthetic nodes.
 
-    `budget`: synthetic nodes per class on average; a task gets budget x classes of them, split
-    by class ratio and at least one each, and never more than it has training nodes.
-    `n_encoders`: random encoders, with one Adam step of `condense_lr` on the synthetic features
-    for each; with 0 the synthetic nodes are the random training nodes they start from.
-    `encoder_width`: the encoders' outputs. `propagations`: how often the real side aggregates.
+    `budget`: synthetic nodes per class on average; a task gets budget x classes of them, split by
+    class ratio and at least one each, and never more than it has training nodes. `n_encoders`:
+    random encoders, with one Adam step of `condense_lr` for each; with 0 the synthetic nodes are
+    the training nodes they start from. `propagations`: how often the real side aggregates.
     """
 
     budget: int = 10
@@ -60,23 +59,20 @@ class Condensation:
         generator: torch.Generator,
         progress: Progress = silent,
     ) -> Graph:
-        """The synthetic nodes of a task: dense features, a label each, no edges.
-
-        Minimises the distance of `Cat` over encoders `E_W(x) = r / |r|`, `r = ReLU(x W)` with
-        random W. Cost per encoder: `ClassMeans` on the real side, 2 m d width operations on the
-        synthetic one (m nodes); memory: 3 m d floats.
-        """
+        """The synthetic nodes of a task; minimises the distance of `Cat` over random encoders."""
         synthetic, labels = self._start(graph, train, classes, generator)
-        real = ClassMeans.of(graph, train, classes, self.propagations)
+        real = class_means(graph, train, classes, self.propagations)
         averages = _averages(labels, classes, synthetic.dtype)
         synthetic.requires_grad_()
         optimiser = Adam([synthetic], lr=self.condense_lr)
         losses = Losses("condensation", f"condense_lr (it was {self.condense_lr:g})")
         progress("condense", 0, self.n_encoders)
         for done in range(self.n_encoders):
-            weight = random_encoder(graph, self.encoder_width, generator)
+            # drawn on the CPU, so alike on any device
+            drawn = torch.empty(graph.num_features, self.encoder_width, dtype=synthetic.dtype)
+            weight = drawn.uniform_(-1, 1, generator=generator).to(graph.device)
             optimiser.zero_grad()
-            loss = matching_loss(real(weight), averages @ embedded(synthetic @ weight))
+            loss = (real(weight) - averages @ embedded(synthetic @ weight)).square().sum()
             loss.backward()
             optimiser.step()
             losses.add(loss, done)
@@ -99,40 +95,25 @@ class Condensation:
         return graph.features[start].to_dense(), labels[start]
 
 
-@dataclass(frozen=True, eq=False)
-class ClassMeans:
-    """The real side: per class the mean embedding of its training nodes, for any encoder.
+def class_means(
+    graph: Graph, train: Tensor, classes: tuple[int, ...], propagations: int
+) -> Callable[[Tensor], Tensor]:
+    """The real side: per class the mean embedding of its training nodes, for any encoder W.
 
-    Dense features are propagated once: an encoder costs n d width operations. Sparse ones are
-    propagated after the product, A (X W), because A X has several times the entries of X.
+    A is the symmetric operator with self-loops. Dense features are propagated once, sparse ones
+    after the product, A (X W), because A X has several times the entries of X.
     """
+    hops, inputs = receptive_field([graph.operator()] * propagations, train)
+    rows: Rows = graph.features[inputs]
+    averages = _averages(graph.labelled()[train], classes, rows.dtype)
+    if isinstance(rows, Tensor):
+        rows, hops = _propagated(rows, hops), ()
 
-    features: Rows
-    hops: tuple[Hop, ...]
-    averages: Tensor
-
-    @classmethod
-    def of(
-        cls, graph: Graph, train: Tensor, classes: tuple[int, ...], propagations: int
-    ) -> ClassMeans:
-        """The real side of a task, with A the symmetric operator with self-loops."""
-        hops, inputs = receptive_field([graph.operator()] * propagations, train)
-        rows = graph.features[inputs]
-        averages = _averages(graph.labelled()[train], classes, rows.dtype)
-        if isinstance(rows, Tensor):
-            return cls(_propagated(rows, hops), (), averages)
-        return cls(rows, hops, averages)
-
-    def __call__(self, weight: Tensor) -> Tensor:
-        """The class means under this encoder, `[classes, width]`, without gradient."""
+    def means(weight: Tensor) -> Tensor:
         with torch.no_grad():
-            return self.averages @ embedded(_propagated(self.features @ weight, self.hops))
+            return averages @ embedded(_propagated(rows @ weight, hops))
 
-
-def random_encoder(graph: Graph, width: int, generator: torch.Generator) -> Tensor:
-    """W of a random encoder; drawn on the CPU, so alike on any device."""
-    weight = torch.empty(graph.num_features, width, dtype=graph.features.dtype)
-    return weight.uniform_(-1, 1, generator=generator).to(graph.device)
+    return means
 
 
 def embedded(z: Tensor) -> Tensor:
@@ -140,18 +121,10 @@ def embedded(z: Tensor) -> Tensor:
     return functional.normalize(torch.relu(z), dim=1)
 
 
-def matching_loss(real: Tensor, synthetic: Tensor) -> Tensor:
-    """How far the class means of both sides are apart: squared distances, summed."""
-    return (real - synthetic).square().sum()
-
-
 def shares(counts: list[int], total: int) -> list[int]:
     """`total` places over classes of these sizes: one each, the rest by largest remainders.
 
     Never more places than members.
-
-    >>> shares([90, 10, 1], 12)
-    [9, 2, 1]
     """
     rest = sum(counts) - len(counts)
     spare = min(max(total - len(counts), 0), rest)
@@ -190,19 +163,8 @@ class Cat(ModelLearner):
 
     over random encoders E (`Condensation`). The model learns from the bank alone, with the base
     task's settings, so that no task outweighs another. A class that comes back is condensed once
-    more: its nodes stand in the graph of every task that brought it.
-
-    It says that it keeps examples: a synthetic node starts as a training node and stays close to
-    it. Cost per task: `n_encoders` class means on both sides, and a training on budget x C nodes.
-    Memory: one model and 4 budget d bytes per class and task. Reference: Liu, Qiu and Huang, "CaT:
-    Balanced Continual Graph Learning with Graph Condensation", ICDM 2023.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Cat(condensation=Condensation(n_encoders=5), backbone=Backbone(epochs=5))
-    >>> learner = learner.observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    more. It says that it keeps examples: a synthetic node stays close to the training node it was.
+    Cost per task: `n_encoders` class means on both sides, a training on budget x C nodes.
     """
 
     name: ClassVar[str] = "cat"
@@ -214,10 +176,7 @@ class Cat(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = CatLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "bank")
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "condense_lr": (1e-4, 1e-3, 1e-2),
-        "propagations": (1, 2),
-    }
+    grid: ClassVar[Grid] = {"condense_lr": (1e-4, 1e-3, 1e-2), "propagations": (1, 2)}
 
     condensation: Condensation = field(default_factory=Condensation)
     backbone: Backbone = field(default_factory=Backbone)
@@ -225,11 +184,9 @@ class Cat(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> CatLearned:
         before: CatLearned | None = self.learned_
         t = before.tasks if before else 0
-        generator = generator_for(self.seed, t)
-        graph = task.graph
-        nodes = task.train.nonzero().flatten()
+        generator, nodes = generator_for(self.seed, t), task.train.nonzero().flatten()
         condensed = self.condensation.condense(
-            graph, nodes, task.classes, generator=generator, progress=progress
+            task.graph, nodes, task.classes, generator=generator, progress=progress
         )
         bank = (*(before.bank if before else ()), condensed)
         classes = joined(before.classes if before else (), task.classes)
@@ -240,4 +197,4 @@ class Cat(ModelLearner):
         model = self.backbone.train(
             begun, condensed_task, classes, t=0, generator=generator, progress=progress
         ).settled()
-        return CatLearned(classes, graph.num_features, t + 1, model, bank)
+        return CatLearned(classes, task.graph.num_features, t + 1, model, bank)

@@ -16,14 +16,8 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.kept import Inventory, KeptSum
 from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.training.backbone import Backbone
-from undrift.learners.parts.training.losses import distillation, task_cross_entropy
-from undrift.learners.parts.training.model_learner import (
-    ModelLearned,
-    ModelLearner,
-    TaskTraining,
-    rows_by,
-)
+from undrift.learners.parts.backbone import Backbone, Grid, distillation, task_cross_entropy
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining, rows_by
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -48,9 +42,7 @@ class ClassMoments:
             torch.tensor([float(f.shape[0]) for f in parts], device=embeddings.device).double(),
         )
 
-    def moved(
-        self, projection: Tensor, tolerance: float, projector: Projector = "first"
-    ) -> ClassMoments:
+    def moved(self, projection: Tensor, tolerance: float, projector: Projector) -> ClassMoments:
         """The moments after a shift: every class goes through `U_c U_c^T P` (see `Dpcr`)."""
         projectors = torch.stack([class_projector(phi, tolerance) for phi in self.moments])
         maps = projectors @ projection if projector == "first" else projection @ projectors
@@ -89,11 +81,7 @@ def shift_projection(old: Tensor, new: Tensor) -> Tensor:
 
 
 def class_projector(moment: Tensor, tolerance: float) -> Tensor:
-    """CIP: `U U^T` on the space that a class's embeddings span.
-
-    Singular values under `tolerance` times the largest are noise: without a relative bound
-    every direction would count and the projector would be the identity.
-    """
+    """CIP: `U U^T` on the space that a class's embeddings span, but for noise (`tolerance`)."""
     values, vectors = torch.linalg.eigh(moment)
     kept = vectors[:, values > tolerance * values[-1]]
     projector: Tensor = kept @ kept.T
@@ -114,24 +102,16 @@ class Dpcr(ModelLearner):
 
         P = (F_old^T F_old)^-1 F_old^T F_new,    M_c = U_c U_c^T P
         mu_c <- mu_c M_c,    Phi_c <- M_c^T Phi_c M_c
-        W = (sum_c Phi_c + gamma I)^-1 [n_c mu_c]
+        W = (sum_c Phi_c + gamma I)^-1 [n_c mu_c],    columns scaled to length one
 
     1. Adaptation: cross-entropy over the task's classes, plus `distill` times the distillation of
        the old logits at `temperature`.
     2. Shift: P from old to new embeddings of the task's training nodes (TSSP), restricted to the
-       space that a class's own embeddings span (CIP). Exact for a linear shift.
-    3. Classifier: W, with columns scaled to length one if `normalise`. The moments of a class that
-       comes back are added to its old ones.
+       space that a class's own embeddings span (CIP). `projector`: U_c U_c^T comes `first`, or
+       `last` as in public code.
+    3. Classifier: W. The moments of a class that comes back are added to its old ones.
 
-    Cost per task: training with one more term, C eigendecompositions of d x d. Memory: a model
-    and 8 C (d^2 + d) bytes. Reference: He et al., "Semantic Shift Estimation via Dual-Projection
-    and Classifier Reconstruction for Exemplar-Free Class-Incremental Learning", ICML 2025.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Dpcr(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    Cost per task: training, C eigendecompositions of d x d. Memory: a model, 8 C (d^2 + d) bytes.
     """
 
     name: ClassVar[str] = "dpcr"
@@ -142,17 +122,14 @@ class Dpcr(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = DpcrLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "classifier")
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1.0, 10.0, 100.0),
-        "distill": (1.0, 10.0),
-    }
+    gone: ClassVar[dict[str, Any]] = {"normalise": True}
+    grid: ClassVar[Grid] = {"gamma": (1.0, 10.0, 100.0), "distill": (1.0, 10.0)}
 
     gamma: float = 10.0
     distill: float = 10.0
     temperature: float = 2.0
     tolerance: float = 1e-4
     projector: Projector = "first"
-    normalise: bool = True
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
@@ -173,15 +150,13 @@ class Dpcr(ModelLearner):
             projection = shift_projection(before.model.embed(graph)[train], embeddings)
             moved = before.moments.moved(projection, self.tolerance, self.projector)
             moments = moved.joined(moments, training.own)
-        classifier = solve(moments.statistics(), self.gamma)
-        if self.normalise:
-            classifier = functional.normalize(classifier, dim=0)
+        classifier = functional.normalize(solve(moments.statistics(), self.gamma), dim=0)
         progress("classify", 1, 1)
         return DpcrLearned(*training.known(model), moments, classifier)
 
     def _loss(self, before: DpcrLearned | None, training: TaskTraining) -> Loss:
         old, own = len(before.classes) if before else 0, training.own
-        teacher = before.model.logits(training.graph) if before else None
+        teacher = before.model.logits(training.task.graph) if before else None
 
         def loss(step: TrainingStep) -> Tensor:
             new = task_cross_entropy(step, own)

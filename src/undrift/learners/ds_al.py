@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -20,10 +19,9 @@ from undrift.learners.additive import Classifier, Known
 from undrift.learners.base import Verb
 from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
 from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.analytic.class_balance import balanced_rows, mean_class_size, weighed
-from undrift.learners.parts.analytic.expanded import targets_of
-from undrift.learners.parts.analytic.frozen_encoder import FrozenLearner, FrozenRows
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone, Grid
+from undrift.learners.parts.expanded import balanced_rows, mean_class_size, targets_of, weighed
+from undrift.learners.parts.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.sharing import once
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
@@ -50,23 +48,12 @@ class DsAl(FrozenLearner):
 
     The main stream fits the labels, as ACIL does. The compensation stream fits the residual
     `Y - relu(Z) W_main`, taken with the main weights just solved; after the base task only the new
-    classes' columns of it (previous-label cleansing). `balanced`: every class weighs the same,
-    not every node.
+    classes' columns of it (previous-label cleansing). `balanced`: every class weighs the same.
 
     `cleansing=False` fits the residual of the main weights there are now on all rows there have
-    been, from one sum: `W_comp = (sum T^T T + gamma I)^-1 (sum T^T Y - sum T^T H W_main)` with
-    `H = relu(Z)`, `T = tanh(Z)`. That is a function of the rows alone: known classes may come back,
-    batches be forgotten or revised and learners merged, as in ACIL; the published form refuses.
-
-    Cost and memory: twice ACIL's, and four times without cleansing. Reference: Zhuang et
-    al., "DS-AL: A Dual-Stream Analytic Learning for Exemplar-Free Class-Incremental Learning", AAAI
-    2024.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = DsAl(alpha=2, backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    been: `W_comp = (sum T^T T + gamma I)^-1 (sum T^T Y - sum T^T H W_main)` with `H = relu(Z)`,
+    `T = tanh(Z)`. That is a function of the rows alone: every verb is exact, as in ACIL; the
+    published form refuses. Cost and memory: twice ACIL's, four times without cleansing.
     """
 
     name: ClassVar[str] = "ds-al"
@@ -80,10 +67,7 @@ class DsAl(FrozenLearner):
     verbs_need: ClassVar[str] = "cleansing=False"
     learned_type: ClassVar[type] = Known[FrozenRows, Streams, Classifier]
     activation: ClassVar[Activation] = "identity"
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (1e-3, 1e-2, 1e-1, 1.0),
-        "alpha": (1, 2, 4, 8, 16, 32, 64),
-    }
+    grid: ClassVar[Grid] = {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
 
     gamma: float = 0.1
     alpha: int = 16
@@ -109,16 +93,13 @@ class DsAl(FrozenLearner):
         before: Any = self.learned_  # with `OrderedStreams`
         plan = before.plan if before else self._plan(task, progress)
         empty = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
-        share = mean_class_size(task)
-        banks = before.sums if before else OrderedStreams(empty, empty, share)
+        banks = before.sums if before else OrderedStreams(empty, empty, mean_class_size(task))
         main, second = banks.main, banks.second
         classes = joined(before.classes if before else (), task.classes)
         progress("classify", 0, 2)
         active, tanh = self._rows(plan.encoder, task.graph, task.train)
         targets = targets_of(task, classes)
-        rows = None
-        if self.balanced:
-            rows = balanced_rows(task, "train", banks.share)
+        rows = balanced_rows(task, "train", banks.share) if self.balanced else None
         main = main.add(active, targets, rows)
         weights = main.solve()
         progress("classify", 1, 2)
@@ -169,28 +150,26 @@ class DsAl(FrozenLearner):
         return once(make, "two streams", encoder, graph, nodes, self._expansion())
 
     def _inventory(self, learned: Any) -> Inventory:
-        return Inventory(tuple(self._kept(learned)), rest=("plan.encoder", "solution"))
-
-    def _kept(self, learned: Known[FrozenRows, Streams, Classifier]) -> Iterator[KeptSum]:
-        plain, sums = self._rows_by(learned.plan.encoder), learned.sums
+        rows, sums, classes = self._rows_by(learned.plan.encoder), learned.sums, learned.classes
 
         def active(graph: Graph, nodes: Tensor) -> Tensor:
-            return torch.relu(plain(graph, nodes))
+            return torch.relu(rows(graph, nodes))
 
         def tanh(graph: Graph, nodes: Tensor) -> Tensor:
-            return torch.tanh(plain(graph, nodes))
+            return torch.tanh(rows(graph, nodes))
 
         def both(graph: Graph, nodes: Tensor) -> Tensor:
             return torch.cat([active(graph, nodes), tanh(graph, nodes)], dim=1)
 
+        kept: tuple[KeptSum, ...]
         if isinstance(sums, ClassSums):
-            yield of_class_sums("two streams", sums, both, learned.classes, ("sums",))
-            return
-        exact = not self.balanced
-        main, second = sums.main.statistics, sums.second.statistics
-        classes = learned.classes
-        yield of_statistics(
-            "main stream", main, active, ("sums.main",), classes=classes, exact=exact
-        )
-        # the second stream's targets are residuals: its moment is no class mean
-        yield of_statistics("second stream", second, tanh, ("sums.second",), exact=exact)
+            kept = (of_class_sums("two streams", sums, both, classes, ("sums",)),)
+        else:
+            main, second = sums.main.statistics, sums.second.statistics
+            first, even = ("sums.main",), not self.balanced
+            kept = (
+                of_statistics("main stream", main, active, first, classes=classes, exact=even),
+                # the second stream's targets are residuals: its moment is no class mean
+                of_statistics("second stream", second, tanh, ("sums.second",), exact=even),
+            )
+        return Inventory(kept, rest=("plan.encoder", "solution"))

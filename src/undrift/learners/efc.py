@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,15 +12,15 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.learners.kept import Inventory
 from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
-from undrift.learners.parts.training.backbone import Backbone, columns_of
-from undrift.learners.parts.training.losses import FeatureTeacher, task_cross_entropy
-from undrift.learners.parts.training.model_learner import (
-    ModelLearned,
-    ModelLearner,
-    TaskTraining,
-    rows_by,
+from undrift.learners.parts.backbone import (
+    Backbone,
+    FeatureTeacher,
+    Grid,
+    columns_of,
+    task_cross_entropy,
 )
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining, rows_by
+from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -45,16 +45,7 @@ class Efc(ModelLearner):
     training, the old means follow the drift of the current nodes, weighed by nearness in the
     metric of E (`elastic_affinity`, `sigma`); then E is computed anew. `jitter` is added to the
     covariances' diagonal for sampling.
-
-    Cost: two forward and backward passes and n d^2 operations per step. Memory: a model and
-    4 (C (d^2 + d) + d^2) bytes. Reference: Magistri et al., "Elastic Feature Consolidation for Cold
-    Start Exemplar-Free Incremental Learning", ICLR 2024.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Efc(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    Cost: two passes and n d^2 operations per step. Memory: a model, 4 (C (d^2 + d) + d^2) bytes.
     """
 
     name: ClassVar[str] = "efc"
@@ -64,10 +55,7 @@ class Efc(ModelLearner):
     keeps: ClassVar[str] = "one encoder and head, a mean and a covariance per class, E"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = EfcLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "elastic": (1.0, 10.0, 100.0),
-        "eta": (0.1, 1.0),
-    }
+    grid: ClassVar[Grid] = {"elastic": (1.0, 10.0, 100.0), "eta": (0.1, 1.0)}
 
     elastic: float = 10.0
     eta: float = 0.1
@@ -130,13 +118,7 @@ def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:
     """E: how much the log-probabilities of the nodes react to a move of their embeddings.
 
     The mean over nodes of `sum_c p_c J_c J_c^T`, with `J_c = W (e_c - p)` the gradient of log p_c:
-
-        E = W (diag(mean p) - P^T P / n) W^T
-
-    for a `d x C` weight and P the nodes' probabilities. Cost: n C^2 + d^2 C.
-
-    >>> empirical_feature_matrix(torch.eye(2), torch.zeros(3, 2)).tolist()
-    [[0.25, -0.25], [-0.25, 0.25]]
+    `E = W (diag(mean p) - P^T P / n) W^T`, for a `d x C` weight and P the nodes' probabilities.
     """
     p = logits.double().softmax(dim=1)
     w = weight.double()
@@ -148,7 +130,6 @@ def elastic_affinity(means: Tensor, old: Tensor, matrix: Tensor, sigma: float) -
     """`[classes, nodes]` exponents of the drift update: nearness in the metric of E.
 
     `-(h_i - p_k)^T E (h_i - p_k)`, scaled to 0..1 over all classes and nodes, over 2 sigma^2.
-    Cost: classes x nodes x d.
     """
     e, p, h = matrix.double(), means.double(), old.double()
     stretched = h @ e

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from undrift.checks import checked
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import check_positive
+from undrift.learners.parts.backbone import Backbone, Grid, generator_for
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
 from undrift.learners.parts.replay import Buffer, places_taken, replayed
-from undrift.learners.parts.training.backbone import Backbone, generator_for
-from undrift.learners.parts.training.model_learner import (
-    ModelLearned,
-    ModelLearner,
-    TaskTraining,
-)
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
@@ -28,47 +23,8 @@ Sampler = Literal["mf", "cm", "random"]
 _PAIRS = 2**23  # distances held at a time: 64 MB in float64
 
 
-def select(
-    graph: Graph,
-    train: Tensor,
-    classes: tuple[int, ...],
-    *,
-    sampler: Sampler,
-    budget: int,
-    distance: float,
-    generator: torch.Generator,
-) -> Tensor:
-    """Up to `budget` training nodes (indices) of each class, class by class, best first.
-
-    Ties fall at random. A class with fewer nodes than `budget` is taken whole. The samplers and
-    their cost: see `ErGnn`.
-    """
-    checked("sampler", Sampler, sampler)
-    labels, features = graph.labelled()[train], graph.features
-    chosen = []
-    for c in classes:
-        members = train[labels == c]
-        # shuffled first, and sorted stably after: among equals chance decides, not the index
-        order = torch.randperm(members.numel(), generator=generator)
-        members = members[order.to(members.device)]
-        if sampler == "mf":
-            rank = distance_to_mean(features[members])
-        elif sampler == "cm":
-            rank = conflicts(features[members], features[train[labels != c]], distance)
-        else:
-            rank = torch.zeros(members.numel(), device=members.device)
-        chosen.append(members[rank.argsort(stable=True)[:budget]])
-    return torch.cat(chosen)
-
-
 def distance_to_mean(rows: Rows) -> Tensor:
-    """The squared Euclidean distance of each row to the mean of all.
-
-    Computed in float64 and rounded to float32, so that rounding does not part equal rows.
-
-    >>> distance_to_mean(torch.tensor([[0.0, 1.0], [0.0, 3.0], [0.0, 5.0]])).tolist()
-    [4.0, 0.0, 4.0]
-    """
+    """The squared distance of each row to the mean, in float32, so that equal rows stay equal."""
     x = rows.double()
     n = x.shape[0]
     if isinstance(x, Csr):  # |x|^2 - 2 x.m + |m|^2: the sparse rows are never made dense
@@ -81,11 +37,7 @@ def distance_to_mean(rows: Rows) -> Tensor:
 
 
 def conflicts(rows: Rows, others: Rows, distance: float) -> Tensor:
-    """For each row, how many of the other rows are nearer than `distance` (Euclidean).
-
-    >>> conflicts(torch.tensor([[0.0], [9.0]]), torch.tensor([[1.0], [2.0], [3.0]]), 2.5).tolist()
-    [2, 0]
-    """
+    """For each row, how many of the other rows are nearer than `distance` (Euclidean)."""
     a, b = rows.double(), others.double()
     n, m = a.shape[0], b.shape[0]
     counts = torch.zeros(n, dtype=torch.int64, device=a.device)
@@ -119,17 +71,7 @@ class ErGnn(ModelLearner):
     to the class mean of the raw features; `cm`, fewest training nodes of other classes nearer
     than `distance`; or `random`. Of a class that comes back, old and new nodes share the budget as
     in reservoir sampling (`places_taken`): the sampler ranks the new ones, chance drops old ones.
-
-    Keeps examples. Cost: Bare's, one more pass over |B| nodes per step, and the selection (`cm`:
-    all pairs of training nodes of different classes). Memory: one model and budget x C rows of
-    features. Reference: Zhou and Cao, "Overcoming Catastrophic Forgetting in Graph Neural
-    Networks with Experience Replay", AAAI 2021.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = ErGnn(budget=2, backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    Keeps examples. Cost: Bare's, a pass over |B| nodes per step, and with `cm` all pairs of nodes.
     """
 
     name: ClassVar[str] = "er-gnn"
@@ -141,10 +83,7 @@ class ErGnn(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = ErGnnLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "buffer")
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "sampler": ("mf", "cm"),
-        "distance": (0.05, 0.5, 5.0),
-    }
+    grid: ClassVar[Grid] = {"sampler": ("mf", "cm"), "distance": (0.05, 0.5, 5.0)}
 
     budget: int = 10
     sampler: Sampler = "cm"
@@ -170,6 +109,26 @@ class ErGnn(ModelLearner):
         model, classes = training.model, training.classes
         return replayed(before.buffer, model, classes, class_weighted=weighted)
 
+    def select(
+        self, graph: Graph, train: Tensor, classes: tuple[int, ...], generator: torch.Generator
+    ) -> Tensor:
+        """Up to `budget` training nodes (indices) of each class, best first; ties at random."""
+        labels, features = graph.labelled()[train], graph.features
+        chosen = []
+        for c in classes:
+            members = train[labels == c]
+            # shuffled first, and sorted stably after: among equals chance decides, not the index
+            order = torch.randperm(members.numel(), generator=generator)
+            members = members[order.to(members.device)]
+            if self.sampler == "mf":
+                rank = distance_to_mean(features[members])
+            elif self.sampler == "cm":
+                rank = conflicts(features[members], features[train[labels != c]], self.distance)
+            else:
+                rank = torch.zeros(members.numel(), device=members.device)
+            chosen.append(members[rank.argsort(stable=True)[: self.budget]])
+        return torch.cat(chosen)
+
     def _kept(
         self, before: ErGnnLearned | None, training: TaskTraining
     ) -> tuple[Buffer, tuple[int, ...]]:
@@ -177,15 +136,8 @@ class ErGnn(ModelLearner):
         task = training.task
         # its own generator: which nodes are kept does not depend on how training went
         generator = generator_for(self.seed, training.t)
-        nodes = select(
-            task.graph,
-            task.train.nonzero().flatten(),
-            task.classes,
-            sampler=self.sampler,
-            budget=self.budget,
-            distance=self.distance,
-            generator=generator,
-        )
+        train = task.train.nonzero().flatten()
+        nodes = self.select(task.graph, train, task.classes, generator)
         more = Counter(task.labels[task.train].tolist())
         if before is None:
             return Buffer.of(task.graph, nodes, self.budget), _counted(training.classes, more)
@@ -197,7 +149,9 @@ class ErGnn(ModelLearner):
             mine = (old == c).nonzero().flatten()
             kept[mine[taken[taken < mine.numel()]]] = False
             chosen[(labels == c).nonzero().flatten()[taken.numel() :]] = False
-        buffer = before.buffer if bool(kept.all()) else before.buffer.only(kept)
+        buffer = before.buffer
+        if not bool(kept.all()):
+            buffer = Buffer.of(buffer.graph, kept.nonzero().flatten(), self.budget)
         added = Buffer.of(task.graph, nodes[chosen], self.budget)
         return buffer.add(added), _counted(training.classes, more + Counter(so_far))
 

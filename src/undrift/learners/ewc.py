@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from undrift.encoders.training import cross_entropy
+from undrift.encoders.training import Loss, cross_entropy
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.regularisation.gradients import check_draws, loss_gradients
-from undrift.learners.parts.regularisation.penalty import Parameters, PenaltyLearned
-from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.backbone import Backbone, Grid, Model
+from undrift.learners.parts.importance import (
+    Parameters,
+    Penalty,
+    PenaltyLearned,
+    check_draws,
+    learn_with_penalty,
+    loss_gradients,
+)
+from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -26,16 +32,7 @@ class Ewc(ModelLearner):
     backward passes with random signs estimate it; 0 takes one pass per node. `batch_fisher`, the
     form of the CGLB code: the squared gradient of a batch's mean loss, in which nodes cancel, so
     that it needs a `strength` of about 1e7.
-
-    Cost: Bare's, `draws` backward passes per task, and four passes over the parameters per step.
-    Memory: three models (`Penalty`). Reference: Kirkpatrick et al., "Overcoming catastrophic
-    forgetting in neural networks", PNAS 2017.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Ewc(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    Cost: Bare's and `draws` backward passes per task. Memory: three models (`Penalty`).
     """
 
     name: ClassVar[str] = "ewc"
@@ -46,7 +43,7 @@ class Ewc(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
+    grid: ClassVar[Grid] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
 
     strength: float = 3e4
     draws: int = 32
@@ -58,14 +55,10 @@ class Ewc(ModelLearner):
         check_draws(self.draws, least=1)
 
     def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
-        before: PenaltyLearned | None = self.learned_
-        training = TaskTraining.of(self, task, before)
-        loss = before.penalty.loss(self.strength) if before else cross_entropy
-        model = training.train(progress, loss)
-        progress("importance", 0, 1)
-        learned = PenaltyLearned.after(before, training, model, self._fisher(training, model))
-        progress("importance", 1, 1)
-        return learned
+        return learn_with_penalty(self, task, progress, self._loss, self._fisher)
+
+    def _loss(self, penalty: Penalty | None) -> Loss:
+        return penalty.loss(self.strength) if penalty else cross_entropy
 
     def _fisher(self, training: TaskTraining, model: Model) -> Parameters:
         task, classes = training.task, training.classes

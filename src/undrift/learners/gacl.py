@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,9 +14,9 @@ from undrift.encoders.encoder import Encoder
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, KeptSum
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.expanded import Expanded
-from undrift.learners.parts.analytic.frozen_encoder import base_encoder
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone, Grid
+from undrift.learners.parts.expanded import Expanded
+from undrift.learners.parts.frozen_encoder import base_encoder
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
@@ -42,20 +42,11 @@ class Gacl(Expanded, Learner):
         Phi <- Phi - Phi H^T (I + H Phi H^T)^-1 H Phi
         W   <- [ W - Phi H^T H W + Phi H^T Y_known  |  Phi H^T Y_new ]
 
-    H are expanded embeddings as in `acil`, and Phi begins as I / gamma. What a batch adds to
-    classes that are known stands in the first block, what it says of new ones in the second. It is
-    the solution of ridge regression on all rows at once, so where no class comes back it is that of
-    `acil`. Here the published recursion is kept, with an inverse in place of sums: nothing can be
-    subtracted from it, and it collects rounding (1e-8 in tests).
-
-    Cost: 4 n (alpha d)^2 operations for n rows. Memory: 8 (alpha d)^2 bytes. Reference: Zhuang et
-    al., "GACL: Exemplar-Free Generalized Analytic Continual Learning", NeurIPS 2024.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Gacl(alpha=2, backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    H are expanded embeddings as in `acil`, and Phi begins as I / gamma. The first block is for
+    classes that are known, the second for new ones. It solves the ridge regression on all rows at
+    once, as `acil` does. Here the published recursion is kept, with an inverse in place of sums:
+    nothing can be subtracted from it, and it collects rounding (1e-8 in tests).
+    Cost: 4 n (alpha d)^2 operations for n rows. Memory: 8 (alpha d)^2 bytes.
     """
 
     name: ClassVar[str] = "gacl"
@@ -65,7 +56,7 @@ class Gacl(Expanded, Learner):
     keeps: ClassVar[str] = "an inverse and the classifier, one encoder"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = GaclLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"gamma": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)}
+    grid: ClassVar[Grid] = {"gamma": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)}
 
     gamma: float = 0.1
     alpha: int = 16
@@ -115,11 +106,7 @@ class Gacl(Expanded, Learner):
 
 
 def gram_of(inverse: Tensor, gamma: float) -> Tensor:
-    """R of `(R + gamma I)^-1`: whoever has the inverse has the sum. Cost: d^3.
-
-    >>> gram_of(torch.tensor([[0.25]]), 1.0).tolist()
-    [[3.0]]
-    """
+    """R of `(R + gamma I)^-1`: whoever has the inverse has the sum. Cost: d^3."""
     whole: Tensor = torch.linalg.inv(inverse)
     whole.diagonal().sub_(gamma)
     return (whole + whole.T) / 2

@@ -20,12 +20,12 @@ from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.additive import AdditiveLearner, Known
 from undrift.learners.kept import Inventory, KeptSum, facts_of
 from undrift.learners.parameters import check_positive
-from undrift.learners.parts.analytic.expanded import embedded
-from undrift.learners.parts.analytic.frozen_encoder import base_encoder
+from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.expanded import embedded
+from undrift.learners.parts.frozen_encoder import base_encoder
 from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
 from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, sample_of
 from undrift.learners.parts.propagation.plan import Plan
-from undrift.learners.parts.training.backbone import Backbone
 from undrift.learners.propagation import (
     Propagation,
     PropagationKnown,

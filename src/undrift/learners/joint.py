@@ -7,16 +7,99 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from undrift.encoders.tuned import TunedNetwork, fit_tuned
+from undrift.encoders.adam import Adam, Losses
+from undrift.encoders.architecture import Architecture
+from undrift.encoders.encoder import (
+    Encoder,
+    Head,
+    MiniBatch,
+    glorot,
+    linear,
+    relu_dropout,
+    whole_graph,
+)
+from undrift.encoders.training import Training, balancing, on_device
 from undrift.errors import InputError
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.training.backbone import Backbone, Model, columns_of, generator_for
-from undrift.learners.parts.training.model_learner import ModelLearner
+from undrift.learners.parts.backbone import Backbone, Model, columns_of, generator_for
+from undrift.learners.parts.model_learner import ModelLearner
 from undrift.streams.task import Task, joined
-from undrift.typing import Progress
+from undrift.typing import Progress, silent
+
+_LOOK = 5  # epochs between two looks at the validation nodes
 
 Recipe = Literal["plain", "tuned", "isolated"]
+
+
+@dataclass(frozen=True, eq=False)
+class TunedNetwork:
+    """Layers of `relu(norm(aggregate(h) W + h S))` with dropout, and a linear classifier.
+
+    `encoder` holds the W, `skips` the S, `gains` and `shifts` are of the layer norms.
+    """
+
+    encoder: Encoder
+    skips: tuple[Tensor, ...]
+    gains: tuple[Tensor, ...]
+    shifts: tuple[Tensor, ...]
+    head: Head
+
+    @classmethod
+    def create(
+        cls,
+        architecture: Architecture,
+        num_features: int,
+        classes: int,
+        generator: torch.Generator,
+        device: str = "cpu",
+    ) -> TunedNetwork:
+        """Random weights (`glorot`)."""
+        encoder = Encoder.create(architecture, num_features, generator, device)
+        layers = encoder.layers
+        skips = tuple(glorot(at.inputs, at.outputs, generator).to(device) for at in layers)
+        gains = tuple(torch.ones(at.outputs, device=device) for at in layers)
+        shifts = tuple(torch.zeros_like(gain) for gain in gains)
+        head = Head.create(architecture.width, classes, generator, device)
+        return cls(encoder, skips, gains, shifts, head)
+
+    @property
+    def parameters(self) -> tuple[Tensor, ...]:
+        """Everything that is trained."""
+        head = self.head.weight, self.head.bias
+        return (*self.encoder.weights, *self.skips, *self.gains, *self.shifts, *head)
+
+    def with_parameters(self, parameters: tuple[Tensor, ...]) -> TunedNetwork:
+        """The same shape with other parameters: what `parameters` took apart."""
+        n = len(self.skips)
+        parts = [parameters[k * n : (k + 1) * n] for k in range(4)]
+        encoder = Encoder(self.encoder.architecture, parts[0])
+        return TunedNetwork(encoder, parts[1], parts[2], parts[3], Head(*parameters[4 * n :]))
+
+    def double(self) -> TunedNetwork:
+        """The same in float64."""
+        return self.with_parameters(tuple(p.double() for p in self.parameters))
+
+    def embed(self, graph: Graph) -> Tensor:
+        """What the classifier reads, of every node, without dropout."""
+        with torch.no_grad():
+            return self.forward(whole_graph(self.encoder, graph))
+
+    def logits(self, graph: Graph) -> Tensor:
+        """A logit per node and class, without dropout."""
+        return self.head(self.embed(graph))
+
+    def forward(self, batch: MiniBatch, generator: torch.Generator | None = None) -> Tensor:
+        """What the classifier reads of the batch's nodes; dropout only with a generator."""
+        h, at = batch.features, 0
+        rate = self.encoder.architecture.dropout
+        parts = zip(self.encoder.weights, self.skips, self.gains, self.shifts, strict=True)
+        for layer, (weight, skip, gain, shift) in zip(self.encoder.layers, parts, strict=True):
+            z = linear(layer, batch.hops[at : at + layer.hops], h, weight) + h @ skip
+            z = functional.layer_norm(z, (layer.outputs,), gain, shift)
+            h, at = relu_dropout(z, rate, generator), at + layer.hops
+        return h.to_dense()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +121,16 @@ class Joint(ModelLearner):
 
         L = CE over the training nodes of tasks 0..t
 
-    The task graphs stay disjoint, as they arrived: edges between tasks are never shown. It keeps
-    examples, so it is a bound and not a method for those who must delete.
-
-    `recipe`: a `plain` encoder under a linear head, or the strongest we can train, `tuned`: with
-    layer norm and a linear skip in every layer, the best epoch by validation, on the whole graph
-    with the edges between tasks, so that every batch must hold all tasks so far
-    (`TaskStream.until`). Its settings are to be searched: docs/methods/joint.md. `isolated` trains
-    the tuned network on the task graphs as they arrived: what keeping all data can bring to a
-    learner that is never shown an edge between tasks.
-
+    The task graphs stay disjoint, as they arrived. It keeps examples: it is a bound, and no method
+    for those who must delete. `recipe`: a `plain` encoder under a linear head; `tuned`, the
+    strongest we can train (`TunedNetwork`), on the whole graph with the edges between tasks, so
+    that every batch must hold all tasks so far (`TaskStream.until`); or `isolated`, the tuned
+    network on the task graphs as they arrived. Settings: docs/methods/joint.md.
     Cost: task t trains on t + 1 graphs. Memory: all data.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Joint(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    >>> Joint.from_params(epochs=5).observe(tiny_stream().task(0)).classes_
+    (0, 1)
     """
 
     name: ClassVar[str] = "joint"
@@ -94,22 +170,9 @@ class Joint(ModelLearner):
     def _tuned(self, everything: Task, t: int, progress: Progress) -> TunedNetwork:
         generator = generator_for(self.seed, t)
         classes, graph = everything.classes, everything.graph
-        return fit_tuned(
-            TunedNetwork.create(
-                self.backbone.architecture(),
-                graph.num_features,
-                len(classes),
-                generator,
-                str(graph.device),
-            ),
-            graph,
-            train=everything.train.nonzero().flatten(),
-            val=everything.val.nonzero().flatten(),
-            columns=columns_of(graph, classes),
-            training=self.backbone.training(0),
-            generator=generator,
-            progress=progress,
-        )
+        shape, device = self.backbone.architecture(), str(graph.device)
+        network = TunedNetwork.create(shape, graph.num_features, len(classes), generator, device)
+        return fit_tuned(network, everything, self.backbone.training(0), generator, progress)
 
     def _whole(self, before: JointLearned | None, task: Task) -> Task:
         """The batch itself, which must hold all classes so far."""
@@ -131,3 +194,55 @@ def _together(before: JointLearned | None, task: Task) -> Task:
     val = torch.cat([before.val.cpu(), task.val])
     graph = disjoint_union(before.graph.to("cpu"), task.graph)
     return Task(graph, train, val, ~(train | val), joined(before.classes, task.classes))
+
+
+def fit_tuned(
+    network: TunedNetwork,
+    task: Task,
+    training: Training,
+    generator: torch.Generator,
+    progress: Progress = silent,
+) -> TunedNetwork:
+    """The network after training on the whole graph; the best epoch by class accuracy on `val`.
+
+    Full batch. `training.patience` stops after so many epochs without a better one; without
+    validation nodes the last epoch stands.
+    """
+    graph, columns = task.graph, columns_of(task.graph, task.classes)
+    train, val = task.train.nonzero().flatten(), task.val.nonzero().flatten()
+    live = tuple(p.detach().clone().requires_grad_() for p in network.parameters)
+    model = network.with_parameters(live)
+    optimiser = Adam(live, lr=training.lr, weight_decay=training.weight_decay)
+    weights = balancing(columns[train], network.head) if training.class_weighted else None
+    noise = on_device(generator, train.device)
+    losses = Losses("training", f"the learning rate (lr; it was {training.lr:g})")
+    batch = whole_graph(network.encoder, graph).for_training()
+    best, found, since = -1.0, live, 0
+    progress("train", 0, training.epochs)
+    for epoch in range(training.epochs):
+        logits = model.head(model.forward(batch, noise)[train])
+        optimiser.zero_grad()
+        loss = functional.cross_entropy(logits, columns[train], weights)
+        loss.backward()
+        optimiser.step()
+        losses.add(loss, epoch)
+        progress("train", epoch + 1, training.epochs)
+        if val.numel() and (epoch + 1) % _LOOK == 0:
+            with torch.no_grad():
+                score = _class_accuracy(model.head(model.forward(batch)[val]), columns[val])
+            since = 0 if score > best else since + _LOOK
+            if score > best:
+                best, found = score, tuple(p.detach().clone() for p in live)
+            if training.patience is not None and since >= training.patience:
+                break
+    losses.check(model.logits(graph)[train])
+    kept = found if best >= 0 else live
+    return network.with_parameters(tuple(p.detach().clone() for p in kept))
+
+
+def _class_accuracy(logits: Tensor, columns: Tensor) -> float:
+    """The mean over classes of the share of their nodes that is right."""
+    counts = columns.bincount(minlength=logits.shape[1])
+    right = columns[logits.argmax(dim=1) == columns].bincount(minlength=logits.shape[1])
+    there = counts > 0
+    return float((right[there] / counts[there]).mean())

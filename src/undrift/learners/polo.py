@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,15 +12,15 @@ from torch.nn import functional
 from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.learners.kept import Inventory
 from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
-from undrift.learners.parts.training.backbone import Backbone, columns_of
-from undrift.learners.parts.training.losses import FeatureTeacher, frobenius_distance
-from undrift.learners.parts.training.model_learner import (
-    ModelLearned,
-    ModelLearner,
-    TaskTraining,
-    rows_by,
+from undrift.learners.parts.backbone import (
+    Backbone,
+    FeatureTeacher,
+    Grid,
+    columns_of,
+    frobenius_distance,
 )
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining, rows_by
+from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -44,19 +44,11 @@ class Polo(ModelLearner):
     - APA, in every step: `samples` pseudo embeddings per old class, with noise of `noise` radii
       that keeps away from the new classes (`adaptive_samples`).
     - TPA, after training: old prototypes follow the drift of the current nodes
-      (`topology_drift`, `alpha`, `alpha2`, `beta`, `neighbours`), times `drift_weight`.
+      (`drift`, by `alpha`, `alpha2`, `beta`, `neighbours` and `drift_weight`).
 
     The prototype of a class that comes back is pooled with its old one by counts (`Prototypes`).
-
     Cost: two forward and backward passes per step, and n_c^2 d per class after a task. Memory: a
-    model and 4 (d + 1) bytes per class. Reference: Wang et al., "Non-Exemplar Class-Incremental
-    Learning via Adaptive Old Class Reconstruction", ACM MM 2023; ported to graphs.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Polo(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    model and 4 (d + 1) bytes per class.
     """
 
     name: ClassVar[str] = "polo"
@@ -66,10 +58,7 @@ class Polo(ModelLearner):
     keeps: ClassVar[str] = "one encoder and head, a mean and a radius per class"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PoloLearned
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "kd": (0.01, 0.1, 1.0, 10.0),
-        "gamma": (1.0, 10.0),
-    }
+    grid: ClassVar[Grid] = {"kd": (0.01, 0.1, 1.0, 10.0), "gamma": (1.0, 10.0)}
 
     kd: float = 10.0
     gamma: float = 1.0
@@ -83,30 +72,24 @@ class Polo(ModelLearner):
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        check_positive(
-            alpha=self.alpha,
-            alpha2=self.alpha2,
-            neighbours=self.neighbours,
-            samples=self.samples,
-            noise=self.noise,
-        )
-        drift = self.drift_weight
-        check_not_negative(kd=self.kd, gamma=self.gamma, beta=self.beta, drift_weight=drift)
+        above = ("alpha", "alpha2", "neighbours", "samples", "noise")
+        check_positive(**{name: getattr(self, name) for name in above})
+        least = ("kd", "gamma", "beta", "drift_weight")
+        check_not_negative(**{name: getattr(self, name) for name in least})
 
     def _learn(self, task: Task, progress: Progress) -> PoloLearned:
         before: PoloLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
         graph, train = task.graph, task.train
         teacher = FeatureTeacher(training.model.encoder, graph)
-        model = training.train(
-            progress, self._loss(before.prototypes, teacher) if before else cross_entropy
-        )
+        loss = self._loss(before.prototypes, teacher) if before else cross_entropy
+        model = training.train(progress, loss)
         progress("prototypes", 0, 1)
         h = model.embed(graph)[train]
         columns = columns_of(graph, task.classes)[train]
         prototypes = density_prototypes(h, columns, len(task.classes), self.gamma)
         if before:
-            by = self._drift(before.prototypes.means, teacher.embeddings[train], h)
+            by = self.drift(before.prototypes.means, teacher.embeddings[train], h)
             prototypes = before.prototypes.moved(by).joined(prototypes, training.own)
         progress("prototypes", 1, 1)
         return PoloLearned(*training.known(model), prototypes)
@@ -131,25 +114,33 @@ class Polo(ModelLearner):
 
         return loss
 
-    def _drift(self, means: Tensor, old: Tensor, new: Tensor) -> Tensor:
-        return self.drift_weight * topology_drift(
-            means,
-            old,
-            new,
-            alpha=self.alpha,
-            alpha2=self.alpha2,
-            beta=self.beta,
-            neighbours=self.neighbours,
-        )
+    def drift(self, means: Tensor, old: Tensor, new: Tensor) -> Tensor:
+        """TPA: how far each prototype has moved, from nodes near it and prototypes near it.
+
+        d_k weighs the nodes' moves `new - old` by exp(-alpha2 ||h_i - p_k||^2), d'_k the d_j of
+        the `neighbours` nearest other prototypes by exp(-alpha ||p_k - p_j||), each normalised to
+        sum to one and measured between unit vectors. The answer is `(d + beta d') / (1 + beta)`,
+        times `drift_weight`. A lone prototype has d' = d.
+        """
+        unit = functional.normalize(means.double())
+        distances = torch.cdist(unit, functional.normalize(old.double()))
+        drift = semantic_drift(-self.alpha2 * distances.square(), old, new)
+        others = len(means) - 1
+        if others > 0:
+            apart = torch.cdist(unit, unit).fill_diagonal_(float("inf"))
+            near, which = apart.topk(min(self.neighbours, others), largest=False)
+            weights = (-self.alpha * near).softmax(dim=1).to(drift)
+            correction = (weights.unsqueeze(2) * drift[which]).sum(dim=1)
+            drift = (drift + self.beta * correction) / (1 + self.beta)
+        return self.drift_weight * drift
 
 
 def density_prototypes(h: Tensor, columns: Tensor, classes: int, gamma: float) -> Prototypes:
     """DBR: a mean per class that leans towards its thinly populated parts, and a radius.
 
-    With a_i the mean distance of node i to its class, measured between embeddings of unit
-    length, `w_i = exp(gamma a_i) / sum_j exp(gamma a_j)`, `p = sum_i w_i h_i` and
+    With a_i the mean distance of node i to its class, between embeddings of unit length,
+    `w_i = exp(gamma a_i) / sum_j exp(gamma a_j)`, `p = sum_i w_i h_i` and
     `r^2 = mean over dimensions of sum_i w_i (h_i - p)^2`. With gamma 0 it is the class mean.
-    Cost: n_c^2 d per class; memory: 1024 rows of distances.
     """
     means, radii = [], []
     for column in range(classes):
@@ -188,33 +179,3 @@ def adaptive_samples(
     towards = (h[nearest] - means).unsqueeze(1)
     ahead = functional.cosine_similarity(towards, noise, dim=2).clamp_min(0)
     return means.unsqueeze(1) + noise * (1 - ahead * mutual.unsqueeze(1)).unsqueeze(2)
-
-
-def topology_drift(
-    means: Tensor,
-    old: Tensor,
-    new: Tensor,
-    *,
-    alpha: float,
-    alpha2: float,
-    beta: float,
-    neighbours: int,
-) -> Tensor:
-    """TPA: how far each prototype has moved, from nodes near it and prototypes near it.
-
-    d_k weighs the nodes' moves `new - old` by exp(-alpha2 ||h_i - p_k||^2), d'_k the d_j of the
-    `neighbours` nearest other prototypes by exp(-alpha ||p_k - p_j||), each normalised to sum
-    to one and measured between unit vectors; the answer is `(d + beta d') / (1 + beta)`, so
-    that a drift common to all nodes is followed exactly. A lone prototype has d' = d.
-    """
-    unit = functional.normalize(means.double())
-    distances = torch.cdist(unit, functional.normalize(old.double()))
-    drift = semantic_drift(-alpha2 * distances.square(), old, new)
-    others = len(means) - 1
-    if others == 0:
-        return drift
-    apart = torch.cdist(unit, unit).fill_diagonal_(float("inf"))
-    near, which = apart.topk(min(neighbours, others), largest=False)
-    weights = (-alpha * near).softmax(dim=1).to(drift)
-    correction = (weights.unsqueeze(2) * drift[which]).sum(dim=1)
-    return (drift + beta * correction) / (1 + beta)

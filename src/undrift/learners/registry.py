@@ -111,11 +111,7 @@ def described(method: Method) -> None:
 
 
 def method_class(name: str) -> type[Learner]:
-    """The class behind a method's name; an unknown name prints the list, a broken one says why.
-
-    >>> method_class("undrift.learners.adr:Adr") is method_class("adr")
-    True
-    """
+    """The class behind a method's name; an unknown name prints the list, a broken one says why."""
     from undrift.learners.base import Learner
 
     found = REGISTRY.load(name)
@@ -133,32 +129,25 @@ def method_class(name: str) -> type[Learner]:
         raise InputError(
             f"method {name!r} has no name; write in its class: name: ClassVar[str] = 'my-method'"
         )
-    if ":" not in name and found.name != name:
+    if ":" in name:
+        _SPELLED_OUT.add(name)
+    elif found.name != name:
         raise InputError(
             f"the package {REGISTRY.origin(name)} brings method {name!r}, whose class is called "
             f"{found.name!r}; give the entry point the name of the class"
         )
-    if ":" in name:
-        _SPELLED_OUT.add(name)
     return found
 
 
 def known_method(name: str) -> str:
-    """The name of a method to record; one that is not there is an `InputError`.
-
-    A listed name imports nothing; `module:Class` is loaded.
-    """
+    """The name of a method to record; only one spelled out as `module:Class` is loaded."""
     if name not in REGISTRY:
         method_class(name)
     return recorded_name(name)
 
 
 def recorded_name(method: str | type[Learner]) -> str:
-    """The name under which a method can be found again: short where it has one.
-
-    >>> recorded_name("undrift.learners.adr:Adr"), recorded_name("my.package:Mine")
-    ('adr', 'my.package:Mine')
-    """
+    """The name under which a method can be found again: short where it has one."""
     where = method if isinstance(method, str) else f"{method.__module__}:{method.__qualname__}"
     return next((name for name in REGISTRY.names() if REGISTRY.where(name) == where), where)
 
@@ -191,20 +180,17 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
 def learner_of(state: State, path: str | Path, *, device: str | None = None) -> Learner:
     """The learner of a state that was read from `path`; see `load`."""
     params = state.params if device is None else {**state.params, "device": device}
-    if device is None:
-        _check_saved_device(params.get("device"), path)
+    saved = params.get("device")
+    if device is None and isinstance(saved, str):  # another type is named later
+        try:
+            check_device(saved)
+        except InputError as error:
+            raise InputError(
+                f"{path} was saved on the device {saved!r}, which is not usable here; give "
+                "another, as in undrift.load(path, device='cpu')"
+            ) from error
     with importing_nothing(path):
         return make_learner(state.method, **params).load(state)
-
-
-def _check_saved_device(device: object, path: str | Path) -> None:
-    try:
-        check_device(device if isinstance(device, str) else "cpu")  # its type is checked later
-    except InputError as error:
-        raise InputError(
-            f"{path} was saved on the device {device!r}, which is not usable here; give another, "
-            "as in undrift.load(path, device='cpu')"
-        ) from error
 
 
 def make_learner(name: str, /, **params: Any) -> Learner:

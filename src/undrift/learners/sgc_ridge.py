@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
@@ -14,6 +14,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
 from undrift.learners.parameters import check_positive
+from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.typing import Rows
 
@@ -24,19 +25,10 @@ class SgcRidge(SeededLearner):
 
         W = (sum z^T z + gamma mean(diag) I)^-1 sum z^T y    over all tasks
 
-    `hops`: K. `channels=True` keeps every hop as columns of its own, as SIGN does. Every node
-    weighs the same. `sketch`: rows of more columns are sketched to this many (`Sketch`); 0 never.
-    Rows are scaled to length one before and after.
-
-    Cost per task: K sparse products, one Gram product, one factorisation. Memory: 8 d (d + 3 C)
-    bytes. Reference: the model for assortative graphs of Gaur and Sharma, "Closed-Form Node
-    Classification with Exact Graph Unlearning", arXiv 2605.25662; SGC (Wu et al., ICML 2019), SIGN
-    (Frasca et al., 2020).
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> SgcRidge().observe(first).observe(second).scores(first.graph).shape
-    torch.Size([20, 4])
+    `hops`: K. `channels=True` keeps every hop as columns of its own, as SIGN does. `sketch`: rows
+    of more columns are sketched to this many (`Sketch`); 0 never. Every node weighs the same. Rows
+    are scaled to length one before and after.
+    Cost per task: K sparse products, a Gram product, a factorisation, 8 d (d + 3 C) bytes.
     """
 
     name: ClassVar[str] = "sgc-ridge"
@@ -48,10 +40,7 @@ class SgcRidge(SeededLearner):
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "gamma": (0.01, 0.1, 1.0, 10.0),
-        "hops": (1, 2),
-    }
+    grid: ClassVar[Grid] = {"gamma": (0.01, 0.1, 1.0, 10.0), "hops": (1, 2)}
 
     gamma: float = 0.1
     hops: int = 2

@@ -10,18 +10,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, linear, whole_graph
-from undrift.encoders.training import TrainingStep, cross_entropy
+from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import check_not_negative
-from undrift.learners.parts.regularisation.gradients import loss_gradients
-from undrift.learners.parts.regularisation.penalty import (
+from undrift.learners.parts.backbone import Backbone, Grid, Model
+from undrift.learners.parts.importance import (
     Parameters,
     Penalty,
     PenaltyLearned,
+    learn_with_penalty,
+    loss_gradients,
     parameters_of,
 )
-from undrift.learners.parts.training.backbone import Backbone, Model
-from undrift.learners.parts.training.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress
@@ -35,11 +36,10 @@ def topology_gradient(encoder: Encoder, graph: Graph, *, aggregated: bool = Fals
 
         s_uv = leaky_relu( sum(h_u * tanh(h_v)) ),    e_uv = softmax over the edges into v
 
-    and ||e||_2 is the norm over all edges of the graph. No other parameter moves it. Where a
-    layer keeps a node's own features apart (`sage`), h is what goes along the edges. `aggregated`,
-    as in the public code: h is what the layer gives after aggregation, and the slope of leaky_relu
-    is 0.2 in place of 0.01. Cost: three sparse products of `edges x width`; memory: some numbers
-    per edge and `nodes x width`.
+    and ||e||_2 is the norm over all edges. No other parameter moves it. Where a layer keeps a
+    node's own features apart (`sage`), h is what goes along the edges. `aggregated`, as in the
+    public code: h is what the layer gives after aggregation, and the slope of leaky_relu is 0.2 in
+    place of 0.01. Cost: three sparse products of `edges x width`.
     """
     layer, weight = encoder.layers[0], encoder.weights[0]
     batch = whole_graph(encoder, graph)
@@ -87,25 +87,15 @@ def _attention(edges: Csr, h: Tensor, slope: float) -> tuple[float, Tensor]:
 class Twp(ModelLearner):
     """Cross-entropy over all classes seen, plus a quadratic penalty around every old solution.
 
-        L = CE + sum_{s<t} sum_p (loss_strength I_loss,s + topology_strength I_topo,s)
-            (p - theta_s)^2 + beta ||d CE / d theta||_1
+        L = CE + sum_{s<t} sum_p I_s (p - theta_s)^2
+        I_s = loss_strength I_loss + topology_strength I_topo
 
     I_loss = (d CE / d theta)^2 and I_topo = (d ||e||_2 / d theta)^2 at theta_s, without dropout; e
-    is the attention between neighbours (`topology_gradient`). The last term differentiates a
-    gradient, which doubles the cost of a step; it is off by default. `faithful` does what the
-    public code does: e is scored after aggregation with a slope of 0.2, the gradient of ||e||_2 is
-    added to that of CE before it is squared, CE counts twice in training, `beta` has no effect,
-    and with mini-batches I_topo is I_loss.
-
-    Cost: Bare's, one backward pass and a few passes over the edges per task, and four passes
-    over the parameters per step. Memory: three models (`Penalty`). Reference: Liu, Yang and Wang,
-    "Overcoming Catastrophic Forgetting in Graph Neural Networks", AAAI 2021.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> learner = Twp(backbone=Backbone(epochs=5)).observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    is the attention between neighbours (`topology_gradient`). `faithful` does what the public code
+    does: e is scored after aggregation with a slope of 0.2, the gradient of ||e||_2 is added to
+    that of CE before it is squared, CE counts twice in training, and with mini-batches I_topo is
+    I_loss.
+    Cost: Bare's and a few passes over the edges per task. Memory: three models (`Penalty`).
     """
 
     name: ClassVar[str] = "twp"
@@ -116,40 +106,32 @@ class Twp(ModelLearner):
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "loss_strength": (1e2, 1e4, 1e6, 1e7),
-        "topology_strength": (1e2, 1e4),
-    }
+    gone: ClassVar[dict[str, Any]] = {"beta": 0.0}
+    grid: ClassVar[Grid] = {"loss_strength": (1e2, 1e4, 1e6, 1e7), "topology_strength": (1e2, 1e4)}
 
     loss_strength: float = 1e7
     topology_strength: float = 1e2
-    beta: float = 0.0
     faithful: bool = False
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        check_not_negative(loss_strength=self.loss_strength, beta=self.beta)
+        check_not_negative(loss_strength=self.loss_strength)
         check_not_negative(topology_strength=self.topology_strength)
 
     def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
-        before: PenaltyLearned | None = self.learned_
-        training = TaskTraining.of(self, task, before)
-        penalty = before.penalty if before else None
-        model = training.train(progress, lambda step: self._loss(step, penalty))
-        progress("importance", 0, 1)
-        learned = PenaltyLearned.after(before, training, model, self._importance(training, model))
-        progress("importance", 1, 1)
-        return learned
+        return learn_with_penalty(self, task, progress, self._loss, self._importance)
 
-    def _loss(self, step: TrainingStep, penalty: Penalty | None) -> Tensor:
-        loss = cross_entropy(step)
-        parameters = parameters_of(step.encoder, step.head)
-        if self.faithful:
-            loss = 2 * loss
-        elif self.beta > 0:
-            gradient = torch.autograd.grad(loss, parameters, create_graph=True)
-            loss = loss + self.beta * torch.stack([g.abs().sum() for g in gradient]).sum()
-        return loss if penalty is None else loss + penalty(parameters)
+    def _loss(self, penalty: Penalty | None) -> Loss:
+        if penalty is None and not self.faithful:
+            return cross_entropy
+
+        def loss(step: TrainingStep) -> Tensor:
+            fits = 2 * cross_entropy(step) if self.faithful else cross_entropy(step)
+            if penalty is None:
+                return fits
+            return fits + penalty(parameters_of(step.encoder, step.head))
+
+        return loss
 
     def _importance(self, training: TaskTraining, model: Model) -> Parameters:
         """loss_strength I_loss + topology_strength I_topo, at the task's solution."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from undrift.analytic.factor import factorise
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
+from undrift.learners.parts.backbone import Grid
 from undrift.typing import Rows
 
 
@@ -25,19 +26,9 @@ class Ugcn(SeededLearner):
         s_c = mu_c^T P z - mu_c^T P mu_c / 2,    P = ((1 - e) S + e I)^-1
 
     Theta_k are uniform by Glorot's rule, drawn from the seed, and stay. mu_c are the means of the
-    classes and S is the covariance around them (streaming LDA; Hayes and Kanan, 2020), both from
-    plain sums, so rows may come one by one or in tasks. `shrinkage`: e. `hidden`: the width of
-    each layer.
-
-    Cost per task: one forward pass, one Gram product, one factorisation of d columns, d the sum of
-    the widths. Memory: 8 d (d + 3 C) bytes. Reference: Donghi et al., "The Unreasonable
-    Effectiveness of Randomized Representations in Online Continual Graph Learning", arXiv
-    2510.06819.
-
-    >>> from undrift.testing.graphs import tiny_stream
-    >>> first, second, _ = tiny_stream()
-    >>> Ugcn(hidden=(8, 8)).observe(first).observe(second).scores(first.graph).shape
-    torch.Size([20, 4])
+    classes and S is the covariance around them (streaming LDA), both from plain sums.
+    `shrinkage`: e. `hidden`: the width of each layer.
+    Cost per task: a forward pass, a Gram product, a factorisation, 8 d (d + 3 C) bytes.
     """
 
     name: ClassVar[str] = "ugcn"
@@ -49,7 +40,7 @@ class Ugcn(SeededLearner):
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
-    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"shrinkage": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}
+    grid: ClassVar[Grid] = {"shrinkage": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}
 
     shrinkage: float = 1e-4
     hidden: tuple[int, ...] = (1024, 1024)

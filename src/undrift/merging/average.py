@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from undrift.merging.merger import WeightRule, check_layers, check_models, nothing_added, plus
+from undrift.merging.merger import WeightRule, check_layers, fold, nothing_added, plus
 
 
 def merge_average(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -18,18 +18,12 @@ def merge_average(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     >>> merge_average([{"w": torch.tensor([1.0])}, {"w": torch.tensor([4.0])}])
     {'w': tensor([2.5000])}
     """
-    return {
-        name: torch.stack([m[name].double() for m in models]).mean(dim=0).to(models[0][name])
-        for name in check_models(models)
-    }
+    return fold(Average(), models)
 
 
 @dataclass(frozen=True, eq=False)
 class Average(WeightRule):
-    """The running sum of all encoders' weights and their number; a plain `Average()` is empty.
-
-    Memory: 8 bytes per weight. Cost: one addition per weight and task.
-    """
+    """The running sum of all encoders' weights and their number; 8 bytes per weight."""
 
     name: ClassVar[str] = "average"
     display: ClassVar[str] = "averaging"

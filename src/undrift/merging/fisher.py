@@ -1,16 +1,9 @@
 """Fisher merging: weights averaged by how much the output depends on them (Matena, Raffel 2022).
 
-The diagonal Fisher information of theta over nodes n and classes c is
+    F = 1/N sum_n sum_c p_nc (d log p_nc / d theta)^2    over nodes n and classes c
 
-    F = 1/N sum_n sum_c p_nc (d log p_nc / d theta)^2.
-
-The nodes of a graph share weights through their neighbours, so the gradients of single nodes
-are no by-product of a backward pass. They are not needed: with independent random signs s_nc,
-
-    E[(sum_nc s_nc sqrt(p_nc) d log p_nc / d theta)^2] = N F,
-
-because all cross terms vanish. One backward pass per draw of the signs gives an unbiased
-estimate of all of F, with the expectation over labels exact.
+With independent random signs s_nc, `E[(sum_nc s_nc sqrt(p_nc) d log p_nc / d theta)^2] = N F`: one
+backward pass per draw of the signs gives an unbiased estimate of all of F.
 """
 
 from __future__ import annotations
@@ -22,15 +15,14 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
 from undrift.merging.merger import (
     Adapted,
-    MergeSettings,
+    Rule,
     check_alike,
     check_layers,
-    check_models,
+    fold,
     nothing_added,
     plus,
 )
@@ -55,20 +47,13 @@ def merge_fisher(
     >>> merge_fisher(models, [{"w": torch.tensor([2.0])}, {"w": torch.tensor([1.0])}])
     {'w': tensor([2.])}
     """
-    _check_floor(floor)
-    names = check_models(models)
     if len(fishers) != len(models):
         raise InputError(
             f"there are {len(models)} models but {len(fishers)} Fishers; give one each"
         )
     for i, fisher in enumerate(fishers):
         check_alike(models[0], fisher, "model 0", f"Fisher {i}")
-    merged = {}
-    for name in names:
-        importance = torch.stack([f[name].double().clamp_min(floor) for f in fishers])
-        weights = torch.stack([m[name].double() for m in models])
-        merged[name] = ((importance * weights).sum(0) / importance.sum(0)).to(models[0][name])
-    return merged
+    return fold(Fisher(floor=floor), models, fishers)
 
 
 def diagonal_fisher(
@@ -81,16 +66,17 @@ def diagonal_fisher(
     """An unbiased estimate of F for each of the parameters that the logits were computed from.
 
     `logits` is `[samples, classes]` with a gradient; the samples may share anything. The
-    generator is on the CPU, so signs are alike on any device. Cost: `probes` backward passes;
-    memory: one float64 tensor per parameter beside what the backward pass needs.
+    generator is on the CPU, so signs are alike on any device. Cost: `probes` backward passes.
     """
     if probes < 1:
         raise InputError(f"the Fisher estimate needs 1 probe or more, not {probes}")
     probabilities = logits.detach().double().softmax(dim=1)
     sums = tuple(torch.zeros_like(p, dtype=torch.float64) for p in parameters)
     for _ in range(probes):
-        drawn = torch.randint(2, probabilities.shape, generator=generator)
-        toward = probe(probabilities, (2 * drawn - 1).to(probabilities))
+        coins = torch.randint(2, probabilities.shape, generator=generator)
+        drawn = (2 * coins - 1).to(probabilities) * probabilities.sqrt()
+        # e_c - p_n is the gradient of log p_nc by the logits of node n
+        toward = drawn - probabilities * drawn.sum(dim=1, keepdim=True)
         gradients = torch.autograd.grad(
             logits,
             list(parameters),
@@ -103,34 +89,18 @@ def diagonal_fisher(
     return tuple(total / (probes * probabilities.shape[0]) for total in sums)
 
 
-def probe(probabilities: Tensor, signs: Tensor) -> Tensor:
-    """What to send backward from the logits: `sum_c s_nc sqrt(p_nc) (e_c - p_n)` in row n.
-
-    `e_c - p_n` is the gradient of log p_nc with respect to the logits of node n.
-    """
-    drawn = signs * probabilities.sqrt()
-    return drawn - probabilities * drawn.sum(dim=1, keepdim=True)
-
-
 def unit_norm(fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The Fisher of a whole model, scaled to length 1, so that a sure classifier has its say too.
-
-    One that is all zero stays so.
-
-    >>> unit_norm([torch.tensor([3.0]), torch.tensor([4.0])])
-    (tensor([0.6000]), tensor([0.8000]))
-    """
+    """The Fisher of a whole model, scaled to length 1: a sure classifier has its say too."""
     length = torch.stack([part.square().sum() for part in fisher]).sum().sqrt()
     return tuple(part / length if length > 0 else part for part in fisher)
 
 
 @dataclass(frozen=True, eq=False)
-class Fisher:
+class Fisher(Rule):
     """The running `sum_i F_i theta_i` and `sum_i F_i`; a plain `Fisher()` is empty.
 
-    `observe` estimates F_i with `probes` backward passes and, unless `normalise` is off, scales
-    it to length 1. Memory: 16 bytes per weight. Cost per task: one forward and `probes` backward
-    passes over the receptive field of the nodes that count.
+    `observe` estimates F_i with `probes` backward passes and scales it to length 1. Memory: 16
+    bytes per weight.
     """
 
     name: ClassVar[str] = "fisher"
@@ -140,15 +110,10 @@ class Fisher:
     total: tuple[Tensor, ...] = ()
     floor: float = FLOOR
     probes: int = PROBES
-    normalise: bool = True
 
     def __post_init__(self) -> None:
-        _check_floor(self.floor)
-
-    @classmethod
-    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
-        """The memory before the first task."""
-        return cls()
+        if not self.floor > 0:
+            raise InputError(f"the floor of a Fisher must be greater than 0, not {self.floor}")
 
     def add(self, weights: Sequence[Tensor], fisher: Sequence[Tensor]) -> Self:
         """The memory after an encoder with these weights and this diagonal Fisher."""
@@ -157,11 +122,6 @@ class Fisher:
         raised = tuple(f.detach().double().clamp_min(self.floor) for f in fisher)
         weighted = tuple(f * w.detach() for f, w in zip(raised, weights, strict=True))
         return replace(self, weighted=plus(self.weighted, weighted), total=plus(self.total, raised))
-
-    @property
-    def grams(self) -> tuple[RidgeStatistics, ...]:
-        """No sum over rows: a Fisher has a number per weight."""
-        return ()
 
     def observe(self, adapted: Adapted) -> Self:
         """The memory after the encoder of a task."""
@@ -177,7 +137,7 @@ class Fisher:
         return self.add(weights, self._scaled(fisher))
 
     def _scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        return unit_norm(fisher) if self.normalise else tuple(fisher)
+        return unit_norm(fisher)
 
     def merge(self) -> tuple[Tensor, ...]:
         """The weighted mean of what was added, in float64."""
@@ -190,8 +150,7 @@ class Fisher:
 class FlooredFisher(Fisher):
     """The same with the floor before the scaling to length 1, the order of the public code.
 
-    Of a model whose Fisher is mostly under the floor, most entries then weigh the same, so that
-    the merge is nearly the plain average. As `merging="undrift.merging.fisher:FlooredFisher"`.
+    Of a model whose Fisher is mostly under the floor, most entries then weigh the same.
     """
 
     name: ClassVar[str] = "floored-fisher"
@@ -199,8 +158,3 @@ class FlooredFisher(Fisher):
 
     def _scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
         return super()._scaled([part.clamp_min(self.floor) for part in fisher])
-
-
-def _check_floor(floor: float) -> None:
-    if not floor > 0:
-        raise InputError(f"the floor of a Fisher must be greater than 0, not {floor}")

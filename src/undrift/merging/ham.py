@@ -1,8 +1,4 @@
-"""HAM, Hierarchical Analytic Merging: one ridge regression per layer (eqs. 4-7).
-
-Each layer of the merged encoder is fitted to what the layers of all past encoders put out on
-their own tasks' inputs, before activation. Only two sums per layer are kept.
-"""
+"""HAM, Hierarchical Analytic Merging: one ridge regression per layer (eqs. 4-7)."""
 
 from __future__ import annotations
 
@@ -25,13 +21,13 @@ class Ham:
     """The encoder-side memory bank {(R_k, Q_k)}, one `RidgeBank` per layer.
 
     `R_k = sum_i H_hat_ik^T H_hat_ik` and `Q_k = sum_i H_hat_ik^T H_ik` with
-    `H_ik = H_hat_ik W_ik`. The target is the output before activation: regressing ReLU outputs
-    on H_hat would halve the weights. Memory: 8 sum_k (d_in^2 + d_in d_out) bytes.
+    `H_ik = H_hat_ik W_ik`: each merged layer is fitted to what the layers of all past encoders put
+    out on their own tasks' inputs, before activation. Memory: 8 sum_k (d_in^2 + d_in d_out) bytes.
 
-    Because the target is linear, this is RegMean (Jin et al., 2022) with a ridge instead of
-    its shrinkage. It reproduces every past encoder exactly only while the stacked inputs of a
-    layer have full row rank; beyond that it is the best compromise, and drift is measured. Under
-    attention (`gat`) H_hat are rows after it, by which the columns of scores are merged as well.
+    Because the target is linear, this is RegMean with a ridge instead of its shrinkage. It
+    reproduces every past encoder exactly only while the stacked inputs of a layer have full row
+    rank; beyond that drift is measured. Under attention (`gat`) H_hat are rows after it, by which
+    the columns of scores are merged as well.
     """
 
     name: ClassVar[str] = "ham"
@@ -42,17 +38,11 @@ class Ham:
     @classmethod
     def empty(cls, encoder: Encoder, settings: MergeSettings) -> Ham:
         """A bank for encoders of this shape that has seen no task."""
-        return cls(
-            tuple(
-                RidgeBank.empty(
-                    weight.shape[0],
-                    settings.gamma,
-                    relative=settings.relative,
-                    device=str(weight.device),
-                )
-                for weight in encoder.weights
-            )
+        banks = (
+            RidgeBank.empty(weight.shape[0], settings.gamma, device=str(weight.device))
+            for weight in encoder.weights
         )
+        return cls(tuple(banks))
 
     def add(
         self,
@@ -60,19 +50,13 @@ class Ham:
         weights: tuple[Tensor, ...],
         row_weights: Tensor | None = None,
     ) -> Ham:
-        """The bank after a task: `trace` is H_hat_k of its encoder, `weights` its W_k.
-
-        `row_weights` says how much each node counts, in every layer; None counts each once.
-        """
-        if not len(self.banks) == len(trace) == len(weights):
+        """The bank after a task, from H_hat_k and W_k of its encoder; rows may have weights."""
+        if len(self.banks) != len(weights):
             raise InputError(
-                f"HAM has {len(self.banks)} layers but was given {len(trace)} layer inputs and "
-                f"{len(weights)} weight matrices"
+                f"HAM has {len(self.banks)} layers but was given {len(weights)} weight matrices"
             )
-        banks = []
-        for bank, rows, weight in zip(self.banks, trace, weights, strict=True):
-            banks.append(bank.add(*regression(rows, weight), row_weights))
-        return Ham(tuple(banks))
+        parts = zip(self.banks, trace, weights, strict=True)
+        return Ham(tuple(bank.add(*regression(h, w), row_weights) for bank, h, w in parts))
 
     @property
     def grams(self) -> tuple[RidgeStatistics, ...]:

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.merging.merger import (
-    MergeSettings,
-    WeightRule,
-    check_alike,
-    check_layers,
-    check_models,
-    nothing_added,
-)
+from undrift.merging.merger import WeightRule, check_layers, fold, nothing_added, start_of
 
 SCALE = 0.5
 """How far to go along the chosen changes; the authors' constant."""
@@ -39,21 +31,7 @@ def merge_magmax(
     >>> merge_magmax(models, {"w": torch.zeros(2)})
     {'w': tensor([-1.0000,  1.5000])}
     """
-    names = check_models(models)
-    check_alike(models[0], pretrained, "model 0", "the pretrained model")
-    merged = {}
-    for name in names:
-        start = pretrained[name].double()
-        # later first: among equals argmax then finds the later one
-        vectors = torch.stack([m[name].double() - start for m in reversed(models)])
-        largest = vectors.gather(0, _first_largest(vectors.abs()).unsqueeze(0)).squeeze(0)
-        merged[name] = (start + scale * largest).to(pretrained[name])
-    return merged
-
-
-def _first_largest(sizes: Tensor) -> Tensor:
-    """Per column the first row with the largest entry: argmax leaves open which of equals."""
-    return (sizes == sizes.amax(dim=0)).to(torch.uint8).argmax(dim=0)
+    return fold(MagMax(start_of(models, pretrained), scale=scale), models)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +39,7 @@ class MagMax(WeightRule):
     """theta_pre, and for every weight the value farthest from it so far.
 
     The farthest value says the same as the largest task vector entry, without its rounding.
-    Without `pretrained` the first encoder added is theta_pre. Memory: two encoders in their own
-    type. Cost: a comparison per weight and task.
+    Without `pretrained` the first encoder added is theta_pre. Memory: two encoders.
     """
 
     name: ClassVar[str] = "magmax"
@@ -75,11 +52,6 @@ class MagMax(WeightRule):
     def __post_init__(self) -> None:
         if not self.scale > 0:
             raise InputError(f"the scale of MagMax must be greater than 0, not {self.scale}")
-
-    @classmethod
-    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
-        """The memory before the first task."""
-        return cls(encoder.weights if settings.origin == "initial" else ())
 
     def add(self, weights: Sequence[Tensor]) -> MagMax:
         """The memory after one more encoder."""

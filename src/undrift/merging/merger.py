@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,20 +17,12 @@ from undrift.graphs import Graph
 from undrift.sharing import once
 from undrift.typing import Rows
 
-Origin = Literal["base", "initial"]
-
 
 @dataclass(frozen=True)
 class MergeSettings:
-    """What a learner tells its rule; a rule reads what it needs.
-
-    `gamma`, `relative`: as in `RidgeBank`, for rules that regress. `origin`: what
-    changes are measured from, the `base` encoder theta_0 or the `initial` random weights.
-    """
+    """What a learner tells its rule: `gamma`, the ridge of rules that regress."""
 
     gamma: float = 1.0
-    relative: bool = False
-    origin: Origin = "base"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +31,7 @@ class Adapted:
 
     `nodes` are the indices of the nodes that count; `generator` is where a rule's noise must
     come from; `row_weights` says how much each of the nodes counts in a sum, None counts each
-    once. `once` is how work is done that other learners may share. A rule reads what it needs
-    and keeps none of it.
+    once. A rule reads what it needs and keeps none of it.
     """
 
     encoder: Encoder
@@ -62,7 +53,7 @@ class Merger(Protocol):
 
     Every rule is a dataclass with a `name` and a `display` name for tables. Ours also have
     `add(...)`, which `observe` calls with the evidence that the rule needs, and beside them a pure
-    function (`merge_average`, ...) of plain mappings of names to tensors, which they equal.
+    function (`merge_average`, ...) of plain mappings of names to tensors.
 
     A rule also says which sums over rows it keeps, per layer, in a property `grams`: none where it
     keeps weights alone. Of one that does not, an audit says that it was not judged.
@@ -85,8 +76,8 @@ class Merger(Protocol):
         ...
 
 
-class WeightRule(ABC):
-    """A rule that needs nothing but weights, and is empty without any argument."""
+class Rule:
+    """A rule that is empty without any argument, and keeps no sum over rows."""
 
     @classmethod
     def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
@@ -98,6 +89,10 @@ class WeightRule(ABC):
         """No sum over rows."""
         return ()
 
+
+class WeightRule(Rule, ABC):
+    """A rule that needs nothing but weights."""
+
     @abstractmethod
     def add(self, weights: Sequence[Tensor]) -> Self:
         """The memory after one more encoder."""
@@ -107,13 +102,23 @@ class WeightRule(ABC):
         return self.add(adapted.encoder.weights)
 
 
-def named(weights: Sequence[Tensor]) -> dict[str, Tensor]:
-    """An encoder's weights as a mapping, for the pure functions; `tuple(d.values())` undoes it.
+def fold(
+    memory: Any, models: Sequence[Mapping[str, Tensor]], *evidence: Sequence[Mapping[str, Tensor]]
+) -> dict[str, Tensor]:
+    """The merge of a memory to which all models are added, each with its evidence."""
+    names = check_models(models)
+    for given in zip(models, *evidence, strict=True):
+        memory = memory.add(*([each[name] for name in names] for each in given))
+    return {n: w.to(models[0][n]) for n, w in zip(names, memory.merge(), strict=True)}
 
-    >>> list(named((torch.zeros(2), torch.zeros(3))))
-    ['0', '1']
-    """
-    return {str(k): weight for k, weight in enumerate(weights)}
+
+def start_of(
+    models: Sequence[Mapping[str, Tensor]], pretrained: Mapping[str, Tensor]
+) -> tuple[Tensor, ...]:
+    """theta_pre in the order of the models, which it must be like."""
+    names = check_models(models)
+    check_alike(models[0], pretrained, "model 0", "the pretrained model")
+    return tuple(pretrained[name] for name in names)
 
 
 def check_models(models: Sequence[Mapping[str, Tensor]], what: str = "model") -> tuple[str, ...]:

@@ -12,10 +12,9 @@ from torch import Tensor
 from undrift.analytic.factor import factorise
 from undrift.analytic.solve import solve_with
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.merging.average import merge_average
-from undrift.merging.merger import Adapted, MergeSettings, check_layers, check_models, nothing_added
+from undrift.merging.merger import Adapted, Rule, check_layers, check_models, nothing_added
 from undrift.typing import Rows
 
 OFF_DIAGONAL = 0.9
@@ -36,9 +35,8 @@ def merge_regmean(
 
     `grams[i][name]` is the mean of `x x^T` over the inputs x of that linear map in model i. It
     belongs to the first dimension of the weight: W is `d_in x d_out`, so transpose those of
-    `torch.nn.Linear`. Off-diagonal entries are multiplied by `off_diagonal` first. A row of W
-    whose input was always zero is a mean of the models' rows. Computed in float64, returned in
-    the given type. Cost: d_in^3 / 3 per matrix.
+    `torch.nn.Linear`. Off-diagonal entries are multiplied by `off_diagonal` first. Computed in
+    float64, returned in the given type. Cost: d_in^3 / 3 per matrix.
 
     >>> models = [{"w": torch.tensor([[1.0]])}, {"w": torch.tensor([[4.0]])}]
     >>> grams = [{"w": torch.tensor([[2.0]])}, {"w": torch.tensor([[1.0]])}]
@@ -94,12 +92,11 @@ def _check_off_diagonal(off_diagonal: float) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class RegMean:
+class RegMean(Rule):
     """Per layer `sum_i G_i` and `sum_i G_i W_i`, each G_i a mean over the task's nodes, shrunk.
 
-    HAM keeps sums over nodes where this keeps means, so here every task has the same say, and
-    has a ridge where this shrinks. Memory: 8 sum_k (d_in^2 + d_in d_out) bytes. Cost per task:
-    one Gram and one factorisation (d_in^3 / 3) per layer.
+    HAM keeps sums over nodes where this keeps means, so here every task has the same say. Memory:
+    8 sum_k (d_in^2 + d_in d_out) bytes. Cost per task: a Gram and a factorisation per layer.
     """
 
     name: ClassVar[str] = "regmean"
@@ -111,21 +108,12 @@ class RegMean:
     def __post_init__(self) -> None:
         _check_off_diagonal(self.off_diagonal)
 
-    @classmethod
-    def empty(cls, encoder: Encoder, settings: MergeSettings) -> RegMean:
-        """The memory before the first task."""
-        return cls()
-
     def add(self, trace: Sequence[Rows], weights: Sequence[Tensor]) -> RegMean:
         """The memory after a task: `trace` is H_hat_k of its encoder, `weights` its W_k."""
         layers = self.layers or tuple(
             RidgeStatistics.zero(w.shape[0], w.shape[1], str(w.device)) for w in weights
         )
         check_layers([s.moment for s in layers], weights)
-        if len(trace) != len(weights):
-            raise InputError(
-                f"RegMean was given {len(trace)} layer inputs and {len(weights)} weight matrices"
-            )
         added = (
             _plus_task(sums, rows.to(dtype=torch.float64), weight.detach().double(), self)
             for sums, rows, weight in zip(layers, trace, weights, strict=True)
@@ -153,8 +141,6 @@ def _plus_task(
 ) -> RidgeStatistics:
     """Adds `a G + (1 - a) diag(G) + floor I` of these rows, and its product with W."""
     n = rows.shape[0]
-    if n == 0:
-        raise InputError("RegMean needs a layer's inputs at one node or more; none were given")
     share = torch.full((n,), memory.off_diagonal / n, dtype=torch.float64, device=rows.device)
     added = sums.add(rows, rows @ weight, share)
     mean_squares = rows.square().sum(dim=0) / n  # the diagonal of rows^T rows

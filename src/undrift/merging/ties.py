@@ -5,22 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.merging.merger import (
-    MergeSettings,
-    WeightRule,
-    check_alike,
-    check_layers,
-    check_models,
-    nothing_added,
-    plus,
-)
+from undrift.merging.merger import WeightRule, check_layers, fold, nothing_added, plus, start_of
 
 DENSITY = 0.2
 """The share of a task vector that stays, by size; the authors' constant."""
@@ -46,31 +37,14 @@ def merge_ties(
     >>> merge_ties(models, {"w": torch.zeros(1)}, density=1.0)
     {'w': tensor([2.])}
     """
-    names = check_models(models)
-    check_alike(models[0], pretrained, "model 0", "the pretrained model")
-    start = [pretrained[name].double() for name in names]
-    vectors = [
-        trimmed([m[name].double() - s for name, s in zip(names, start, strict=True)], density)
-        for m in models
-    ]
-    merged = {}
-    for name, origin, layers in zip(names, start, zip(*vectors, strict=True), strict=True):
-        stacked = torch.stack(layers)
-        agrees = stacked.sign() == stacked.sum(dim=0).sign()
-        agrees &= stacked != 0
-        mean = (stacked * agrees).sum(dim=0) / agrees.sum(dim=0).clamp_min(1)
-        merged[name] = (origin + scale * mean).to(pretrained[name])
-    return merged
+    return fold(Ties(start_of(models, pretrained), density=density, scale=scale), models)
 
 
 def trimmed(vector: Sequence[Tensor], density: float = DENSITY) -> tuple[Tensor, ...]:
     """The task vector with only its largest entries; the rest is zero.
 
     `vector` is all tensors of a model: the share `density` is of their entries together,
-    rounded up, and entries as large as the last one kept stay too. Cost: one selection.
-
-    >>> trimmed([torch.tensor([1.0, -4.0]), torch.tensor([3.0])], 0.5)
-    (tensor([ 0., -4.]), tensor([3.]))
+    rounded up, and entries as large as the last one kept stay too.
     """
     if not 0 < density <= 1:
         raise InputError(f"the density of TIES must be over 0 and at most 1, not {density}")
@@ -85,9 +59,8 @@ class Ties(WeightRule):
     """theta_pre, and per weight the sum and number of the positive and of the negative changes.
 
     These are enough: the sign elected is that of the two sums together, and the entries that
-    agree with it are then exactly those in one of them. So no task vector is kept. Without
-    `pretrained` the first encoder added is theta_pre. Memory: 24 bytes per weight and one
-    encoder. Cost: a selection over all weights per task.
+    agree with it are exactly those in one of them. Without `pretrained` the first encoder added is
+    theta_pre. Memory: 24 bytes per weight and one encoder.
     """
 
     name: ClassVar[str] = "ties"
@@ -102,16 +75,8 @@ class Ties(WeightRule):
     scale: float = SCALE
 
     def __post_init__(self) -> None:
-        if not self.scale > 0 or not 0 < self.density <= 1:
-            raise InputError(
-                "TIES needs a scale greater than 0 and a density over 0 and at most 1, not "
-                f"scale={self.scale}, density={self.density}"
-            )
-
-    @classmethod
-    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
-        """The memory before the first task."""
-        return cls(encoder.weights if settings.origin == "initial" else ())
+        if not self.scale > 0:
+            raise InputError(f"the scale of TIES must be greater than 0, not {self.scale}")
 
     def add(self, weights: Sequence[Tensor]) -> Ties:
         """The memory after one more encoder."""

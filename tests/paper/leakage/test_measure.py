@@ -24,7 +24,7 @@ from undrift.graphs import Graph
 from undrift.graphs.normalise import Normalisation
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream

@@ -15,8 +15,7 @@ class Prototypes:
     """What is kept of each class: `means` `[classes, d]`, `spreads`, and `counts` of nodes.
 
     A spread is a radius (`[classes]`, the standard deviation per dimension) or a covariance
-    (`[classes, d, d]`). No node is kept; but a class with a single training node has that node's
-    embedding for a mean. Memory: 4 (d + 3) or 4 (d + d^2 + 2) bytes per class.
+    (`[classes, d, d]`). A class with a single training node has that node's embedding for a mean.
     """
 
     means: Tensor
@@ -24,11 +23,7 @@ class Prototypes:
     counts: Tensor
 
     def joined(self, later: Prototypes, columns: Tensor) -> Prototypes:
-        """With those of a task, whose classes have these columns: new ones follow.
-
-        A known class is pooled by counts: its mean and spread are those of all its nodes, as far
-        as they were measured under one encoder.
-        """
+        """With those of a task, whose classes have these columns: known ones are pooled."""
         new = columns >= self.counts.numel()
         there, back = columns[~new], later.of(~new)
         kept = Prototypes(self.means.clone(), self.spreads.clone(), self.counts.clone())
@@ -92,10 +87,7 @@ class Prototypes:
         return scatter + counts * means.unsqueeze(2) * means.unsqueeze(1)
 
     def sampler(self, *, jitter: float = 0.0, scale: float = 1.0) -> Sampler:
-        """For drawing from every class; `scale` multiplies the deviation from the mean.
-
-        `jitter` is added to the diagonal of a covariance.
-        """
+        """For draws of `scale` deviations; `jitter` is added to a covariance's diagonal."""
         if self.spreads.dim() == 1:
             return Sampler(self.means, scale * self.spreads.view(-1, 1, 1))
         return Sampler(self.means, scale * _roots(self.spreads, jitter))
@@ -151,10 +143,6 @@ def semantic_drift(affinity: Tensor, old: Tensor, new: Tensor) -> Tensor:
 
     `affinity` is `[prototypes, nodes]`; row k of `softmax(affinity)` weighs the moves
     `new - old` of the nodes' embeddings. Cost: prototypes x nodes x d.
-
-    >>> old = torch.tensor([[0.0, 0.0], [4.0, 0.0]])
-    >>> semantic_drift(torch.zeros(1, 2), old, old + torch.tensor([1.0, 2.0])).tolist()
-    [[1.0, 2.0]]
     """
     weights = affinity.double().softmax(dim=1)
     return (weights @ (new.double() - old.double())).to(old)

@@ -12,10 +12,10 @@ import undrift
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import whole_graph
 from undrift.encoders.training import Training
-from undrift.encoders.tuned import TunedNetwork, _class_accuracy, fit_tuned
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
-from undrift.learners.joint import Joint
+from undrift.learners.joint import Joint, TunedNetwork, _class_accuracy, fit_tuned
+from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 TRAIN, VAL = torch.arange(0, 40), torch.arange(40, 60)
@@ -28,15 +28,11 @@ def created(kind: str = "gcn", seed: int = 0) -> TunedNetwork:
 
 def fitted(network: TunedNetwork, **params: Any) -> TunedNetwork:
     graph = tiny_graph()
-    return fit_tuned(
-        network,
-        graph,
-        train=TRAIN,
-        val=params.pop("val", VAL),
-        columns=graph.labelled(),
-        training=Training(**{"epochs": 60, "lr": 1e-2, **params}),
-        generator=torch.Generator().manual_seed(1),
-    )
+    train, val = torch.zeros(60, dtype=torch.bool), torch.zeros(60, dtype=torch.bool)
+    train[TRAIN], val[params.pop("val", VAL)] = True, True
+    task = Task(graph, train, val, classes=range(6))
+    training = Training(**{"epochs": 60, "lr": 1e-2, **params})
+    return fit_tuned(network, task, training, torch.Generator().manual_seed(1))
 
 
 def test_a_layer_is_aggregate_and_skip_normed_and_activated() -> None:

@@ -1,4 +1,4 @@
-"""Sums over nodes: exact by a pass per node, estimated by random numbers, finite differences."""
+"""Gradients by finite differences, and the penalty of constant size against the sum over tasks."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
+from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.regularisation.gradients import (
+from undrift.learners.parts.backbone import Backbone, Model, generator_for
+from undrift.learners.parts.importance import (
     NodeGradients,
+    Parameters,
+    Penalty,
     check_draws,
-    loss_weights,
+    loss_gradients,
+    parameters_of,
 )
-from undrift.learners.parts.regularisation.penalty import Parameters, model_of, parameters_of
-from undrift.learners.parts.training.backbone import Backbone, Model, generator_for
+from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph
 
 
@@ -35,6 +41,10 @@ def sum_of_sizes(
 
 
 SUMS = {"squares": sum_of_squares, "sizes": sum_of_sizes}
+
+
+def model_of(model: Model, parameters: Parameters) -> Model:
+    return Model(Encoder(model.encoder.architecture, parameters[:-2]), Head(*parameters[-2:]))
 
 
 def squared_logits(logits: Tensor, nodes: Tensor) -> Tensor:
@@ -185,13 +195,20 @@ def nearly(one: Parameters, other: Parameters) -> bool:
     return all(torch.allclose(a, b, rtol=1e-4, atol=1e-7) for a, b in zip(one, other, strict=True))
 
 
+def weights_of(model: Model, *, class_weighted: bool) -> Tensor:
+    train = torch.zeros(40, dtype=torch.bool)
+    train[NODES] = True
+    backbone = Backbone(class_weighted=class_weighted)
+    return loss_gradients(backbone, model, Task(GRAPH, train), (0, 1, 2, 3))[1]
+
+
 @pytest.mark.parametrize("class_weighted", [True, False])
 @pytest.mark.parametrize("batch_size", [None, 8])
 def test_the_mean_gradient_is_that_of_the_training_loss(
     class_weighted: bool, batch_size: int | None
 ) -> None:
     model = small_model()
-    weights = loss_weights(COLUMNS, NODES, class_weighted=class_weighted)
+    weights = weights_of(model, class_weighted=class_weighted)
     fast = NodeGradients(model, GRAPH, NODES, likelihood, batch_size).mean(weights)
     per_class = 1 / torch.bincount(COLUMNS[NODES]) if class_weighted else None
     assert nearly(fast, slow(model, NODES, per_class))
@@ -201,7 +218,7 @@ def test_the_mean_gradient_is_that_of_the_training_loss(
 
 def test_squares_are_taken_batch_by_batch() -> None:
     model = small_model()
-    weights = loss_weights(COLUMNS, NODES, class_weighted=True)
+    weights = weights_of(model, class_weighted=True)
     per_class = 1 / torch.bincount(COLUMNS[NODES])
     fast = NodeGradients(model, GRAPH, NODES, likelihood, 10).squared_batch_means(weights)
     parts = [slow(model, part, per_class) for part in NODES.split(10)]
@@ -210,3 +227,65 @@ def test_squares_are_taken_batch_by_batch() -> None:
     whole = NodeGradients(model, GRAPH, NODES, likelihood).squared_batch_means(weights)
     assert nearly(whole, tuple(g.square() for g in slow(model, NODES, per_class)))
     assert not nearly(whole, fast)
+
+
+def drawn(seed: int, classes: int, zeros: float = 0.0) -> Parameters:
+    """An encoder weight, a head weight and a head bias; some entries exactly zero."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((4, 3), (3, classes), (classes,))
+    made = [torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes]
+    return tuple(
+        torch.where(torch.rand(p.shape, generator=generator) < zeros, 0.0, p) for p in made
+    )
+
+
+def squares(parameters: Parameters) -> Parameters:
+    return tuple(p.square() for p in parameters)
+
+
+def explicit(tasks: list[tuple[Parameters, Parameters]], parameters: Parameters) -> Tensor:
+    total = torch.zeros((), dtype=torch.float64)
+    for importance, anchor in tasks:
+        for f, a, p in zip(importance, anchor, parameters, strict=True):
+            total = total + (f * (p[..., : a.shape[-1]] - a).square()).sum()
+    return total
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(1, 5), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 10**6))
+def test_it_equals_the_sum_over_tasks_and_so_does_its_gradient(
+    count: int, zeros: float, seed: int
+) -> None:
+    tasks = [
+        (squares(drawn(seed + 2 * s, 2 + s, zeros)), drawn(seed + 2 * s + 1, 2 + s))
+        for s in range(count)
+    ]
+    penalty = Penalty(*tasks[0])
+    for task in tasks[1:]:
+        penalty = penalty.add(*task)
+    now = tuple(p.requires_grad_() for p in drawn(seed + 99, 3 + count))
+    slow, fast = explicit(tasks, now), penalty(now)
+    assert torch.allclose(fast, slow, rtol=1e-9, atol=1e-12)
+    wanted = torch.autograd.grad(slow, now)
+    for g, w in zip(torch.autograd.grad(fast, now), wanted, strict=True):
+        assert torch.allclose(g, w, rtol=1e-9, atol=1e-12)
+
+
+def test_in_single_precision_the_gradient_at_a_common_anchor_is_zero() -> None:
+    """Two large sums F p - sum F a would leave a rounding error there."""
+    anchor = tuple(1e3 * p.float() for p in drawn(1, 4))
+    penalty = Penalty(tuple(p.float() for p in squares(drawn(0, 4))), anchor)
+    for s in range(2, 6):
+        penalty = penalty.add(tuple(p.float() for p in squares(drawn(s, 4))), anchor)
+    now = tuple(p.clone().requires_grad_() for p in anchor)
+    for g in torch.autograd.grad(penalty(now), now):
+        assert torch.equal(g, torch.zeros_like(g))
+
+
+def test_columns_of_later_classes_are_free() -> None:
+    penalty = Penalty(squares(drawn(0, 2)), drawn(1, 2))
+    now = tuple(p.requires_grad_() for p in drawn(2, 5))
+    gradients = torch.autograd.grad(penalty(now), now)
+    for g in gradients[1:]:
+        assert float(g[..., 2:].abs().max()) == 0
+        assert float(g[..., :2].abs().min()) > 0

@@ -1,24 +1,108 @@
-"""Gradients of a value per node (a log-likelihood, squared logits), added up over the nodes."""
+"""For EWC, MAS and TWP: gradients per node, and a pull of parameters to where tasks left them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import batch_of
+from undrift.encoders.adam import widened
+from undrift.encoders.encoder import Encoder, Head, batch_of
+from undrift.encoders.training import Loss, TrainingStep, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.regularisation.penalty import Parameters, model_of, parameters_of
-from undrift.learners.parts.training.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.model_learner import ModelLearned, TaskTraining
 from undrift.streams.task import Task
+from undrift.typing import Progress
+
+Parameters = tuple[Tensor, ...]
+"""One tensor per parameter: the encoder's weights, the head's weight, the head's bias."""
 
 NodeValue = Callable[[Tensor, Tensor], Tensor]
 """`value(logits, nodes)`: a number per node of a batch, from that node's row of logits."""
+
+
+def parameters_of(encoder: Encoder, head: Head) -> Parameters:
+    """All parameters of a model, in the order of `Parameters`."""
+    return (*encoder.weights, head.weight, head.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """`sum_s sum_p F_s (p - a_s)^2` over all tasks s, exact and of constant size.
+
+    Kept is the sum with the square completed, so that a task costs no memory:
+
+        sum_s F_s (p - a_s)^2 = F (p - a)^2 + rest,   F = sum_s F_s,   a = sum_s F_s a_s / F
+
+    `importance` F and `anchor` a are one model each. Columns of the head that came after a task
+    have no importance for it. Cost: four passes over the parameters.
+    """
+
+    importance: Parameters
+    anchor: Parameters
+    rest: float = 0.0
+
+    def add(self, importance: Parameters, anchor: Parameters) -> Penalty:
+        """The penalty with one task more, whose parameters may have more columns."""
+        sums, anchors, rest = [], [], self.rest
+        before = zip(widened(self.importance, anchor), widened(self.anchor, anchor), strict=True)
+        for (f_old, a_old), f, a in zip(before, importance, anchor, strict=True):
+            total = f_old + f
+            share = torch.where(total > 0, f / total, 1.0)  # no importance at all: move along
+            gap = a - a_old
+            rest += float((f_old * share * gap.square()).sum())
+            sums.append(total)
+            anchors.append(a_old + share * gap)
+        return Penalty(tuple(sums), tuple(anchors), rest)
+
+    def __call__(self, parameters: Parameters) -> Tensor:
+        """Its value, with a gradient for the parameters."""
+        total = parameters[0].new_tensor(self.rest)
+        for f, a, p in zip(self.importance, self.anchor, parameters, strict=True):
+            old = p if p.shape == a.shape else p[..., : a.shape[-1]]
+            gap = old - a
+            total = total + torch.dot((f * gap).flatten(), gap.flatten())
+        return total
+
+    def loss(self, strength: float) -> Loss:
+        """Cross-entropy plus `strength` times the penalty."""
+
+        def loss(step: TrainingStep) -> Tensor:
+            return cross_entropy(step) + strength * self(parameters_of(step.encoder, step.head))
+
+        return loss
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyLearned(ModelLearned):
+    """What EWC and TWP keep: one model, and an importance and an anchor per parameter."""
+
+    penalty: Penalty
+
+
+def learn_with_penalty(
+    learner: Any,
+    task: Task,
+    progress: Progress,
+    loss: Callable[[Penalty | None], Loss],
+    importance: Callable[[TaskTraining, Model], Parameters],
+) -> PenaltyLearned:
+    """What is known after training with the penalty so far; then the task's importance joins it."""
+    before: PenaltyLearned | None = learner.learned_
+    training = TaskTraining.of(learner, task, before)
+    model = training.train(progress, loss(before.penalty if before else None))
+    progress("importance", 0, 1)
+    found, anchor = importance(training, model), parameters_of(model.encoder, model.head)
+    penalty = before.penalty.add(found, anchor) if before else Penalty(found, anchor)
+    progress("importance", 1, 1)
+    return PenaltyLearned(*training.known(model), penalty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +114,10 @@ class NodeGradients:
 
     - random signs: `E (sum_n s_n g_n)^2 = sum_n g_n^2`;
     - Cauchy numbers: `sum_n s_n g_n` is `sum_n |g_n|` times a Cauchy number; the geometric mean of
-      k such sizes, times `cos(pi / 2k)^k`, has mean `sum_n |g_n|` (Li, Hastie and Church,
-      "Nonlinear estimators and tail bounds for dimension reduction in l1", 2007).
+      k such sizes, times `cos(pi / 2k)^k`, has mean `sum_n |g_n|` (Li, Hastie and Church, 2007).
 
-    The deviation of an estimate is sqrt(2 / k) of it with signs and about 1.6 / sqrt(k) with Cauchy
-    numbers: a quarter at 32 passes. A batch of no more nodes than that gets a pass per node,
-    which is exact. Cost: per batch one forward pass and k backward passes; memory: one model and
-    the activations of a batch.
+    A batch of no more nodes than passes gets a pass per node, which is exact. Cost: per batch one
+    forward pass and k backward passes; memory: one model and the activations of a batch.
     """
 
     model: Model
@@ -84,10 +165,7 @@ class NodeGradients:
         return sums
 
     def squared_batch_means(self, weights: Tensor) -> Parameters:
-        """The mean over batches of the squared gradient of each batch's weighted mean value.
-
-        The form of the CGLB code: it depends on the batches and vanishes at convergence.
-        """
+        """The mean over batches of the squared gradient of a batch's mean, as in the CGLB code."""
         sums = self._zeros()
         for gradient, _ in self._batch_means(weights):
             for one, g in zip(sums, gradient, strict=True):
@@ -99,19 +177,16 @@ class NodeGradients:
         return parts
 
     def _batches(self, *, often: bool) -> Iterator[tuple[Tensor, Parameters]]:
-        """Batch by batch the values of the nodes, and the parameters to derive by.
-
-        Where passes go back through a batch `often`, what they share is made once.
-        """
+        """Values and parameters, batch by batch; `often`: what many passes share is made once."""
         start = parameters_of(self.model.encoder, self.model.head)
         live = tuple(p.detach().requires_grad_() for p in start)
-        copy = model_of(self.model, live)
+        encoder = Encoder(self.model.encoder.architecture, live[:-2])
+        head = Head(*live[-2:])
         with torch.enable_grad():
             for part in self._parts():
-                batch = batch_of(copy.encoder, self.graph, part)
-                batch = copy.encoder.prepared(batch) if often else batch
-                embeddings = copy.encoder.forward(batch)
-                yield self.value(copy.head(embeddings), part), live
+                batch = batch_of(encoder, self.graph, part)
+                batch = encoder.prepared(batch) if often else batch
+                yield self.value(head(encoder.forward(batch)), part), live
 
     def _batch_means(self, weights: Tensor) -> Iterator[tuple[Parameters, Tensor]]:
         """The gradient of each batch's weighted mean, and the sum of its weights."""
@@ -136,27 +211,16 @@ def check_draws(draws: int, least: int) -> None:
 def loss_gradients(
     backbone: Backbone, model: Model, task: Task, classes: tuple[int, ...]
 ) -> tuple[NodeGradients, Tensor]:
-    """The gradients of the training nodes' cross-entropies, and each node's weight in the loss."""
+    """Gradients of the training nodes' cross-entropies, and what each node weighs in the loss."""
     nodes, columns = task.train.nonzero().flatten(), columns_of(task.graph, classes)
 
     def losses(logits: Tensor, part: Tensor) -> Tensor:
         return functional.cross_entropy(logits, columns[part], reduction="none")
 
-    gradients = NodeGradients(model, task.graph, nodes, losses, backbone.batch_size)
-    return gradients, loss_weights(columns, nodes, class_weighted=backbone.class_weighted)
-
-
-def loss_weights(columns: Tensor, nodes: Tensor, *, class_weighted: bool) -> Tensor:
-    """What each node of the graph weighs in the training loss; 0 for those not in `nodes`.
-
-    >>> columns, train = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 2])
-    >>> loss_weights(columns, train, class_weighted=True).tolist()
-    [0.5, 0.5, 1.0, 0.0]
-    """
     weights = torch.zeros(columns.numel(), device=columns.device)
     mine = columns[nodes]
-    weights[nodes] = 1 / torch.bincount(mine)[mine] if class_weighted else 1.0
-    return weights
+    weights[nodes] = 1 / torch.bincount(mine)[mine] if backbone.class_weighted else 1.0
+    return NodeGradients(model, task.graph, nodes, losses, backbone.batch_size), weights
 
 
 def _is_exact(values: Tensor, draws: int) -> bool:

@@ -1,4 +1,4 @@
-"""Distillation against its formula, written out node by node."""
+"""Losses against their formulas, and a task at a learner with one growing model."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.encoder import Encoder
-from undrift.encoders.training import TrainingStep
+from undrift.encoders.training import TrainingStep, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.parts.training.backbone import Backbone
-from undrift.learners.parts.training.losses import (
+from undrift.learners.acil import Acil
+from undrift.learners.bare import Bare
+from undrift.learners.parts.backbone import (
+    Backbone,
     FeatureTeacher,
     distillation,
     frobenius_distance,
-    overlapping_distillation,
     task_cross_entropy,
 )
-from undrift.testing.graphs import tiny_graph
+from undrift.learners.parts.frozen_encoder import base_encoder
+from undrift.learners.parts.model_learner import TaskTraining
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
 def logits(seed: int, columns: int) -> torch.Tensor:
@@ -57,14 +60,6 @@ def test_the_same_answers_are_its_minimum_and_new_classes_do_not_enter() -> None
     assert distillation(elsewhere, teacher, 2.0) > distillation(student, teacher, 2.0)
 
 
-def test_the_overlapping_form_counts_early_classes_once_per_task_since() -> None:
-    student, teacher = logits(0, 7), logits(1, 5)
-    both = float(overlapping_distillation(student, teacher, (2, 5), 2.0))
-    first, all_old = slow(student, teacher[:, :2], 2.0), slow(student, teacher, 2.0)
-    assert both == pytest.approx(first + all_old, rel=1e-12)
-    assert float(overlapping_distillation(student, teacher, (5,), 2.0)) == pytest.approx(all_old)
-
-
 def encoder(graph: Graph, seed: int) -> Encoder:
     generator = torch.Generator().manual_seed(seed)
     made = Backbone(hidden=(8, 6)).encoder_for(graph, generator)
@@ -97,16 +92,6 @@ def test_new_and_old_are_the_embeddings_without_dropout(sparse: bool) -> None:
         assert torch.allclose(old, before.embed(graph)[nodes], atol=1e-5)
         assert new.requires_grad
         assert not old.requires_grad
-
-
-def test_a_full_batch_builds_its_structure_once() -> None:
-    graph = tiny_graph()
-    model = encoder(graph, 0)
-    teacher = FeatureTeacher(model, graph)
-    nodes = torch.arange(10)
-    first = teacher._batch(step_of(graph, model, nodes))
-    assert teacher._batch(step_of(graph, model, nodes)) is first
-    assert teacher._batch(step_of(graph, model, nodes.clone())) is not first
 
 
 def test_distance_is_the_frobenius_norm() -> None:
@@ -151,3 +136,51 @@ def test_a_tasks_classes_are_told_apart_wherever_their_columns_stand() -> None:
     each = [float(weights[c]) for c in columns]
     slow = sum(w * loss for w, loss in zip(each, losses, strict=True)) / sum(each)
     assert float(found) == pytest.approx(slow, rel=1e-5)
+
+
+def quick() -> Bare:
+    return Bare.from_params(epochs=2, hidden=(8,), seed=3)
+
+
+def test_the_first_task_gets_a_new_model() -> None:
+    task = tiny_stream().task(0)
+    training = TaskTraining.of(quick(), task, None)
+    assert (training.t, training.classes) == (0, (0, 1))
+    assert training.model.head.bias.numel() == 2
+    again = TaskTraining.of(quick(), task, None)
+    assert torch.equal(training.model.encoder.weights[0], again.model.encoder.weights[0])
+
+
+def test_a_later_task_goes_on_from_the_model_before_it() -> None:
+    stream = tiny_stream()
+    learner = quick().observe(stream.task(0))
+    training = TaskTraining.of(learner, stream.task(1), learner.learned_)
+    assert (training.t, training.classes) == (1, (0, 1, 2, 3))
+    before = learner.learned_.model
+    assert training.model.encoder is before.encoder
+    assert torch.equal(training.model.head.weight[:, :2], before.head.weight)
+    assert training.model.head.bias.numel() == 4
+
+
+def test_training_uses_the_loss_and_leaves_the_model_alone() -> None:
+    stream = tiny_stream()
+    training = TaskTraining.of(quick(), stream.task(0), None)
+    kept = training.model.encoder.weights[0].clone()
+    steps: list[TrainingStep] = []
+
+    def loss(step: TrainingStep) -> torch.Tensor:
+        steps.append(step)
+        return cross_entropy(step)
+
+    trained = training.train(lambda *_: None, loss)
+    assert len(steps) == 2
+    assert torch.equal(training.model.encoder.weights[0], kept)
+    assert not torch.equal(trained.encoder.weights[0], kept)
+
+
+def test_the_base_encoder_is_what_bare_trains_on_the_first_task() -> None:
+    task = tiny_stream().task(0)
+    backbone = Backbone(epochs=3, hidden=(8,))
+    found = base_encoder(Acil(seed=5, backbone=backbone), task, lambda *_: None)
+    bare = Bare(seed=5, backbone=backbone).observe(task).learned_.model.encoder
+    assert torch.equal(found.weights[0], bare.weights[0])

@@ -12,15 +12,16 @@ from torch import Tensor
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
 from undrift.learners.additive import LinearLearner
-from undrift.learners.parts.analytic.expanded import Expanded
-from undrift.learners.parts.training.model_learner import TaskTraining, Trains
+from undrift.learners.parts.expanded import Expanded
+from undrift.learners.parts.model_learner import TaskTraining
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
 
 
-def base_encoder(learner: Trains, task: Task, progress: Progress) -> Encoder:
+def base_encoder(learner: Any, task: Task, progress: Progress) -> Encoder:
     """The encoder after training on the base task; its head is thrown away."""
-    return TaskTraining.of(learner, task, None).train(progress).encoder
+    encoder: Encoder = TaskTraining.of(learner, task, None).train(progress).encoder
+    return encoder
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,12 +13,7 @@ from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, RowsOf
-from undrift.learners.parts.training.backbone import (
-    Backbone,
-    Model,
-    columns_among,
-    generator_for,
-)
+from undrift.learners.parts.backbone import Backbone, Model, generator_for
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
@@ -29,8 +23,7 @@ from undrift.typing import Progress
 class ModelLearner(Learner, ABC):
     """A learner whose knowledge has a `model`: its logits are the scores. Methods add `_learn`.
 
-    `no_sums`: what is kept that is no sum over rows (`Inventory.rest`); a method that keeps sums
-    beside it says so in `_inventory`.
+    `no_sums`: what is kept that is no sum over rows (`Inventory.rest`).
     """
 
     no_sums: ClassVar[tuple[str, ...]] = ("model",)
@@ -76,34 +69,14 @@ def base_training(backbone: Backbone, task: Task) -> tuple[object, ...]:
     return "base training", backbone, task, task.classes
 
 
-class Trains(Protocol):
-    """A learner that trains one model, task after task."""
-
-    backbone: Backbone
-    seed: int
-
-
-class _Knows(Protocol):
-    """What such a learner knows after some tasks."""
-
-    @property
-    def classes(self) -> tuple[int, ...]: ...
-    @property
-    def tasks(self) -> int: ...
-    @property
-    def model(self) -> Model: ...
-
-
 @dataclass(frozen=True, eq=False)
 class TaskTraining:
     """Task t as it reaches a learner with one growing model.
 
-    `classes` are all classes seen, new ones last, and `model` is the one before it under a head
-    that has grown by the new ones (at the first task a new one). `generator` is where the task's
-    randomness comes from.
+    `classes` are all classes seen, new ones last; the head of `model` has grown by those.
     """
 
-    learner: Trains
+    learner: Any
     task: Task
     t: int
     classes: tuple[int, ...]
@@ -111,40 +84,38 @@ class TaskTraining:
     generator: torch.Generator
 
     @classmethod
-    def of(cls, learner: Trains, task: Task, before: _Knows | None) -> TaskTraining:
+    def of(cls, learner: Any, task: Task, before: Any) -> TaskTraining:
         """The task as it reaches this learner, which knew `before`."""
         t = before.tasks if before else 0
         generator = generator_for(learner.seed, t)
         classes = joined(before.classes if before else (), task.classes)
         if before:
-            model = before.model.grow(len(classes) - len(before.classes), generator)
+            new = len(classes) - len(before.classes)
+            model = replace(before.model, head=before.model.head.grow(new, generator))
         else:
             model = learner.backbone.model_for(task.graph, len(classes), generator)
         return cls(learner, task, t, classes, model, generator)
 
     @property
-    def graph(self) -> Graph:
-        """The task's graph."""
-        return self.task.graph
-
-    @property
     def own(self) -> Tensor:
         """The head's columns of the task's classes."""
-        return columns_among(self.classes, self.task)
+        places = [self.classes.index(c) for c in self.task.classes]
+        return torch.tensor(places, device=self.task.graph.device)
 
     def known(self, model: Model) -> tuple[tuple[int, ...], int, int, Model]:
         """The parts of `ModelLearned` after the task."""
-        return self.classes, self.graph.num_features, self.t + 1, model
+        return self.classes, self.task.graph.num_features, self.t + 1, model
 
     def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
-        """The model after training on the task with this loss.
+        """The model after training; the first task's plain training is shared between methods."""
+        backbone: Backbone = self.learner.backbone
 
-        The first task's plain training is the same for every method: it is shared.
-        """
-        backbone, generator = self.learner.backbone, self.generator
-        settings: dict[str, Any] = {"t": self.t, "generator": generator, "progress": progress}
-        train = partial(backbone.train, self.model, self.task, self.classes, loss=loss, **settings)
+        def train() -> Model:
+            given, generator = (self.model, self.task, self.classes), self.generator
+            return backbone.train(
+                *given, t=self.t, generator=generator, progress=progress, loss=loss
+            )
+
         if self.t > 0 or loss is not cross_entropy:
             return train()
-        inputs = base_training(backbone, self.task)
-        return drawn_once(train, generator, *inputs)
+        return drawn_once(train, self.generator, *base_training(backbone, self.task))

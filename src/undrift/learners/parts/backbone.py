@@ -1,25 +1,29 @@
-"""`Backbone`: the encoder a method trains, and how it trains it."""
+"""`Backbone`: the encoder a method trains, and how it trains it; losses that methods share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from undrift.checks import check_fields
 from undrift.encoders.adam import Moments
 from undrift.encoders.architecture import Architecture, Kind
-from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import Loss, Training, cross_entropy, fit
+from undrift.encoders.encoder import Encoder, Head, MiniBatch, batch_of
+from undrift.encoders.training import Loss, Training, TrainingStep, cross_entropy, fit
 from undrift.graphs import Graph, Normalisation
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
+_NEAR = 1e-4  # relative distance under which rounding would decide the gradient's direction
+
 Optimiser = Literal["fresh", "carried"]
-"""Adam starts anew with every task, or goes on with its moments and its count of steps."""
+Grid = dict[str, tuple[Any, ...]]
+"""What a search tries, by parameter."""
 
 
 def generator_for(seed: int, t: int) -> torch.Generator:
@@ -30,20 +34,13 @@ def generator_for(seed: int, t: int) -> torch.Generator:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Theta = {theta, phi}: encoder and linear classifier; never changed, only replaced.
-
-    `moments` is what a carried optimiser goes on with; None without one.
-    """
+    """Theta = {theta, phi}: encoder and head; with a carried optimiser also its `moments`."""
 
     added_later: ClassVar[tuple[str, ...]] = ("moments",)
 
     encoder: Encoder
     head: Head
     moments: Moments | None = None
-
-    def grow(self, classes: int, generator: torch.Generator) -> Model:
-        """The same encoder under a head with so many new columns."""
-        return replace(self, head=self.head.grow(classes, generator))
 
     def settled(self) -> Model:
         """The same without what an optimiser would go on with."""
@@ -68,11 +65,9 @@ class Backbone:
 
     `encoder`, `hidden`, `dropout`, `normalisation`, `hops`: see `Architecture`. `lr` trains the
     base task, `lr_next` every later one. `batch_size` (None: full batch), `class_weighted`,
-    `weight_decay` and `patience`: see `Training`. `optimiser`: Adam starts `fresh` with every
-    task, or is `carried` from task to task as in public code, with twice the model in the state;
-    a method that trains once, or a new model every time, has nothing to carry. `dropout_next`:
-    the dropout of tasks after the first (None: the same); 0 is what public code does that never
-    goes back from evaluating to training.
+    `weight_decay` and `patience`: see `Training`. As in public code: `optimiser`, Adam starts
+    `fresh` with every task or is `carried` on, with twice the model in the state; `dropout_next`,
+    the dropout of tasks after the first (None: the same).
     """
 
     encoder: Kind = "gcn"
@@ -165,7 +160,60 @@ def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
     return hits.to(torch.uint8).argmax(dim=1)
 
 
-def columns_among(classes: tuple[int, ...], task: Task) -> Tensor:
-    """The place in `classes` of each class of the task."""
-    places = [classes.index(c) for c in task.classes]
-    return torch.tensor(places, device=task.graph.device)
+# losses -------------------------------------------------------------------------------
+
+
+def task_cross_entropy(step: TrainingStep, own: Tensor) -> Tensor:
+    """Cross-entropy among the current task's classes: the columns `own` of the head."""
+    weights = None if step.class_weights is None else step.class_weights[own]
+    place = torch.zeros(step.logits.shape[1], dtype=torch.int64, device=own.device)
+    place[own] = torch.arange(own.numel(), device=own.device)
+    return functional.cross_entropy(step.logits[:, own], place[step.columns], weights)
+
+
+def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+    """The cross-entropy of the student against the teacher's softened answers.
+
+        KD = - mean_x sum_c softmax(teacher / T)_c log softmax(student / T)_c
+
+    over the teacher's columns, which are the first of the student's. There is no factor T^2, as
+    in the public code.
+    """
+    old = student[:, : teacher.shape[1]]
+    targets = functional.softmax(teacher / temperature, dim=1)
+    # soft targets: torch's cross-entropy takes probabilities and averages over the rows
+    return functional.cross_entropy(old / temperature, targets)
+
+
+class FeatureTeacher:
+    """Embeddings under the encoder that a task starts from, computed once, beside those of a step.
+
+    The new embeddings come from a pass without dropout. With it they could never equal the old
+    ones, and distillation would shrink the embeddings that it is meant to keep.
+    """
+
+    def __init__(self, encoder: Encoder, graph: Graph) -> None:
+        self.graph = graph
+        self.embeddings = encoder.embed(graph)
+        self._last: tuple[Tensor, MiniBatch] | None = None
+
+    def __call__(self, step: TrainingStep) -> tuple[Tensor, Tensor]:
+        """New (with gradient) and old embeddings of the step's nodes."""
+        return step.encoder.forward(self._batch(step)), self.embeddings[step.nodes]
+
+    def _batch(self, step: TrainingStep) -> MiniBatch:
+        # a full batch names the same tensor of nodes in every step: its structure is built once
+        if self._last is None or self._last[0] is not step.nodes:
+            batch = batch_of(step.encoder, self.graph, step.nodes)
+            self._last = (step.nodes, batch.for_training())
+        return self._last[1]
+
+
+def frobenius_distance(new: Tensor, old: Tensor) -> Tensor:
+    """||new - old||_F of the batch, smooth where it is under 1e-4 of ||old||_F.
+
+    A norm has no gradient at zero, where every task starts; there rounding would point the way.
+    """
+    near: Tensor = _NEAR * old.norm()
+    squared: Tensor = (new - old).square().sum() + near.square()
+    return squared.clamp_min(1e-30).sqrt() - near

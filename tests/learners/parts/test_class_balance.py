@@ -12,7 +12,7 @@ from tests.harness.references import joint_ridge
 from undrift.analytic.bank import RidgeBank
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
-from undrift.learners.parts.analytic.class_balance import (
+from undrift.learners.parts.expanded import (
     balanced_rows,
     mean_class_size,
     nodes_that_count,

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Activation, Expansion
-from undrift.analytic.statistics import one_hot
+from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.kept import RowsOf
-from undrift.learners.parts.training.backbone import Backbone
+from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.machine import need
 from undrift.sharing import is_shared, once
 from undrift.sparse import row_index
 from undrift.streams.task import Task
 
+Nodes = Literal["train", "all"]
+
 
 def embedded(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
     """Embeddings of every node, or of some, in float64; shared by learners side by side.
 
-    In float64 a row does not depend, to 1e-12, on which others are computed with it, so some rows
-    may be computed alone, and again after a change of the graph.
+    In float64 a row does not depend, to 1e-12, on which others are computed with it.
     """
     field = None
     if nodes is not None and not is_shared():
@@ -43,8 +46,7 @@ def targets_of(task: Task, classes: tuple[int, ...]) -> Tensor:
 class Expanded:
     """For a learner whose classifier reads the embeddings of its `encoder`, expanded by `alpha`.
 
-    It stands before `Learner` among the bases. No dataclass itself: what is annotated here are
-    fields of the methods.
+    It stands before `Learner` among the bases. What is annotated here are fields of the methods.
     """
 
     activation: ClassVar[Activation] = "relu"
@@ -86,3 +88,58 @@ class Expanded:
 
     def _hops(self, learned: Any) -> int | None:
         return self.backbone.architecture().reach
+
+
+# classes that weigh the same ---------------------------------------------------------
+
+
+def weighed(sums: ClassSums, *, balanced: bool) -> RidgeStatistics:
+    """R and Q of a classifier; balanced, every class weighs as much as one of mean size."""
+    if not balanced:
+        return sums.plain()
+    even = sums.balanced()
+    size = sums.count / max(even.energy, 1.0)  # the energy is the number of classes with rows
+    return RidgeStatistics(even.gram * size, even.moment * size, even.count, even.energy * size)
+
+
+def nodes_that_count(task: Task, nodes: Nodes) -> Tensor:
+    """Their indices; shared side by side."""
+    mask = task.train if nodes == "train" else torch.ones_like(task.train)
+    return once(lambda: mask.nonzero().flatten(), "nodes that count", task, nodes)
+
+
+def mean_class_size(task: Task) -> float:
+    """What a class of the first task weighs on average, and every class ever in balanced rows."""
+    return int(task.train.sum()) / len(task.classes)
+
+
+def balanced_rows(
+    task: Task, nodes: Nodes, share: float, seen: tuple[int, ...] | None = None
+) -> Tensor:
+    """A weight per row of a sum over these nodes, for sums that cannot be balanced later.
+
+    Training nodes of class c weigh `share / n_c` each, n_c those of the class so far: `seen` has
+    those of earlier batches, for each of the task's classes. So a class that comes back weighs
+    more than the share. `all` nodes have no labels to go by: they weigh the same, and together as
+    much as the training nodes would. In float64; shared side by side.
+    """
+    earlier = seen or (0,) * len(task.classes)
+    make = _by_class if nodes == "train" else _by_task
+    inputs = (task, nodes, share, earlier)
+    return once(lambda: make(task, share, earlier), "balanced rows", *inputs)
+
+
+def _by_class(task: Task, share: float, seen: tuple[int, ...]) -> Tensor:
+    place = columns_of(task.graph, task.classes)[task.train]
+    sizes = place.bincount(minlength=len(task.classes))
+    each = share / (sizes + torch.tensor(seen, device=sizes.device)).double()
+    weights: Tensor = each[place]
+    return weights
+
+
+def _by_task(task: Task, share: float, seen: tuple[int, ...]) -> Tensor:
+    graph, place = task.graph, columns_of(task.graph, task.classes)[task.train]
+    sizes = place.bincount(minlength=len(task.classes)).tolist()
+    classes = sum(n / (n + before) for n, before in zip(sizes, seen, strict=True))
+    each = share * classes / graph.num_nodes
+    return torch.full((graph.num_nodes,), each, dtype=torch.float64, device=graph.device)

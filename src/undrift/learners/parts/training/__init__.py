@@ -1,1 +1,0 @@
-"""Training a model by backpropagation, task after task: what most methods share."""
