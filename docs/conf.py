@@ -64,6 +64,21 @@ adding-a-method
 
 ```{toctree}
 :hidden:
+:caption: Examples
+
+examples/index
+examples/pyg
+examples/tables
+examples/compare
+examples/own-method
+examples/forget
+examples/merge
+examples/larger
+examples/privacy
+```
+
+```{toctree}
+:hidden:
 :caption: Notebooks
 
 notebooks/researcher

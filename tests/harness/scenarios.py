@@ -19,7 +19,7 @@ from tests.harness.fuzz.targets import QUICK, batches
 from undrift.errors import InputError
 from undrift.experiments.bench import record_plans
 from undrift.experiments.checkpoint import clean
-from undrift.experiments.plan import BenchPlan, Job, PlanRow, jobs_of
+from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.store import load_records
 from undrift.experiments.worker import BUSY, FAILED, WorkerSettings, perform
 from undrift.folder.folder import LearnerFolder

@@ -50,8 +50,9 @@ def demo(*, stream: str = "synthetic", seed: Whole = 0, out: Path = Path("runs")
         prepared = experiment.prepare(RunSpec(stream=stream, method=method, seed=seed))
         console.print(f"{prepared.learner.display} learns {stream}, task by task")
         with run_progress(console, len(prepared.stream)) as progress:
-            how = {"progress": progress.report, "after_task": progress.after_task}
-            result = experiment.execute(prepared, out, **how)
+            result = experiment.execute(
+                prepared, out, progress=progress.report, after_task=progress.after_task
+            )
         results[method] = result
         rows.append(_row(prepared, result))
         if method == METHODS[0]:

@@ -14,8 +14,7 @@ from undrift.errors import InputError
 from undrift.experiments.record import tuples
 from undrift.experiments.store import read_run
 from undrift.storage.files import load_state, make_folder, save_state
-from undrift.storage.lock import sweep
-from undrift.storage.lock import exclusive
+from undrift.storage.lock import exclusive, sweep
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
