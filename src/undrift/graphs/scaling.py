@@ -132,9 +132,9 @@ def check_given(given: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     pairs = {}
     for name, each in given.items():
         keys = set(each) if isinstance(each, Mapping) else set()
-        told = [each[key] for key in _KEYS if key in keys] if keys in _WAYS else [None, None]
-        a, b = told
-        if _is_number(a) and _is_number(b):
+        told: list[Any] = [each[key] for key in _KEYS if key in keys]
+        if keys in _WAYS and all(map(_is_number, told)):
+            a, b = told
             pairs[name] = ((a + b) / 2, (b - a) / 2) if "low" in keys else (float(a), float(b))
         if not (name in pairs and pairs[name][1] > 0):
             raise InputError(
