@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_dataset_of_two_files_names_both(folder, official, monkeypatch):
     files = {"a.npz": official.reddit_data(), "b.npz": official.reddit_graph()}
     archive = RemoteFile("x.zip", "https://example.org/x.zip", members=tuple(files))
-    reader = "undrift.datasets.npz:read_reddit"
+    reader = "undrift.datasets.readers:read_reddit"
     dataset = Dataset("two", "Two", (archive,), 5, 6, 2, 3, "MIT", "example.org", reader)
     monkeypatch.setitem(OWN, "two", dataset)
     (folder / "a.npz").write_bytes(files["a.npz"])

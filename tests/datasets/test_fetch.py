@@ -256,7 +256,7 @@ def folder(tmp_path, monkeypatch):
 def offer(site, monkeypatch):
     """Puts a dataset of one file into the catalogue, and the file on the server."""
 
-    def offer(content, name="tiny.npz", reader="undrift.datasets.npz:read_npz", **options):
+    def offer(content, name="tiny.npz", reader="undrift.datasets.readers:read_npz", **options):
         kinds = ("size", "sha256", "git", "md5", "members")
         known = {kind: options.pop(kind) for kind in kinds if kind in options}
         file = RemoteFile(name, site.put(f"/{name}", content, **options), **known)
@@ -391,7 +391,7 @@ def test_what_was_recorded_first_must_come_ever_after(tiny, path, offer, officia
 def test_a_zip_with_members_is_unpacked_and_not_kept(folder, offer, official, site):
     pair = {"reddit_data.npz": official.reddit_data(), "reddit_graph.npz": official.reddit_graph()}
     options = {"name": "reddit.zip", "members": tuple(pair)}
-    options["reader"] = "undrift.datasets.npz:read_reddit"
+    options["reader"] = "undrift.datasets.readers:read_reddit"
     offer(official.zip({"../../evil": b"", **pair}), **options)
     with pytest.raises(InputError, match="a path out of its folder"):
         fetch("tiny")

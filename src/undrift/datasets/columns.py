@@ -165,9 +165,6 @@ def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
         raise InputError(f"{path} is damaged (after row {first - 1}); write it again") from error
 
 
-# cells -----------------------------------------------------------------------------------
-
-
 def as_text(value: Any) -> str:
     """One value as text: whole floats as integers, none and NaN as nothing.
 
@@ -246,9 +243,8 @@ def ignoring(columns: Sequence[str]) -> str:
 def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
     """A class id per label, and the name of each id.
 
-    Where every label is a whole number, it is the class id: gaps stay. Otherwise the ids number
-    the different labels from 0 in sorted order. An empty label, and -1 among numbers, is
-    unlabelled (-1). `what` names the labels in an error.
+    Where every label is a whole number, it is the class id. Otherwise the ids number the labels
+    from 0 in sorted order. An empty label, and -1 among numbers, is unlabelled (-1).
 
     >>> as_class_ids(["db", "ai", "", "db"], "labels")
     (array([ 1,  0, -1,  1]), {0: 'ai', 1: 'db'})

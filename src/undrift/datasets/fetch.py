@@ -26,8 +26,7 @@ from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, load_datas
 from undrift.datasets.folder import published, record, recorded, sha256
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder, write_atomically
-from undrift.storage.lock import exclusive
-from undrift.storage.own import system_errors
+from undrift.storage.lock import exclusive, system_errors
 from undrift.typing import Progress, silent
 
 ATTEMPTS = 4
@@ -39,11 +38,7 @@ _MOVED = f"find out where the file is now and {_BY_HAND}"
 
 
 def fetch(
-    name: str,
-    folder: str | Path | None = None,
-    progress: Progress = silent,
-    *,
-    force: bool = False,
+    name: str, folder: str | Path | None = None, progress: Progress = silent, *, force: bool = False
 ) -> list[Path]:
     """Download a dataset into the data folder and return where its files lie.
 
@@ -116,9 +111,6 @@ def _verify(part: Path, file: RemoteFile, target: Path) -> str:
         way = f"if the change is meant, delete {data.record_path(target)} and fetch again"
         raise InputError(f"{what} (SHA-256 {digest[:12]}..., then {str(first)[:12]}...); {way}")
     return digest
-
-
-# one file over HTTP ----------------------------------------------------------------------
 
 
 class _BrokeOffError(Exception):
@@ -270,9 +262,6 @@ def _receive(response: Any, part: Path, start: int, total: int, progress: Progre
     return done
 
 
-# what is there ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CheckedFile:
     """A file of a dataset that was loaded, and what its bytes were compared with."""
@@ -286,8 +275,7 @@ class CheckedFile:
 def check_dataset(name: str, *, accept: bool = False) -> tuple[CheckedFile, ...]:
     """Load a dataset, compare its statistics and checksums, and say how each file fared.
 
-    Other statistics or bytes than published or recorded are an error. `accept` lets other bytes
-    than published pass: a file that was saved again holds the same graph. Nothing is written.
+    `accept` lets other bytes than published pass: a file that was saved again has the same graph.
     """
     load_dataset(name)
     paths = [data.find_file(file) for file in DATASETS[name].names]

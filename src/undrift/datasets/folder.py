@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from undrift.datasets.catalogue import DATASETS, MARK, RemoteFile, dataset_of, stand_in_names
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import write_atomically
-from undrift.storage.own import system_errors
+from undrift.storage.lock import system_errors
 
 VARIABLE = "UNDRIFT_DATA"
 
@@ -69,9 +69,6 @@ def delete(path: Path) -> None:
     """Delete a file, if it is there."""
     with system_errors(f"cannot delete {path}", "delete it by hand"):
         path.unlink(missing_ok=True)
-
-
-# checksums -------------------------------------------------------------------------------
 
 
 def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
@@ -129,9 +126,6 @@ def check_recorded(path: Path) -> str:
         told = f"SHA-256 {found[:12]}..., recorded {str(wanted)[:12]}..."
         raise InputError(f"{path} has changed since it was fetched ({told}); fetch it again{way}")
     return found
-
-
-# kept stand-ins --------------------------------------------------------------------------
 
 
 class KeptGraph(NamedTuple):

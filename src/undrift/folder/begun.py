@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from undrift.errors import InputError
 from undrift.noise.sampling import Normal, keyed_normal
 from undrift.storage.files import whole_file
-from undrift.storage.own import read_own
+from undrift.storage.lock import read_own
 
 FILE = "begun.json"
 

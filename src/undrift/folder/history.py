@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from undrift.errors import InputError
 from undrift.folder.record import Entry, Line
 from undrift.storage.files import write_atomically
-from undrift.storage.own import read_own
+from undrift.storage.lock import read_own
 
 FILE = "history.jsonl"
 

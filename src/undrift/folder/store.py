@@ -47,8 +47,7 @@ from undrift.storage.files import (
     sync_folder,
     write_atomically,
 )
-from undrift.storage.lock import claimed_folder
-from undrift.storage.own import check_own, read_own
+from undrift.storage.lock import check_own, claimed_folder, read_own
 
 if TYPE_CHECKING:
     from undrift.storage.state import State

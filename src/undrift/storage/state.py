@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
@@ -149,9 +149,8 @@ def unpack(
 ) -> Any:
     """The thing of type `kind` that `pack` took apart.
 
-    `kinds` says which class is meant by a protocol among the hints. A missing part, or a value
-    of the wrong type, is an `InputError`. Only fields in a dataclass's `added_later`, which files
-    of before do not have, fall back to their default.
+    `kinds` says which class is meant by a protocol among the hints. A missing part is an
+    `InputError`, but for fields in a dataclass's `added_later`: those fall back to their default.
     """
 
     def part(kind: Any, *steps: str) -> Any:
@@ -175,8 +174,7 @@ def unpack(
             raise _damaged(count, "is no list of keys")
         return {key: part(arguments[1], _escaped(key)) for key in keys}
     if is_dataclass(origin or kind):
-        later: tuple[str, ...] = getattr(kind, "added_later", ())
-        parts = {}
+        later, parts = getattr(kind, "added_later", ()), {}
         for name, hint in _hints(kind).items():
             path = _join(prefix, name)
             if name not in later or path in values or _join(path, _CLASS) in values:
@@ -185,8 +183,7 @@ def unpack(
             parts[name] = whole_of(parts[name])
             if parts[name] is None:
                 raise _damaged(_join(prefix, name), "is no half of a symmetric matrix")
-        made: Any = kind
-        return made(**parts)
+        return cast(Any, kind)(**parts)
     value = _get(values, prefix)
     if not _holds(kind, value):
         raise _damaged(prefix, f"is {value!r}, not {_name(kind)}")

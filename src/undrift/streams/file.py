@@ -100,7 +100,7 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges", "scale"})
     tables = None
     if "npz" in file.files:
-        from undrift.datasets.npz import read_npz
+        from undrift.datasets.readers import read_npz
 
         graph = read_npz(file.files["npz"])
     else:

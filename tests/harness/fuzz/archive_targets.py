@@ -16,7 +16,7 @@ from tests.harness.fuzz.archives import change_csv_gz, change_zip
 from tests.harness.fuzz.damage import damage_bytes, damage_file
 from tests.harness.fuzz.guard import Target
 from tests.harness.fuzz.plain import plain_graph, plain_parts, undirected
-from undrift.datasets import ogb
+from undrift.datasets import readers
 from undrift.datasets.archives import unpack_zip
 from undrift.testing.graphs import tiny_graph
 
@@ -90,8 +90,8 @@ def _change_ogb(random: Random, folder: Path) -> str:
 
 
 def _read_ogb(folder: Path) -> Any:
-    first = plain_graph(ogb.load(folder / "data.zip", cache=folder / "cache")[0])
-    again = plain_graph(ogb.load(folder / "data.zip", cache=folder / "cache")[0])
+    first = plain_graph(readers.read_ogb(folder / "data.zip", cache=folder / "cache")[0])
+    again = plain_graph(readers.read_ogb(folder / "data.zip", cache=folder / "cache")[0])
     assert first == again, "the cache has another graph than the file"
     return first
 

@@ -17,8 +17,7 @@ from tests.harness.fuzz.archives import change_npy, change_zip
 from tests.harness.fuzz.damage import damage_bytes, damage_file
 from tests.harness.fuzz.guard import Target
 from tests.harness.fuzz.plain import plain_graph, plain_parts, triples, undirected
-from undrift.datasets.npz import read_npz, read_reddit
-from undrift.datasets.pyg import read_pyg
+from undrift.datasets.readers import read_npz, read_pyg, read_reddit
 from undrift.testing.graphs import tiny_graph
 
 # .npz ------------------------------------------------------------------------------------
