@@ -51,11 +51,6 @@ def test_a_number_that_does_not_fit_is_named(path, value):
         read(path, "a", "iu", dtype=np.int32)
 
 
-def test_a_float_too_large_for_float32_becomes_infinity_without_a_warning(path):
-    np.savez(path, a=np.array([1e300]))
-    assert np.isinf(read(path, "a", "f", dtype=np.float32)).all()
-
-
 def test_object_arrays_beside_it_are_not_touched_and_asked_for_are_refused(path):
     np.savez(path, a=np.arange(3), names=np.array(["x", None], dtype=object))
     assert read(path, "a", "iu").tolist() == [0, 1, 2]

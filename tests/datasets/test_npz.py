@@ -268,9 +268,3 @@ def test_a_truncated_file_is_damaged(write, which, length):
     pair[which].write_bytes(pair[which].read_bytes()[:length])
     with pytest.raises(InputError, match=rf"{pair[which].name} is damaged or not an \.npz"):
         read_reddit(*pair)
-
-
-def test_the_files_the_wrong_way_round(write):
-    data, graph = write()
-    with pytest.raises(InputError, match="has no array 'shape'"):
-        read_reddit(graph, data)

@@ -1,7 +1,6 @@
 """Zip files: an `.npz` file read array by array, files unpacked out of a download, and a cache.
 
-An array is read in pieces that are converted as they come: 115 million int64 numbers become int32
-without both being in memory. Object arrays, which only pickle could read, are refused unread.
+Object arrays, which only pickle could read, are refused unread.
 """
 
 from __future__ import annotations
@@ -24,16 +23,10 @@ from undrift.machine import need
 from undrift.storage.files import whole_file, write_atomically
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Kinds = Mapping[str, tuple[str, int]]
-"""Of each array by its name: the numpy type kinds it may have, and its dimensions."""
-
 T = TypeVar("T")
 MORE_MEMORY = "check where the file is from, or use a machine with more"
 FETCH_AGAIN = "fetch the file again from its source"
-LIMIT = 8 << 30
-"""Bytes of a download, packed or unpacked: several times the largest dataset here."""
-
-CACHE_VERSION = 1
+LIMIT = 8 << 30  # bytes of a download, packed or unpacked: several times the largest one here
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 _PIECE = 1 << 22  # bytes: large enough to be fast, small beside any large array
 _DEFLATE_LIMIT = 1100  # no deflated byte stands for more bytes than this
@@ -207,7 +200,7 @@ def kept(
     key: str,
     make: Callable[[], Mapping[str, Array]],
     build: Callable[[Mapping[str, Array]], T],
-    kinds: Kinds,
+    kinds: Mapping[str, tuple[str, int]],
     *,
     worth: Callable[[T], bool] = lambda result: True,
     also: Sequence[Path] = (),
@@ -215,10 +208,10 @@ def kept(
     """`build(make())`, where the arrays that `make` gives are kept in a file for next time.
 
     A file is checked, never trusted: it counts only if it is whole (a zip has checksums), has this
-    `key` and the `kinds` of arrays, and `build` accepts them. A result that is `worth` it is
-    written, where the folder can be written to. `also`: files that are read in its place.
+    `key` and `kinds` of arrays, and `build` accepts them. A result that is `worth` it is written,
+    where the folder can be written to. `also`: files that are read in its place.
     """
-    stamp = np.frombuffer(f"{CACHE_VERSION} {key}".encode("ascii"), np.uint8)
+    stamp = np.frombuffer(f"1 {key}".encode("ascii"), np.uint8)
     for each in (path, *also):
         with suppress(InputError), open_npz(each, "") as file:  # damaged, foreign or not there
             if np.array_equal(file.array("key", "iu"), stamp):

@@ -1,7 +1,6 @@
 """The public datasets, each with its stream, and stand-ins. Reading the list needs no torch.
 
-The table is `catalogue.csv`. Its addresses in git name a commit: the bytes there cannot change,
-and their git ids are known.
+The table is `catalogue.csv`. Its addresses in git name a commit: those bytes cannot change.
 """
 
 from __future__ import annotations
@@ -120,14 +119,11 @@ class Dataset:
         digests = [check_recorded(path) for path in paths]
         make = self.reader if callable(self.reader) else function_of(self.reader)
         found = make(*paths, **options)
+        holder = " and ".join(self.names) or f"{make.__module__}.{make.__qualname__}()"
+        way, origin = "correct it or the statistics of the dataset", {"generator": holder}
         if paths:
-            holder = " and ".join(self.names)
             way = f"get the published one with: undrift data fetch --force {self.name}"
             origin = {"file": ", ".join(self.names), "sha256": ", ".join(digests)}
-        else:
-            holder = f"{make.__module__}.{make.__qualname__}()"
-            way = "correct it or the statistics of the dataset"
-            origin = {"generator": holder}
         graph, edges = found if isinstance(found, tuple) else (found, found.num_edges)
         _check_statistics(graph, edges, self.counts, holder=holder, name=self.name, way=way)
         return graph, origin
@@ -240,9 +236,8 @@ def _read_catalogue() -> Iterator[Dataset]:
             yield Dataset(files=(file,) if url else (), **fields)
 
 
+# our own, by the names of their streams
 OWN: dict[str, Dataset] = {dataset.stream_name: dataset for dataset in _read_catalogue()}
-"""Our own, by the names of their streams."""
-
 BENCHMARKS = Registry("stream", "undrift.streams", OWN)
 
 

@@ -20,12 +20,8 @@ from undrift.datasets.archives import MORE_MEMORY, Array
 from undrift.errors import InputError
 from undrift.machine import need
 
-CELLS = 1_000_000
-"""Cells held as Python objects at a time: it bounds memory, whatever the file's size."""
-
-LARGEST = 2**53
-"""Class ids are below this, so that they are exact as floats."""
-
+CELLS = 1_000_000  # held as Python objects at a time: it bounds memory
+LARGEST = 2**53  # class ids are below this, so that they are exact as floats
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

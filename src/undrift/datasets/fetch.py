@@ -1,7 +1,4 @@
-"""A dataset's files: from their official addresses into the data folder, and checked there.
-
-One file over HTTP comes whole or not at all, going on where an earlier try broke off.
-"""
+"""A dataset's files: from their official addresses into the data folder, and checked there."""
 
 from __future__ import annotations
 
@@ -131,8 +128,7 @@ class _Redirects(http.HTTPRedirectHandler):
 
 
 def _beside(part: Path) -> Path:
-    """The note of which file, and which version of it, a part is of."""
-    return part.with_name(part.name + ".json")
+    return part.with_name(part.name + ".json")  # which file, and version of it, a part is of
 
 
 def _discard(part: Path) -> None:
@@ -154,8 +150,7 @@ def download(url: str, part: Path, *, size: int | None = None, progress: Progres
     """Download `url` to the file `part`, to its last byte.
 
     A part that is there already is gone on with if the server still has the same file. A try that
-    breaks off is repeated, `ATTEMPTS` times in all, with growing waits. `size` is the published
-    size. Whether it is the right file is for the caller to check.
+    breaks off is repeated, with growing waits. Whether it is the right file the caller checks.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"cannot download {url}; give an address that begins with https://")

@@ -1,7 +1,6 @@
 """The data folder: where its files are, whether they have changed, and what is kept in caches.
 
-Beside a fetched file `x.npz` is `x.npz.sha256`, a line as `sha256sum` writes it. Later reads check
-the file against it.
+Beside a fetched file `x.npz` is `x.npz.sha256`, as `sha256sum` writes it: later reads check it.
 """
 
 from __future__ import annotations

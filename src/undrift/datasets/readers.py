@@ -135,8 +135,7 @@ def read_reddit(data_path: str | Path, graph_path: str | Path) -> Graph:
     """The Reddit graph (Hamilton et al., 2017) in the two files that DGL publishes:
     `reddit_data.npz` (features and labels) and `reddit_graph.npz` (edges).
 
-    The adjacency becomes binary and symmetric without self-loops. The published split by time,
-    `node_types`, is not read. Cost: 20 bytes an edge, under 3 GB for the published 115 million.
+    The adjacency becomes binary and symmetric without self-loops. Cost: under 3 GB of memory.
     """
     adjacency = _reddit_edges(Path(graph_path))
     with open_npz(data_path, _REDDIT_DATA) as archive:
@@ -176,9 +175,8 @@ def read_ogb(
 ) -> tuple[Graph, int]:
     """The graph in an OGB zip, from its `raw/*.csv.gz` files, and how many edges these have.
 
-    Edges become edges in both directions; `directed=True` keeps them as they are. Duplicate edges
-    count once. Cost: some seconds for ogbn-arxiv, the first time. What was read is kept in the
-    folder `cache`, by default `prepared` beside the data, named after the SHA-256 of the zip.
+    Edges become edges in both directions; `directed=True` keeps them as they are. What was read is
+    kept in `cache`, by default the folder `prepared` beside the data: parsing takes some seconds.
     """
     path = Path(path)
 

@@ -118,8 +118,7 @@ def draw_pairs(
     A pair's source is drawn in proportion to `propensity`, its target in proportion to
     `attraction` (the propensity without one), within the source's class with probability
     `homophily` (one number, or one per class). Returns sorted int64 keys `low * nodes + high`, and
-    which of them were drawn from high to low; fewer than `wanted` where pairs run out after
-    `rounds` rounds. Cost: a search per end and a sort of the keys; two int64 per pair.
+    which were drawn from high to low; fewer than `wanted` where pairs run out after `rounds`.
     """
     source_ends = np.cumsum(propensity)
     target_ends = source_ends if attraction is None else np.cumsum(attraction)

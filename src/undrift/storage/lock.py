@@ -1,7 +1,6 @@
 """Files that others may touch too: locks, what a killed writer left, and no link out of a folder.
 
-Whoever made a folder chose what its names lead to. So a file of it is opened only if it is a
-regular file under its own name: no link, pipe, socket, device or folder.
+Whoever made a folder chose what its names lead to: only regular files of it are opened.
 """
 
 from __future__ import annotations

@@ -24,9 +24,7 @@ _PLAIN |= {None: NoneType, float: (float, int)}
 # Names beside the parts of a thing: no field is called so, and `_join` escapes them in dict keys.
 _COUNT = "#"  # the length of a tuple, or the keys of a dict
 _CLASS = "@"  # the class of a dataclass: tells the members of a union apart
-SCALING = "@scaling"
-"""The value of a state that has the centres and spreads of columns, where they are scaled."""
-
+SCALING = "@scaling"  # the value of a state with the centres and spreads of scaled columns
 _HOW = "use tensors, plain values, tuples, dicts with str keys, dataclasses and unions of these"
 _BLOCK = 1024  # rows of a symmetric matrix at a time: the transpose of a large one is slow to read
 
