@@ -1,7 +1,4 @@
-"""Zip files: an `.npz` file read array by array, files unpacked out of a download, and a cache.
-
-Object arrays, which only pickle could read, are refused unread.
-"""
+"""Zip files: an `.npz` file read array by array, files unpacked out of a download, a cache."""
 
 from __future__ import annotations
 
@@ -76,10 +73,7 @@ class Npz:
     def array(
         self, name: str, kinds: str, ndim: int = 1, dtype: type[np.generic] | None = None
     ) -> Array:
-        """An array by its name; `kinds` are the numpy type kinds it may have (i, u, f, b).
-
-        With `dtype` it is converted piece by piece. Whole numbers that do not fit are an error.
-        """
+        """An array of these numpy type `kinds` (i, u, f, b), as `dtype`, converted in pieces."""
         what = f"array {name!r} of {self.path}"
         with self._open(name) as (file, (shape, fortran, found)):
             if found.kind not in kinds or len(shape) != ndim:

@@ -108,11 +108,7 @@ class Dataset:
         return _on_disk(self.names)
 
     def read(self, **options: Any) -> tuple[Graph, dict[str, str]]:
-        """The graph, checked against the published statistics, and its provenance.
-
-        That is the `file` and `sha256` of its files, which are compared with the recorded ones,
-        or the `generator`. `options` go to the reader.
-        """
+        """The graph, with the published statistics, and its provenance (options of the reader)."""
         from undrift.datasets.folder import check_recorded, find_file
 
         paths = [find_file(file) for file in self.names]

@@ -162,11 +162,7 @@ def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
 
 
 def as_text(value: Any) -> str:
-    """One value as text: whole floats as integers, none and NaN as nothing.
-
-    >>> as_text(" a "), as_text(3.0), as_text(None), as_text(float("nan"))
-    ('a', '3', '', '')
-    """
+    """One value as text: whole floats as integers, none and NaN as nothing."""
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ""
     if isinstance(value, float | np.floating) and value.is_integer():

@@ -268,10 +268,7 @@ class CheckedFile:
 
 
 def check_dataset(name: str, *, accept: bool = False) -> tuple[CheckedFile, ...]:
-    """Load a dataset, compare its statistics and checksums, and say how each file fared.
-
-    `accept` lets other bytes than published pass: a file that was saved again has the same graph.
-    """
+    """Load a dataset and compare its bytes; `accept` lets other ones than published pass."""
     load_dataset(name)
     paths = [data.find_file(file) for file in DATASETS[name].names]
     return tuple(_checked(path, DATASETS[name], accept) for path in paths)

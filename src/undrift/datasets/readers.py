@@ -255,11 +255,7 @@ def _lines(text: gzip.GzipFile) -> Iterator[str]:
 
 
 def read_pyg(path: str | Path) -> Graph:
-    """The graph that `torch.save(data, path)` or `torch.save(data.to_dict(), path)` wrote.
-
-    Read as tensors and plain values only (`weights_only=True`), so nothing in the file can be
-    executed; a `Data` needs the extra `undrift[pyg]`, a dict of tensors does not.
-    """
+    """The graph that `torch.save` wrote: a PyG `Data`, or `data.to_dict()`. Nothing is executed."""
     path = Path(path)
     check_exists(path)
     try:

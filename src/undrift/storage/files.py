@@ -145,10 +145,7 @@ def state_bytes(state: State, more: Mapping[str, str] | None = None) -> bytes:
 
 
 def load_state(path: str | Path) -> State:
-    """Read what `save_state` wrote; a damaged or foreign file is an `InputError`.
-
-    A tuple in `params` comes back as a list, as `Learner.params` gives it too.
-    """
+    """Read what `save_state` wrote, tuples in `params` as lists; damage is an `InputError`."""
     return load_with_metadata(path)[0]
 
 

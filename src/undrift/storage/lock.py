@@ -1,7 +1,4 @@
-"""Files that others may touch too: locks, what a killed writer left, and no link out of a folder.
-
-Whoever made a folder chose what its names lead to: only regular files of it are opened.
-"""
+"""Files that others may touch too: locks, what a killed writer left, no link out of a folder."""
 
 from __future__ import annotations
 
@@ -109,10 +106,7 @@ class BusyError(InputError):
 
 @contextmanager
 def exclusive(path: Path, what: str, *, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock file at `path`; an error where another process holds it for `patience` seconds.
-
-    A file left behind by a process that was killed locks nothing. A link is not followed.
-    """
+    """Hold the lock file at `path`, or an error if another process does for `patience` seconds."""
     from filelock import FileLock, Timeout
 
     # a name of its own for every holder, else a second one in this process would be let in
@@ -181,10 +175,7 @@ def _folder_lock(folder: Path) -> Iterator[bool]:
 
 
 def sweep(folders: Iterable[Path]) -> list[Path]:
-    """Delete the parts of files that nobody writes any more from these folders; which they were.
-
-    A part is locked while it is written. Where files cannot be locked, its age decides: a day.
-    """
+    """Delete parts of files that nobody writes: not locked, or without locks a day old."""
     gone: list[Path] = []
     for folder in folders:
         with suppress(OSError):
