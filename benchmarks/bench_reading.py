@@ -65,13 +65,13 @@ def _reddit(folder: Path, scale: float) -> list[Ratio]:
     links = _write_graph(graph, nodes, round(LINKS * scale), rng)
     plain, _ = _measured("import gzip, zipfile", _UNPACK, data, graph)
     read, peak = _measured(
-        "from undrift.datasets.npz import read_reddit",
+        "from undrift.datasets.readers import read_reddit",
         f"assert read_reddit(*sys.argv[1:]).num_edges == {2 * links}",
         data,
         graph,
     )
     tasks, tasks_peak = _measured(
-        "from undrift.datasets.npz import read_reddit\n"
+        "from undrift.datasets.readers import read_reddit\n"
         "from undrift.graphs import Graph\n"
         "from undrift.streams.stream import TaskStream",
         _TASKS,
@@ -114,20 +114,20 @@ def _ogb(folder: Path, scale: float) -> list[Ratio]:
     papers = round(PAPERS * scale)
     _write_ogb(path, papers, round(CITATIONS * scale))
     plain, _ = _measured("import gzip, zipfile", _UNPACK, path)
-    setup = "from undrift.datasets.ogb import read_ogb_zip"
-    code = f"read_ogb_zip(sys.argv[1], cache={str(folder / 'cache')!r})"
+    setup = "from undrift.datasets.readers import read_ogb"
+    code = f"read_ogb(sys.argv[1], cache={str(folder / 'cache')!r})"
     first, _ = _measured(setup, code, path)
     again, _ = _measured(setup, code, path)
     what = f"{papers:,} x {WORDS} numbers"
     return [
         Ratio(
-            "read_ogb_zip / unpacking the bytes",
+            "read_ogb / unpacking the bytes",
             first / plain,
             f"{first:.1f} s / {plain:.1f} s; {what}",
             budget=12.0,
         ),
         Ratio(
-            "read_ogb_zip from its cache / the first time",
+            "read_ogb from its cache / the first time",
             again / first,
             f"{again:.2f} s / {first:.1f} s; {what}",
             budget=0.5,

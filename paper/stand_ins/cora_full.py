@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from paper.stand_ins.cache import cached_matrix
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.npz import read_topology
+from undrift.datasets.readers import read_topology
 from undrift.datasets.synthetic import draw_words, word_chances
 from undrift.graphs import Graph
 

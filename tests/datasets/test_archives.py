@@ -47,13 +47,8 @@ def test_it_is_converted_piece_by_piece(path, monkeypatch):
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
 def test_a_number_that_does_not_fit_is_named(path, value):
     np.savez(path, a=np.array([0, value]))
-    with pytest.raises(InputError, match=f"array 'a' of .* holds {value}, which is too large"):
+    with pytest.raises(InputError, match=r"array 'a' of .* holds numbers that are too large"):
         read(path, "a", "iu", dtype=np.int32)
-
-
-def test_a_float_too_large_for_float32_becomes_infinity_without_a_warning(path):
-    np.savez(path, a=np.array([1e300]))
-    assert np.isinf(read(path, "a", "f", dtype=np.float32)).all()
 
 
 def test_object_arrays_beside_it_are_not_touched_and_asked_for_are_refused(path):

@@ -11,7 +11,7 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-from undrift.datasets import Dataset, RemoteFile, archives
+from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets import fetch as module
 from undrift.datasets.catalogue import DATASETS, OWN, load_dataset
 from undrift.datasets.fetch import ATTEMPTS, check_dataset, download, fetch, is_whole
@@ -256,7 +256,7 @@ def folder(tmp_path, monkeypatch):
 def offer(site, monkeypatch):
     """Puts a dataset of one file into the catalogue, and the file on the server."""
 
-    def offer(content, name="tiny.npz", reader="undrift.datasets.npz:read_npz", **options):
+    def offer(content, name="tiny.npz", reader="undrift.datasets.readers:read_npz", **options):
         kinds = ("size", "sha256", "git", "md5", "members")
         known = {kind: options.pop(kind) for kind in kinds if kind in options}
         file = RemoteFile(name, site.put(f"/{name}", content, **options), **known)
@@ -391,7 +391,7 @@ def test_what_was_recorded_first_must_come_ever_after(tiny, path, offer, officia
 def test_a_zip_with_members_is_unpacked_and_not_kept(folder, offer, official, site):
     pair = {"reddit_data.npz": official.reddit_data(), "reddit_graph.npz": official.reddit_graph()}
     options = {"name": "reddit.zip", "members": tuple(pair)}
-    options["reader"] = "undrift.datasets.npz:read_reddit"
+    options["reader"] = "undrift.datasets.readers:read_reddit"
     offer(official.zip({"../../evil": b"", **pair}), **options)
     with pytest.raises(InputError, match="a path out of its folder"):
         fetch("tiny")
@@ -408,15 +408,6 @@ def test_a_zip_with_members_is_unpacked_and_not_kept(folder, offer, official, si
     fetch("tiny")
     assert paths[1].read_bytes() == pair["reddit_graph.npz"]
     assert len(site.requests) == 3
-
-
-def test_a_bomb_is_refused(folder, offer, official, monkeypatch):
-    offer(official.zip({"a.npz": bytes(1_000_000)}), name="a.zip", members=("a.npz",))
-    monkeypatch.setattr(archives, "LIMIT", 100_000)
-    with pytest.raises(InputError, match="sent a damaged file or another one") as caught:
-        fetch("tiny")
-    assert "more bytes than are allowed" in str(caught.value.__cause__)
-    assert not (folder / "a.npz").exists()
 
 
 def test_a_crash_before_the_name_leaves_nothing_to_trust(tiny, folder, monkeypatch):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift import machine
-from undrift.datasets.npz import read_npz, read_reddit, read_topology
+from undrift.datasets.readers import read_npz, read_reddit, read_topology
 from undrift.errors import InputError
 
 LINKS = np.array([[0, 1, 0, 0], [1, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 1]], dtype=np.float32)
@@ -233,7 +233,7 @@ def test_it_equals_the_plain_way(tmp_path_factory, official, pairs, symmetric):
         ({"data": np.ones(5)}, "have the shapes"),
         ({"data": np.full(6, np.nan)}, "array 'data' of .* holds NaN or infinity"),
         ({"row": np.ones(6)}, "'row' of .* must be a list of whole numbers"),
-        ({"row": np.array([0, 1, 2, 3, 4, 2**40])}, "'row' of .* holds 1099511627776, which is"),
+        ({"row": np.array([0, 1, 2, 3, 4, 2**40])}, "'row' of .* holds numbers that are too large"),
     ],
 )
 def test_a_wrong_graph_file_is_named(write, graph, sentence):
@@ -268,9 +268,3 @@ def test_a_truncated_file_is_damaged(write, which, length):
     pair[which].write_bytes(pair[which].read_bytes()[:length])
     with pytest.raises(InputError, match=rf"{pair[which].name} is damaged or not an \.npz"):
         read_reddit(*pair)
-
-
-def test_the_files_the_wrong_way_round(write):
-    data, graph = write()
-    with pytest.raises(InputError, match="has no array 'shape'"):
-        read_reddit(graph, data)

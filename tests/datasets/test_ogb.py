@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from undrift.datasets import ogb as module
-from undrift.datasets.ogb import load
+from undrift.datasets import readers as module
+from undrift.datasets.readers import read_ogb
 from undrift.errors import InputError
 
 
@@ -19,7 +19,7 @@ def path(tmp_path, monkeypatch):
 
 
 def read(path, **options):
-    return load(path, **options)[0]
+    return read_ogb(path, **options)[0]
 
 
 def test_the_graph_is_symmetric_by_default(path, official):
@@ -51,7 +51,7 @@ def test_directed_keeps_sources_and_targets(path, official):
 def test_load_gives_the_edges_of_the_file_before_they_are_made_symmetric(path, official):
     path.write_bytes(official.ogb())
     for directed, edges in ((False, 6), (True, 4)):
-        graph, published = load(path, directed=directed)
+        graph, published = read_ogb(path, directed=directed)
         assert (graph.num_edges, published) == (edges, 5)
 
 

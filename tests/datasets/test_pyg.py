@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.datasets.pyg import read_pyg
+from undrift.datasets.readers import read_pyg
 from undrift.errors import InputError
 
 EDGES = torch.tensor([[0, 1], [1, 2]])

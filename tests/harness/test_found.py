@@ -17,8 +17,7 @@ import undrift
 from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
 from tests.harness.fuzz.targets import OWN_TARGETS
 from undrift.datasets.archives import unpack_zip
-from undrift.datasets.npz import read_npz
-from undrift.datasets.pyg import read_pyg
+from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import read_tables
 from undrift.errors import InputError
 from undrift.experiments.plan_file import read_plan

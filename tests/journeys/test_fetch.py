@@ -26,7 +26,7 @@ ogb = RemoteFile("ogb.zip", address + "/ogb.zip")
 pair = RemoteFile("pair.zip", address + "/pair.zip", members=("a.npz", "b.npz"))
 for dataset in (
     Dataset("tiny", "Tiny", (npz,), 4, 4, 3, 2, "MIT", "localhost"),
-    Dataset("ogb", "Ogb", (ogb,), 5, 5, 2, 3, "MIT", "localhost", readers + "ogb:load"),
+    Dataset("ogb", "Ogb", (ogb,), 5, 5, 2, 3, "MIT", "localhost", readers + "readers:read_ogb"),
     Dataset("pair", "Pair", (pair,), 5, 6, 2, 3, "MIT", "localhost", reddit),
 ):
     OWN[dataset.name] = dataset

@@ -175,16 +175,6 @@ def test_a_learner_goes_on_from_its_file(path: Path) -> None:
     assert torch.equal(again.scores(stream.graph), learner.scores(stream.graph))
 
 
-def test_a_failed_save_keeps_the_old_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_state(path, state())
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", fail)
-        with pytest.raises(InputError):
-            save_state(path, State("bare", {}, {}, {}))
-    assert same(load_state(path), state())
-    assert os.listdir(path.parent) == ["s"]
-
-
 def test_metadata_is_read_without_the_tensors(path: Path) -> None:
     path.write_bytes(state_bytes(state(), {"more": "words"}))
     told = read_metadata(path)

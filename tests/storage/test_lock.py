@@ -12,10 +12,19 @@ from typing import Any
 import pytest
 
 from undrift.errors import InputError
-from undrift.storage import lock, own
+from undrift.storage import lock
 from undrift.storage.files import whole_file
-from undrift.storage.lock import BusyError, claim, claimed_folder, exclusive, sweep
-from undrift.storage.own import check_own_folder, name_own, open_own, read_own
+from undrift.storage.lock import (
+    BusyError,
+    check_own_folder,
+    claim,
+    claimed_folder,
+    exclusive,
+    name_own,
+    open_own,
+    read_own,
+    sweep,
+)
 
 PART = ".x.0123abcd.part"
 LOCKS = pytest.mark.skipif(sys.platform == "win32", reason="Windows files are not locked here")
@@ -209,7 +218,7 @@ def test_a_link_that_comes_between_the_look_and_the_opening(
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"own")
-    real, flags = os.open, own._NEVER
+    real, flags = os.open, lock._NEVER
 
     def swapped(name: str, given: int, *more: int) -> int:
         path.unlink()
@@ -221,7 +230,7 @@ def test_a_link_that_comes_between_the_look_and_the_opening(
         read_own(path)
     path.unlink()
     path.write_bytes(b"own")
-    monkeypatch.setattr(own, "_NEVER", flags & ~getattr(os, "O_NOFOLLOW", 0))
+    monkeypatch.setattr(lock, "_NEVER", flags & ~getattr(os, "O_NOFOLLOW", 0))
     with pytest.raises(InputError, match="was replaced while"):  # without such a flag, we do
         read_own(path)
 

@@ -19,7 +19,6 @@ from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.storage import state
 from undrift.storage.state import (
-    State,
     half_of,
     pack,
     packed_bytes,
@@ -261,12 +260,6 @@ def test_tensors_are_shared_but_carry_no_gradient():
     assert not kept.requires_grad
     assert kept.grad_fn is None
     assert pack({"t": trained})[0]["t"].data_ptr() == trained.data_ptr()
-
-
-def test_a_state_knows_its_size():
-    state = State("adr", {"seed": 0}, {"a": torch.zeros(3), "b": torch.zeros(2).double()}, {"c": 1})
-    assert state.nbytes == 3 * 4 + 2 * 8
-    assert State("adr", {}, {}, {}).nbytes == 0
 
 
 # what cannot be kept ----------------------------------------------------------------------

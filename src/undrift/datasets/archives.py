@@ -1,8 +1,4 @@
-"""Zip files: an `.npz` file read array by array, files unpacked out of a download, and a cache.
-
-An array is read in pieces that are converted as they come: 115 million int64 numbers become int32
-without both being in memory. Object arrays, which only pickle could read, are refused unread.
-"""
+"""Zip files: an `.npz` file read array by array, files unpacked out of a download, a cache."""
 
 from __future__ import annotations
 
@@ -24,16 +20,10 @@ from undrift.machine import need
 from undrift.storage.files import whole_file, write_atomically
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Kinds = Mapping[str, tuple[str, int]]
-"""Of each array by its name: the numpy type kinds it may have, and its dimensions."""
-
 T = TypeVar("T")
 MORE_MEMORY = "check where the file is from, or use a machine with more"
 FETCH_AGAIN = "fetch the file again from its source"
-LIMIT = 8 << 30
-"""Bytes of a download, packed or unpacked: several times the largest dataset here."""
-
-CACHE_VERSION = 1
+LIMIT = 8 << 30  # bytes of a download, packed or unpacked: several times the largest one here
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 _PIECE = 1 << 22  # bytes: large enough to be fast, small beside any large array
 _DEFLATE_LIMIT = 1100  # no deflated byte stands for more bytes than this
@@ -83,10 +73,7 @@ class Npz:
     def array(
         self, name: str, kinds: str, ndim: int = 1, dtype: type[np.generic] | None = None
     ) -> Array:
-        """An array by its name; `kinds` are the numpy type kinds it may have (i, u, f, b).
-
-        With `dtype` it is converted piece by piece. Whole numbers that do not fit are an error.
-        """
+        """An array of these numpy type `kinds` (i, u, f, b), as `dtype`, converted in pieces."""
         what = f"array {name!r} of {self.path}"
         with self._open(name) as (file, (shape, fortran, found)):
             if found.kind not in kinds or len(shape) != ndim:
@@ -99,9 +86,12 @@ class Npz:
             for place in range(0, count, step):
                 part = flat[place : place + step]
                 piece = np.frombuffer(file.read(part.size * found.itemsize), found, part.size)
-                _check_fit(piece, flat.dtype, what)
                 with np.errstate(over="ignore"):  # too large for float32: infinity
                     part[:] = piece
+                if flat.dtype.kind == "b" and not np.isfinite(piece).all():
+                    raise InputError(f"{what} holds NaN or infinity; {FETCH_AGAIN}")
+                if flat.dtype.kind in "iu" and not np.array_equal(part, piece):
+                    raise InputError(f"{what} holds numbers that are too large; {FETCH_AGAIN}")
             if file.read(1):  # also makes zipfile compare the checksum of an empty array
                 raise ValueError("more bytes than the shape needs")
         return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
@@ -113,18 +103,6 @@ class Npz:
         info, what = self._members[name], f"array {name!r} of {self.path}"
         with damage(what, "made of numbers"), self._archive.open(info) as file:
             yield file, _header(file, info)
-
-
-def _check_fit(piece: Array, dtype: np.dtype[Any], what: str) -> None:
-    wrong = ""
-    if dtype.kind == "b" and piece.dtype.kind == "f" and not np.isfinite(piece).all():
-        wrong = "NaN or infinity"
-    elif dtype.kind in "iu" and not np.can_cast(piece.dtype, dtype) and piece.size:
-        limits, low, high = np.iinfo(dtype), int(piece.min()), int(piece.max())
-        if low < limits.min or high > limits.max:
-            wrong = f"{low if low < limits.min else high}, which is too large"
-    if wrong:
-        raise InputError(f"{what} holds {wrong}; {FETCH_AGAIN}")
 
 
 @contextmanager
@@ -159,8 +137,8 @@ def _header(file: IO[bytes], info: zipfile.ZipInfo) -> _Header:
 def unpack_zip(path: str | Path, folder: str | Path, members: Sequence[str]) -> list[Path]:
     """Unpack these files of a zip into a folder, and return where they are.
 
-    A path that leads out of the folder, or a link, anywhere in the zip refuses all of it. Bytes
-    are counted as they are unpacked. No file takes its name before all are unpacked.
+    A path out of the folder, or a link, anywhere in it refuses all of it. Bytes are counted as they
+    are unpacked. No file takes its name before all are unpacked.
     """
     path, folder, left = Path(path), Path(folder), LIMIT
     with open_zip(path) as archive, ExitStack() as files:
@@ -216,7 +194,7 @@ def kept(
     key: str,
     make: Callable[[], Mapping[str, Array]],
     build: Callable[[Mapping[str, Array]], T],
-    kinds: Kinds,
+    kinds: Mapping[str, tuple[str, int]],
     *,
     worth: Callable[[T], bool] = lambda result: True,
     also: Sequence[Path] = (),
@@ -224,10 +202,10 @@ def kept(
     """`build(make())`, where the arrays that `make` gives are kept in a file for next time.
 
     A file is checked, never trusted: it counts only if it is whole (a zip has checksums), has this
-    `key` and the `kinds` of arrays, and `build` accepts them. A result that is `worth` it is
-    written, where the folder can be written to. `also`: files that are read in its place.
+    `key` and `kinds` of arrays, and `build` accepts them. A result that is `worth` it is written,
+    where the folder can be written to. `also`: files that are read in its place.
     """
-    stamp = np.frombuffer(f"{CACHE_VERSION} {key}".encode("ascii"), np.uint8)
+    stamp = np.frombuffer(f"1 {key}".encode("ascii"), np.uint8)
     for each in (path, *also):
         with suppress(InputError), open_npz(each, "") as file:  # damaged, foreign or not there
             if np.array_equal(file.array("key", "iu"), stamp):

@@ -1,7 +1,6 @@
 """The public datasets, each with its stream, and stand-ins. Reading the list needs no torch.
 
-The table is `catalogue.csv`. Its addresses in git name a commit: the bytes there cannot change,
-and their git ids are known.
+The table is `catalogue.csv`. Its addresses in git name a commit: those bytes cannot change.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ _COUNTS = ("nodes", "edges", "features", "classes")
 _MORE: dict[str, dict[str, Any]] = {
     "synthetic": {"reader": "undrift.datasets.synthetic:generate"},
     # citations, each in one direction
-    "ogbn-arxiv": {"reader": "undrift.datasets.ogb:load", "directed": True},
+    "ogbn-arxiv": {"reader": "undrift.datasets.readers:read_ogb", "directed": True},
     # as in the paper: after 20 + 10 x 2 the last class has no partner
-    "reddit": {"reader": "undrift.datasets.npz:read_reddit", "left_out": (40,)},
+    "reddit": {"reader": "undrift.datasets.readers:read_reddit", "left_out": (40,)},
 }
 
 
@@ -57,13 +56,12 @@ class RemoteFile:
 class Dataset:
     """A dataset with its published statistics, which a loaded graph must match, and its stream.
 
-    `edges` is counted as it is published: an undirected edge twice, a citation of ogbn-arxiv
-    once. `reader` is a function or its `module:function`: it takes the paths of the files and
-    returns the graph, or the graph and the number of edges to compare. `stream` is the title of
-    its stream, in small letters its name. Classes arrive in label order, the first `base` of them,
-    then `increment` at a time; `left_out` belong to no task. `directed` says that the reader takes
-    `directed=True`, which keeps the direction of the edges. Another package brings a dataset as an
-    entry point of the group `undrift.streams`, under the name of the stream:
+    `edges` is counted as it is published. `reader` is a function or its `module:function`: it
+    takes the paths of the files and returns the graph, or the graph and the number of edges to
+    compare. `stream` is the title of its stream, in small letters its name. Classes arrive in label
+    order, the first `base` of them, then `increment` at a time; `left_out` belong to no task.
+    `directed`: the reader takes `directed=True`, which keeps the direction of the edges. Another
+    package brings one as an entry point of the group `undrift.streams`, under that name:
 
     >>> ring = Dataset(
     ...     name="ring", title="Ring", files=(), nodes=40, edges=80, features=4, classes=4,
@@ -83,7 +81,7 @@ class Dataset:
     classes: int
     licence: str
     source: str
-    reader: str | Callable[..., Graph | tuple[Graph, int]] = "undrift.datasets.npz:read_npz"
+    reader: str | Callable[..., Graph | tuple[Graph, int]] = "undrift.datasets.readers:read_npz"
     stream: str = ""
     base: int = 1
     increment: int = 1
@@ -110,25 +108,18 @@ class Dataset:
         return _on_disk(self.names)
 
     def read(self, **options: Any) -> tuple[Graph, dict[str, str]]:
-        """The graph, checked against the published statistics, and its provenance.
-
-        That is the `file` and `sha256` of its files, which are compared with the recorded ones,
-        or the `generator`. `options` go to the reader.
-        """
+        """The graph, with the published statistics, and its provenance (options of the reader)."""
         from undrift.datasets.folder import check_recorded, find_file
 
         paths = [find_file(file) for file in self.names]
         digests = [check_recorded(path) for path in paths]
         make = self.reader if callable(self.reader) else function_of(self.reader)
         found = make(*paths, **options)
+        holder = " and ".join(self.names) or f"{make.__module__}.{make.__qualname__}()"
+        way, origin = "correct it or the statistics of the dataset", {"generator": holder}
         if paths:
-            holder = " and ".join(self.names)
             way = f"get the published one with: undrift data fetch --force {self.name}"
             origin = {"file": ", ".join(self.names), "sha256": ", ".join(digests)}
-        else:
-            holder = f"{make.__module__}.{make.__qualname__}()"
-            way = "correct it or the statistics of the dataset"
-            origin = {"generator": holder}
         graph, edges = found if isinstance(found, tuple) else (found, found.num_edges)
         _check_statistics(graph, edges, self.counts, holder=holder, name=self.name, way=way)
         return graph, origin
@@ -138,12 +129,10 @@ class Dataset:
 class StandIn:
     """A generated graph of the size and shape of a dataset that is not at hand.
 
-    Other packages bring it as an entry point of `undrift.streams`: ours are in the folder `paper`
-    of the repository. `file` is the data file with its real part, None where nothing is real;
-    `parts` says how much is real. `maker` is the `module:function` that takes (path, scale,
-    directed, seed) and returns the graph and the number of edges to compare. One that has other
-    sizes too has `scaled`, the `module:function` from a scale to its nodes and edges. A plan that
-    takes it in place of the dataset takes it at `plan_scale`.
+    Other packages bring it as an entry point of `undrift.streams`. `file` is the data file with its
+    real part, if any; `parts` says how much is real. `maker` is the `module:function` that takes
+    (path, scale, directed, seed) and returns the graph and the number of edges to compare.
+    `scaled` is that from a scale to nodes and edges. A plan takes it at `plan_scale`.
     """
 
     imitates: Dataset
@@ -180,8 +169,8 @@ class StandIn:
         options = {"scale": scale} if self.scaled else {}
         options |= {"directed": directed} if self.imitates.directed else {}
         call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
-        generator = f"{self.maker.replace(':', '.')}({call})"
-        provenance = {"stand_in": self.parts, "generator": generator}
+        made_by = self.maker.replace(":", ".")
+        provenance = {"stand_in": self.parts, "generator": f"{made_by}({call})"}
         path = None if self.file is None else find_file(self.file)
         if path is not None:
             provenance[path.name] = check_recorded(path)
@@ -207,9 +196,8 @@ def check_options(
 ) -> None:
     """Reject a scale or a direction that a dataset or its stand-in, called `what`, has not."""
     if not (math.isfinite(scale) and 0 < scale <= 1):
-        raise InputError(
-            f"the scale of {what} must be a number above 0 and at most 1, not {scale:g}"
-        )
+        told = f"must be a number above 0 and at most 1, not {scale:g}"
+        raise InputError(f"the scale of {what} {told}")
     if scale != 1 and not (stand_in and stand_in.scaled):
         raise InputError(f"{what} has one size; leave the scale out or take reddit-cl-{MARK}")
     if directed and not dataset.directed:
@@ -236,20 +224,16 @@ def _check_statistics(
 def _read_catalogue() -> Iterator[Dataset]:
     with Path(__file__).with_name("catalogue.csv").open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
-            name, size, git, members, url = (
-                row.pop(column) for column in ("file", "size", "git", "members", "url")
-            )
-            file = RemoteFile(
-                name, url, int(size) if size else None, git=git or None, members=(*members.split(),)
-            )
+            name, size, git, url = (row.pop(column) for column in ("file", "size", "git", "url"))
+            known: dict[str, Any] = {"size": int(size) if size else None, "git": git or None}
+            file = RemoteFile(name, url, members=(*row.pop("members").split(),), **known)
             numbers = {column: int(row[column]) for column in ("base", "increment", *_COUNTS)}
             fields: dict[str, Any] = {**row, **numbers, **_MORE.get(row["name"], {})}
             yield Dataset(files=(file,) if url else (), **fields)
 
 
+# our own, by the names of their streams
 OWN: dict[str, Dataset] = {dataset.stream_name: dataset for dataset in _read_catalogue()}
-"""Our own, by the names of their streams."""
-
 BENCHMARKS = Registry("stream", "undrift.streams", OWN)
 
 

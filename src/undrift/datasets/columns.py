@@ -20,12 +20,8 @@ from undrift.datasets.archives import MORE_MEMORY, Array
 from undrift.errors import InputError
 from undrift.machine import need
 
-CELLS = 1_000_000
-"""Cells held as Python objects at a time: it bounds memory, whatever the file's size."""
-
-LARGEST = 2**53
-"""Class ids are below this, so that they are exact as floats."""
-
+CELLS = 1_000_000  # held as Python objects at a time: it bounds memory
+LARGEST = 2**53  # class ids are below this, so that they are exact as floats
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -165,15 +161,8 @@ def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
         raise InputError(f"{path} is damaged (after row {first - 1}); write it again") from error
 
 
-# cells -----------------------------------------------------------------------------------
-
-
 def as_text(value: Any) -> str:
-    """One value as text: whole floats as integers, none and NaN as nothing.
-
-    >>> as_text(" a "), as_text(3.0), as_text(None), as_text(float("nan"))
-    ('a', '3', '', '')
-    """
+    """One value as text: whole floats as integers, none and NaN as nothing."""
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ""
     if isinstance(value, float | np.floating) and value.is_integer():
@@ -246,9 +235,8 @@ def ignoring(columns: Sequence[str]) -> str:
 def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
     """A class id per label, and the name of each id.
 
-    Where every label is a whole number, it is the class id: gaps stay. Otherwise the ids number
-    the different labels from 0 in sorted order. An empty label, and -1 among numbers, is
-    unlabelled (-1). `what` names the labels in an error.
+    Where every label is a whole number, it is the class id. Otherwise the ids number the labels
+    from 0 in sorted order. An empty label, and -1 among numbers, is unlabelled (-1).
 
     >>> as_class_ids(["db", "ai", "", "db"], "labels")
     (array([ 1,  0, -1,  1]), {0: 'ai', 1: 'db'})

@@ -1,7 +1,4 @@
-"""A dataset's files: from their official addresses into the data folder, and checked there.
-
-One file over HTTP comes whole or not at all, going on where an earlier try broke off.
-"""
+"""A dataset's files: from their official addresses into the data folder, and checked there."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, load_datas
 from undrift.datasets.folder import published, record, recorded, sha256
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder, write_atomically
-from undrift.storage.lock import exclusive
-from undrift.storage.own import system_errors
+from undrift.storage.lock import exclusive, system_errors
 from undrift.typing import Progress, silent
 
 ATTEMPTS = 4
@@ -39,11 +35,7 @@ _MOVED = f"find out where the file is now and {_BY_HAND}"
 
 
 def fetch(
-    name: str,
-    folder: str | Path | None = None,
-    progress: Progress = silent,
-    *,
-    force: bool = False,
+    name: str, folder: str | Path | None = None, progress: Progress = silent, *, force: bool = False
 ) -> list[Path]:
     """Download a dataset into the data folder and return where its files lie.
 
@@ -118,9 +110,6 @@ def _verify(part: Path, file: RemoteFile, target: Path) -> str:
     return digest
 
 
-# one file over HTTP ----------------------------------------------------------------------
-
-
 class _BrokeOffError(Exception):
     """A try that failed in a way the next one may not."""
 
@@ -139,8 +128,7 @@ class _Redirects(http.HTTPRedirectHandler):
 
 
 def _beside(part: Path) -> Path:
-    """The note of which file, and which version of it, a part is of."""
-    return part.with_name(part.name + ".json")
+    return part.with_name(part.name + ".json")  # which file, and version of it, a part is of
 
 
 def _discard(part: Path) -> None:
@@ -162,8 +150,7 @@ def download(url: str, part: Path, *, size: int | None = None, progress: Progres
     """Download `url` to the file `part`, to its last byte.
 
     A part that is there already is gone on with if the server still has the same file. A try that
-    breaks off is repeated, `ATTEMPTS` times in all, with growing waits. `size` is the published
-    size. Whether it is the right file is for the caller to check.
+    breaks off is repeated, with growing waits. Whether it is the right file the caller checks.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"cannot download {url}; give an address that begins with https://")
@@ -270,9 +257,6 @@ def _receive(response: Any, part: Path, start: int, total: int, progress: Progre
     return done
 
 
-# what is there ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CheckedFile:
     """A file of a dataset that was loaded, and what its bytes were compared with."""
@@ -284,11 +268,7 @@ class CheckedFile:
 
 
 def check_dataset(name: str, *, accept: bool = False) -> tuple[CheckedFile, ...]:
-    """Load a dataset, compare its statistics and checksums, and say how each file fared.
-
-    Other statistics or bytes than published or recorded are an error. `accept` lets other bytes
-    than published pass: a file that was saved again holds the same graph. Nothing is written.
-    """
+    """Load a dataset and compare its bytes; `accept` lets other ones than published pass."""
     load_dataset(name)
     paths = [data.find_file(file) for file in DATASETS[name].names]
     return tuple(_checked(path, DATASETS[name], accept) for path in paths)

@@ -1,7 +1,6 @@
 """The data folder: where its files are, whether they have changed, and what is kept in caches.
 
-Beside a fetched file `x.npz` is `x.npz.sha256`, a line as `sha256sum` writes it. Later reads check
-the file against it.
+Beside a fetched file `x.npz` is `x.npz.sha256`, as `sha256sum` writes it: later reads check it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from undrift.datasets.catalogue import DATASETS, MARK, RemoteFile, dataset_of, stand_in_names
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import write_atomically
-from undrift.storage.own import system_errors
+from undrift.storage.lock import system_errors
 
 VARIABLE = "UNDRIFT_DATA"
 
@@ -69,9 +68,6 @@ def delete(path: Path) -> None:
     """Delete a file, if it is there."""
     with system_errors(f"cannot delete {path}", "delete it by hand"):
         path.unlink(missing_ok=True)
-
-
-# checksums -------------------------------------------------------------------------------
 
 
 def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
@@ -129,9 +125,6 @@ def check_recorded(path: Path) -> str:
         told = f"SHA-256 {found[:12]}..., recorded {str(wanted)[:12]}..."
         raise InputError(f"{path} has changed since it was fetched ({told}); fetch it again{way}")
     return found
-
-
-# kept stand-ins --------------------------------------------------------------------------
 
 
 class KeptGraph(NamedTuple):

@@ -25,10 +25,9 @@ def graph_from_networkx(
     """The graph of a NetworkX graph, directed or not; node i is the i-th of `list(g)`.
 
     `features` is the node attribute that holds a vector or a number, or a list of such attributes.
-    `label` is the attribute with the class (see `as_class_ids`); a node without it is unlabelled,
-    None reads no labels. `weight` is an edge attribute; an edge without it has weight 1, and
-    parallel edges add up, which count once without `weight`. Self-loops are left out. NetworkX
-    itself is not imported.
+    `label` is the attribute with the class (see `as_class_ids`); a node without it is unlabelled.
+    `weight` is an edge attribute; an edge without it has weight 1, and parallel edges add up, which
+    count once without `weight`. Self-loops are left out.
 
     >>> import networkx as nx
     >>> g = nx.Graph([("a", "b")])

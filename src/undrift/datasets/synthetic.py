@@ -39,14 +39,11 @@ def generate(
     >>> generate(nodes=200, words=50, classes=4, average_degree=4)
     Graph(200 nodes, 800 edges, 50 features sparse, 4 classes)
     """
+    counts = {"nodes": (nodes, 10), "words": (words, 2), "classes": (classes, 2), "seed": (seed, 0)}
+    shares = {"homophily": homophily, "topic_share": topic_share, "kinship": kinship}
     for name, value, low, high in (
-        ("nodes", nodes, 10, np.inf),
-        ("words", words, 2, np.inf),
-        ("classes", classes, 2, np.inf),
-        ("seed", seed, 0, np.inf),
-        ("homophily", homophily, 0, 1),
-        ("topic_share", topic_share, 0, 1),
-        ("kinship", kinship, 0, 1),
+        *((name, value, low, np.inf) for name, (value, low) in counts.items()),
+        *((name, value, 0, 1) for name, value in shares.items()),
         ("hubs", hubs, 0, 3),
         ("size_ratio", size_ratio, 1, 1e6),
         ("average_degree", average_degree, 0, nodes / 2),
@@ -121,8 +118,7 @@ def draw_pairs(
     A pair's source is drawn in proportion to `propensity`, its target in proportion to
     `attraction` (the propensity without one), within the source's class with probability
     `homophily` (one number, or one per class). Returns sorted int64 keys `low * nodes + high`, and
-    which of them were drawn from high to low; fewer than `wanted` where pairs run out after
-    `rounds` rounds. Cost: a search per end and a sort of the keys; two int64 per pair.
+    which were drawn from high to low; fewer than `wanted` where pairs run out after `rounds`.
     """
     source_ends = np.cumsum(propensity)
     target_ends = source_ends if attraction is None else np.cumsum(attraction)

@@ -50,9 +50,8 @@ class Repairs:
 class TableGraph:
     """A graph and what its numbers meant in the tables.
 
-    `node_ids[i]` is the id of node i (whole numbers where all ids are, else text),
-    `class_names[c]` the label of class c, `time` a float64 per node where a time column was
-    named: days since 1970-01-01 where that holds `dates`. `columns` are the features' names.
+    `node_ids[i]` is the id of node i, `class_names[c]` the label of class c, `time` a float64 per
+    node: days since 1970-01-01 where the column holds `dates`. `columns` are the features' names.
     """
 
     graph: Graph

@@ -14,9 +14,8 @@ import numpy as np
 import torch
 
 from undrift.datasets.columns import column_names
-from undrift.datasets.npz import read_npz
-from undrift.datasets.pyg import SUFFIXES as PYG
-from undrift.datasets.pyg import read_pyg
+from undrift.datasets.readers import SUFFIXES as PYG
+from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import Repairs, TableGraph, read_tables
 from undrift.errors import InputError
 from undrift.folder.classes import class_name

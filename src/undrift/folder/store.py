@@ -35,8 +35,7 @@ from undrift.errors import InputError
 from undrift.folder.record import FORMAT, Record, complete, read_history
 from undrift.storage import files
 from undrift.storage.files import whole_file, write_atomically
-from undrift.storage.lock import claimed_folder
-from undrift.storage.own import check_own, read_own
+from undrift.storage.lock import check_own, claimed_folder, read_own
 
 if TYPE_CHECKING:
     from undrift.storage.state import State

@@ -33,7 +33,7 @@ from undrift.errors import InputError
 from undrift.graphs.scaling import sample
 from undrift.sparse import Csr
 from undrift.storage.files import checksum, write_pieces
-from undrift.storage.own import check_own, check_own_folder, name_own, read_own
+from undrift.storage.lock import check_own, check_own_folder, name_own, read_own
 from undrift.typing import Progress, silent
 
 Array = np.ndarray[Any, np.dtype[Any]]

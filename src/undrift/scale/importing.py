@@ -27,8 +27,7 @@ from undrift.scale.graph_folder import (
 from undrift.scale.staging import Asked, Staging, sizes
 from undrift.scale.tables import Table, TableError, literal
 from undrift.storage.files import checksum, make_folder
-from undrift.storage.lock import exclusive
-from undrift.storage.own import check_own, check_own_folder, read_own
+from undrift.storage.lock import check_own, check_own_folder, exclusive, read_own
 from undrift.typing import Progress, silent
 
 _STAGE, _SPILL, _ASKED, _LOCK = "stage.duckdb", "spill", "import.json", ".lock"

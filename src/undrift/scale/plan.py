@@ -30,8 +30,7 @@ from undrift.learners.parts.propagation.feature_map import FeatureMap
 from undrift.learners.parts.propagation.propagated import Propagated
 from undrift.scale.graph_folder import WORK, Array, GraphFolder, GraphManifest, put
 from undrift.storage.files import checksum
-from undrift.storage.lock import sweep
-from undrift.storage.own import check_own, check_own_folder
+from undrift.storage.lock import check_own, check_own_folder, sweep
 from undrift.typing import Progress
 
 _DONE = ".done"

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from undrift.errors import InputError
-from undrift.storage.lock import claim, sweep
-from undrift.storage.own import name_own, open_own, system_errors
+from undrift.storage.lock import claim, name_own, open_own, sweep, system_errors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,9 +37,8 @@ def whole_file(
 ) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its name when the block ends well.
 
-    Whatever fails, an old file stays as it was. The folder is made if it is not there. `named` is
-    asked at the end for the name, where that depends on the content. A program that wants a path
-    may write to `file.name` instead.
+    Whatever fails, an old file stays as it was. `named` is asked at the end for the name, where
+    that depends on the content. A program that wants a path may write to `file.name` instead.
     """
     target = Path(path)
     make_folder(target.parent)
@@ -123,9 +121,6 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-# a learner's state -----------------------------------------------------------------------
-
-
 def save_state(path: str | Path, state: State) -> None:
     """Write a learner's state as one safetensors file, with JSON for what is no tensor."""
     write_atomically(path, state_bytes(state))
@@ -150,11 +145,7 @@ def state_bytes(state: State, more: Mapping[str, str] | None = None) -> bytes:
 
 
 def load_state(path: str | Path) -> State:
-    """Read what `save_state` wrote; a damaged or foreign file is an `InputError`.
-
-    Its checksum, of all tensors and metadata, is compared; files of version 1 have none. A tuple
-    in `params` comes back as a list, as `Learner.params` gives it too.
-    """
+    """Read what `save_state` wrote, tuples in `params` as lists; damage is an `InputError`."""
     return load_with_metadata(path)[0]
 
 

@@ -91,10 +91,7 @@ def save_split(path: str | Path, split: SavedSplit) -> None:
 
 
 def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
-    """Read what `save_split` wrote and verify its hash; a damaged file is an `InputError`.
-
-    Give the `split_sha256` of a `result.json` to be sure that it is that run's split.
-    """
+    """Read what `save_split` wrote; `sha256` is the `split_sha256` of a run whose split it is."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"there is no split file {path}; check the path")

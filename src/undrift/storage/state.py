@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
@@ -24,9 +24,7 @@ _PLAIN |= {None: NoneType, float: (float, int)}
 # Names beside the parts of a thing: no field is called so, and `_join` escapes them in dict keys.
 _COUNT = "#"  # the length of a tuple, or the keys of a dict
 _CLASS = "@"  # the class of a dataclass: tells the members of a union apart
-SCALING = "@scaling"
-"""The value of a state that has the centres and spreads of columns, where they are scaled."""
-
+SCALING = "@scaling"  # the value of a state with the centres and spreads of scaled columns
 _HOW = "use tensors, plain values, tuples, dicts with str keys, dataclasses and unions of these"
 _BLOCK = 1024  # rows of a symmetric matrix at a time: the transpose of a large one is slow to read
 
@@ -51,11 +49,7 @@ class State:
 
 
 def half_of(matrix: Tensor) -> Tensor:
-    """The entries on and under the diagonal, row after row; all of it if it is not symmetric.
-
-    >>> half_of(torch.tensor([[1.0, 2.0], [2.0, 3.0]])).tolist()
-    [1.0, 2.0, 3.0]
-    """
+    """The entries on and under the diagonal, row after row; all of it if it is not symmetric."""
     if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1]:
         return matrix
     blocks = [slice(i, i + _BLOCK) for i in range(0, matrix.shape[0], _BLOCK)]
@@ -149,9 +143,8 @@ def unpack(
 ) -> Any:
     """The thing of type `kind` that `pack` took apart.
 
-    `kinds` says which class is meant by a protocol among the hints. A missing part, or a value
-    of the wrong type, is an `InputError`. Only fields in a dataclass's `added_later`, which files
-    of before do not have, fall back to their default.
+    `kinds` says which class is meant by a protocol among the hints. A missing part is an
+    `InputError`, but for fields in a dataclass's `added_later`: those fall back to their default.
     """
 
     def part(kind: Any, *steps: str) -> Any:
@@ -175,8 +168,7 @@ def unpack(
             raise _damaged(count, "is no list of keys")
         return {key: part(arguments[1], _escaped(key)) for key in keys}
     if is_dataclass(origin or kind):
-        later: tuple[str, ...] = getattr(kind, "added_later", ())
-        parts = {}
+        later, parts = getattr(kind, "added_later", ()), {}
         for name, hint in _hints(kind).items():
             path = _join(prefix, name)
             if name not in later or path in values or _join(path, _CLASS) in values:
@@ -185,8 +177,7 @@ def unpack(
             parts[name] = whole_of(parts[name])
             if parts[name] is None:
                 raise _damaged(_join(prefix, name), "is no half of a symmetric matrix")
-        made: Any = kind
-        return made(**parts)
+        return cast(Any, kind)(**parts)
     value = _get(values, prefix)
     if not _holds(kind, value):
         raise _damaged(prefix, f"is {value!r}, not {_name(kind)}")

@@ -93,7 +93,7 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
         provenance |= {what: place.name, f"{what}_sha256": digests[what]}
     tables = None
     if "npz" in file.files:
-        from undrift.datasets.npz import read_npz
+        from undrift.datasets.readers import read_npz
 
         graph = read_npz(file.files["npz"])
     else:

@@ -20,10 +20,8 @@ import torch
 from tests.harness.fuzz.archives import change_csv_gz, change_npy, change_zip
 from tests.harness.fuzz.changes import damage_bytes, damage_file
 from tests.harness.fuzz.guard import Target
-from undrift.datasets import ogb
 from undrift.datasets.archives import unpack_zip
-from undrift.datasets.npz import read_npz, read_reddit
-from undrift.datasets.pyg import read_pyg
+from undrift.datasets.readers import read_npz, read_ogb, read_pyg, read_reddit
 from undrift.graphs import Graph
 from undrift.testing.graphs import tiny_graph
 
@@ -229,7 +227,7 @@ def _change_ogb(random: Random, folder: Path) -> str:
 
 def _read_ogb(folder: Path) -> Any:
     first, again = (
-        plain_graph(ogb.load(folder / "data.zip", cache=folder / "cache")[0]) for _ in range(2)
+        plain_graph(read_ogb(folder / "data.zip", cache=folder / "cache")[0]) for _ in range(2)
     )
     assert first == again, "the cache has another graph than the file"
     return first
