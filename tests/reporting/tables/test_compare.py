@@ -19,7 +19,6 @@ from undrift.plugins import Registry
 from undrift.reporting.tables import comparison
 from undrift.reporting.tables.compare import compare, holm, manifest_of_runs, paired_t_test
 from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Numbers, Spread
-from undrift.reporting.tables.notes import notes_of
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -284,7 +283,7 @@ def noted(seeds: dict[str, int], *cells: PlannedRun, **more: Any) -> list[str]:
         (row, "cs-cl", "a_avg"): Fakes.entry(seeds=tuple(range(n)), **more)
         for row, n in seeds.items()
     }
-    return notes_of(Fakes.table(found), plan(["adr"], ["cs-cl"], list(cells)), [])
+    return comparison.notes_of(Fakes.table(found), plan(["adr"], ["cs-cl"], list(cells)), [])
 
 
 def test_seeds_that_all_cells_share_are_named() -> None:

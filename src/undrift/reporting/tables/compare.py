@@ -23,7 +23,6 @@ from undrift.learners.registry import METHODS
 from undrift.reporting.names import method_facts, metric_value, row_label
 from undrift.reporting.tables import comparison
 from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread, spread_of
-from undrift.reporting.tables.notes import notes_of
 from undrift.streams.benchmarks import STREAMS, listed_stream
 
 Grading = Literal["class", "node"]
@@ -84,7 +83,7 @@ def compare(
         bounds=bounds,
         grading=grading,
     )
-    return replace(table, notes=notes_of(table, manifest, every))
+    return replace(table, notes=comparison.notes_of(table, manifest, every))
 
 
 def _column(
