@@ -13,7 +13,7 @@ from tests.harness.fuzz.guard import Target
 from tests.harness.fuzz.tables import change_csv, change_parquet, plain_tables
 from tests.harness.fuzz.values import change_toml
 from undrift.datasets.tables import read_tables
-from undrift.experiments.plan_file import read_plan
+from undrift.experiments.plans import read_plan
 from undrift.streams.file import load_stream_file
 from undrift.testing.graphs import tiny_graph
 
