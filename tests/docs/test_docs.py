@@ -16,8 +16,7 @@ import pytest
 
 import undrift
 from undrift.cli.app import make_app, start
-from undrift.experiments.plan_file import PlanFile, read_plan
-from undrift.experiments.plans import PARTS, PLANS
+from undrift.experiments.plans import PARTS, PLANS, PlanFile, read_plan
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import stream_info
 from undrift.streams.file import is_stream_file

@@ -97,14 +97,6 @@ def test_both_splits_come_from_one_prediction_per_exam() -> None:
     assert both.by_class == both.grades["test"].by_class
 
 
-def test_a_learner_never_gets_a_label_to_predict_with() -> None:
-    SEEN.clear()
-    evaluate(Spy(), tiny_stream(), protocol="local")
-    assert len(SEEN) == 1 + 2 + 3
-    assert all(graph.labels is None for graph in SEEN)
-    assert SEEN[0] is SEEN[1] is SEEN[3]  # the base task's graph was built once
-
-
 def test_drift_is_measured_on_the_base_task_from_task_zero_on() -> None:
     moved, still = evaluate(Drifting(), tiny_stream()), evaluate(NearestMean(), tiny_stream())
     assert moved.drift == pytest.approx((0.0, 1.0, 2.0))

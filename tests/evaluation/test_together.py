@@ -67,12 +67,3 @@ def test_a_learner_that_fails_does_not_stop_the_others() -> None:
     assert len(first.grades["val"].by_class) == 1
     assert second.error is None
     assert len(second.grades["val"].by_class) == 3
-
-
-def test_progress_counts_learners_and_tasks() -> None:
-    heard: list[tuple[str, int, int]] = []
-    evaluate_together(
-        [make_learner("bare", **QUICK)], tiny_stream(), progress=lambda *r: heard.append(r)
-    )
-    assert heard[0] == ("learn", 0, 3)
-    assert heard[-1] == ("grade", 3, 3)

@@ -21,7 +21,7 @@ from undrift.experiments.plan import BenchPlan, Job, PlanRow
 from undrift.experiments.result import load_result, result_path
 from undrift.experiments.run import execute, prepare
 from undrift.experiments.spec import RunSpec, pinned
-from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, WorkerSettings, perform
+from undrift.experiments.worker import BUSY, DONE, FAILED, WARNING, WorkerSettings, perform
 from undrift.storage.lock import exclusive
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
@@ -108,13 +108,6 @@ def heard(job: Job, out: Path, settings: WorkerSettings = USUAL) -> list[Any]:
     said: list[Any] = []
     perform(job, out, lambda *message: said.append(message), settings)
     return said
-
-
-def test_a_worker_says_how_it_goes(tmp_path: Path, stream: str) -> None:
-    said = heard(job(stream), tmp_path)
-    assert said[0] == (STEP, "loading the stream", 0.0)
-    assert said[-1] == (DONE,)
-    assert heard(job(stream), tmp_path) == [(DONE,)]  # it is there
 
 
 def test_a_job_that_another_process_has_is_left_to_it(tmp_path: Path, stream: str) -> None:

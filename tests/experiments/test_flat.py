@@ -60,10 +60,3 @@ def test_names_of_columns_need_no_quotes_in_sql() -> None:
     row = flat(result(params={"Half Life": 1}, phases=("merge-fit",)))
     assert row["param_half_life"] == 1
     assert row["seconds_merge_fit"] == 1.5
-
-
-def test_what_is_not_a_finite_number_has_no_value() -> None:
-    one = result()
-    cost = one.cost.model_copy(update={"state_mb": float("nan"), "peak_memory_mb": float("inf")})
-    row = flat(one.model_copy(update={"cost": cost}))
-    assert (row["state_mb"], row["peak_memory_mb"]) == (None, None)

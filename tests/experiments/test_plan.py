@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from undrift.errors import InputError
 from undrift.experiments.manifest import (
     load_manifest,
     manifest_path,
     merged,
-    save_manifest,
     update_manifest,
 )
 from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
@@ -103,12 +99,3 @@ def test_manifests_of_one_plan_add_up(tmp_path: Path) -> None:
     path.write_text("broken")
     update_manifest(two, tmp_path)
     assert load_manifest(path) == two
-
-
-def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    path = save_manifest(plan().manifest({}), tmp_path)
-    path.write_text("{}")
-    with pytest.raises(InputError, match=r"mine.json is not the manifest of a plan"):
-        load_manifest(path)
-    with pytest.raises(InputError, match="cannot read the plan"):
-        load_manifest(tmp_path / "none.json")

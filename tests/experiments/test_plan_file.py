@@ -8,7 +8,7 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.experiments.plan import BenchPlan
-from undrift.experiments.plan_file import read_plan
+from undrift.experiments.plans import read_plan
 
 GOOD = """\
 name = "mine"

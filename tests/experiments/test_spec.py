@@ -109,11 +109,6 @@ def test_the_id_of_a_stream_file_is_that_of_its_content(stream_file: Path) -> No
     assert len({first.id, other.id, pinned(RunSpec(method="adr", stream=str(moved))).id}) == 3
 
 
-def test_a_stream_file_has_no_id_before_it_is_pinned() -> None:
-    with pytest.raises(InputError, match=r"the file mine/stream.toml has no id .* use pinned"):
-        _ = RunSpec(method="adr", stream="mine/stream.toml").id
-
-
 def test_a_pinned_spec_notices_a_change(stream_file: Path) -> None:
     spec = pinned(RunSpec(method="adr", stream=str(stream_file)))
     assert pinned(spec) == spec
@@ -180,19 +175,3 @@ def test_any_value_survives_the_shell_and_the_parser(params: dict[str, Any]) -> 
     assert {name: type(value) for name, value in first.items()} == {
         name: type(value) for name, value in spec.params.items()
     }
-
-
-def test_an_arrival_decides_the_id_and_the_usual_one_is_not_written() -> None:
-    plain = RunSpec(stream="cs-cl", method="adr")
-    assert RunSpec(stream="cs-cl", method="adr", arrive="classes").id == plain.id
-    assert "arrive" not in plain.model_dump()
-    blurred = RunSpec(stream="cs-cl", method="adr", arrive="blurry:disjoint=0.5")
-    same = RunSpec(stream="cs-cl", method="adr", arrive="blurry")
-    other = RunSpec(stream="cs-cl", method="adr", arrive="blurry:disjoint=0.25")
-    assert blurred == same
-    assert len({plain.id, same.id, other.id}) == 3
-    assert RunSpec.model_validate_json(other.model_dump_json()) == other
-    assert (plain.place, other.place) == ("cs-cl", "cs-cl+blurry:disjoint=0.25")
-    assert command_of(other) == (
-        "undrift run --stream cs-cl --arrive blurry:disjoint=0.25 --method adr --seed 0"
-    )

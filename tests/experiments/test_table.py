@@ -106,14 +106,6 @@ def test_text_of_a_filter_is_never_sql() -> None:
     assert len(some) == 1
 
 
-def test_an_empty_table_can_be_filtered_and_asked_anything() -> None:
-    nothing = ResultTable([])
-    nothing.keep(["a_f>=80", "method=adr"])
-    assert nothing.rows(["id", "a_f"], "a_f") == []
-    query = "SELECT avg(a_f) FROM results WHERE method = 'adr' AND NOT stand_in"
-    assert nothing.ask(query)[1] == [(None,)]
-
-
 @pytest.mark.parametrize(
     ("column", "reverse", "found"),
     [

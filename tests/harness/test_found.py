@@ -20,7 +20,7 @@ from undrift.datasets.archives import unpack_zip
 from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import read_tables
 from undrift.errors import InputError
-from undrift.experiments.plan_file import read_plan
+from undrift.experiments.plans import read_plan
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.store import _version
 from undrift.graphs import Graph

@@ -1,11 +1,10 @@
-"""The search of the tuned bound: what it tries, and that its table reads back."""
+"""The tuned bound and what isolation costs: what is tried, and that pages have what came of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-import torch
 
 from paper.bound import (
     FIXED,
@@ -19,6 +18,7 @@ from paper.bound import (
     write_isolated,
     write_trials,
 )
+from paper.isolation import ROW, above, isolation_row, isolation_table
 from undrift.learners.registry import make_learner
 from undrift.testing.graphs import tiny_stream
 
@@ -67,18 +67,6 @@ def test_a_trial_grades_at_the_end_on_the_whole_graph(
     assert found["a_f" if alone else "val_a_f"] == pytest.approx(float(wanted), abs=1e-4)
 
 
-def test_tasks_apart_are_the_task_graphs_side_by_side() -> None:
-    stream = tiny_stream()
-    together = apart(stream)
-    assert together.graph.num_edges == sum(task.graph.num_edges for task in stream)
-    assert together.graph.num_edges < stream.until(2).graph.num_edges
-    nodes = stream.nodes(range(3))
-    for t, task in enumerate(stream):
-        part = together.graph.subgraph((stream.task_of[nodes] == t).nonzero().flatten())
-        assert torch.equal(part.adjacency.indices, task.graph.adjacency.indices)
-        assert torch.equal(part.labelled(), task.graph.labelled())
-
-
 def test_what_was_isolated_reads_back_in_order(tmp_path: Path) -> None:
     found = [
         {"stream": s, "seed": k, "setting": SETTINGS[2], "val_a_f": 1.0, "a_f": v, "seconds": 2.0}
@@ -105,3 +93,25 @@ def test_the_page_has_what_was_chosen() -> None:
         weights = "on" if s["class_weighted"] else "off"
         row = f"| {s['encoder']} | {widths} | {s['dropout']} | {weights} |"
         assert any(each["stream"] in line.lower() and row in line for line in page.splitlines())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-method.md"])
+def test_the_row_is_what_was_measured(page: str) -> None:
+    assert isolation_row() in (ROOT / page).read_text(encoding="utf-8").splitlines()
+
+
+def test_the_table_is_what_was_measured() -> None:
+    text = (ROOT / "docs" / "methods" / "joint.md").read_text(encoding="utf-8")
+    assert isolation_table() in text
+
+
+def test_a_row_is_the_mean_over_the_seeds() -> None:
+    found = read_isolated(ROOT / "results" / "bound" / "isolated.csv")
+    cs = [t["a_f"] for t in found if t["stream"] == "cs-cl"]
+    assert isolation_row().startswith(f"| {ROW} | {sum(cs) / len(cs):.1f} | ")
+
+
+def test_the_pages_say_where_methods_without_data_are_above() -> None:
+    every = ("CS", "Physics", "Computers", "Photo", "CoraML", "CiteSeer", "DBLP")
+    assert [name for name in every if name not in above("propagation")] == ["Photo", "CiteSeer"]
+    assert [name for name in every if name not in above("hybrid")] == ["Photo"]

@@ -68,15 +68,6 @@ def test_rows_without_runs_are_told() -> None:
     assert "ADR 80.00, not above CaT 88.00 (paper: ADR 90.71, next DS-AL 88.88)" in against.evidence
 
 
-def test_rules_that_the_paper_does_not_have_are_apart() -> None:
-    runs = {"merging=ham": flat(90), "merging=none": flat(50), "merging=regmean": flat(91)}
-    claims = checked("cs-cl", runs)
-    assert claims["ham-first"].holds
-    assert not claims["ham-first-added"].holds
-    assert claims["ham-first-added"].paper is None
-    assert set(claims) == {"ham-first", "ham-first-added"}
-
-
 @pytest.mark.parametrize(
     ("adr", "holds"), [(DRIFT_SHARE * 0.2, True), (DRIFT_SHARE * 0.2 + 1e-6, False)]
 )

@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paper.compact import is_compact, main, read_compact, rounded, write_compact
+from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
+from paper.csv_lines import write_lines
 from tests.experiments.made import made
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.manifest import Manifest, PlannedRun, Skipped, save_manifest
 from undrift.experiments.result import Metrics, Result, save_result
+from undrift.experiments.search import settings_of
 from undrift.experiments.search_record import Search, SearchSpec, Trial, search_rule
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import Records
@@ -206,3 +209,30 @@ def test_torch_is_not_imported() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "False"
+
+
+def small(seed: int = 0, **grid: tuple[Any, ...]) -> Search:
+    spec = SearchSpec(base=RunSpec(method="adr", seed=seed, params={"hidden": (8,)}), grid=grid)
+    trials = [
+        Trial(params={"hidden": (8,), **setting}, validation=None, failed="no")
+        for setting in settings_of(grid)
+    ]
+    return Search(spec=spec, trials=trials, chosen=trials[-1].params, seconds=2.5)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"gamma": (0.1, 1.0), "alpha": (1, 2)},
+        {"alpha": (64, 1), "gamma": (1, 1.0)},  # equal numbers, but another id
+        {"merging": ("ham", "none"), "balanced": (True, False)},
+        {"hidden": ((8, 8), (16,))},
+        {},
+    ],
+)
+def test_the_grid_comes_back_from_the_settings(tmp_path: Path, grid: dict[str, Any]) -> None:
+    path = tmp_path / "searches.csv"
+    write_lines(path, SEARCH_COLUMNS, trial_lines(small(**grid)))
+    (found,) = searches_from(path)
+    assert found == small(**grid)
+    assert found.spec.id == small(**grid).spec.id

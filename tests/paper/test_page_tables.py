@@ -6,7 +6,6 @@ import pytest
 
 from paper.page_tables import (
     accuracy_table,
-    cost_table,
     large_differences,
 )
 from undrift.reporting.tables.compare import compare
@@ -44,24 +43,6 @@ def test_every_number_of_a_stream_is_the_comparisons(
     efc = next(line for line in lines if line.startswith("| EFC |"))
     assert cells(efc)[-1] == "132.0 %"
     assert any("†" in line for line in lines)
-
-
-def test_costs_of_several_machines_say_which_and_are_not_compared(
-    made: tuple[Any, Comparison, Comparison],
-) -> None:
-    results, table, _ = made
-    moved = dict(results)
-    for run, result in results.items():
-        if result.spec.method == "adr":
-            spec = result.spec.model_copy(update={"device": "cuda"})
-            moved[run] = result.model_copy(update={"spec": spec})
-    header, _, *lines = cost_table(table, "cs-cl", moved).splitlines()
-    assert cells(header)[:3] == ["method", "ran on", "seconds"]
-    adr = cells(next(line for line in lines if line.startswith("| ADR |")))
-    ewc = cells(next(line for line in lines if line.startswith("| EWC |")))
-    assert (adr[1], adr[-1]) == ("cuda, torch unknown", "–")
-    assert ewc[1] == "cpu, torch unknown"
-    assert float(ewc[-1]) > 0
 
 
 def test_large_differences_are_all_there_with_their_reasons(

@@ -69,16 +69,6 @@ def test_settings_the_paper_and_runs_without_a_plan(records: Records, fakes: Any
     )
 
 
-def test_what_a_search_tried(records: Records) -> None:
-    search = records.searches[0]
-    trial = next(trial for trial in search.trials if trial.validation)
-    asked = ",".join(f"{name}={trial.params[name]}" for name in search.spec.grid)
-    stream, method = search.spec.base.place, search.spec.base.method
-    found = with_numbers({(stream, method): f"{{tried/{asked}}}"}, records)
-    assert trial.validation
-    assert found[stream, method] == f"{trial.validation.by_class.a_f:.1f}"
-
-
 @pytest.mark.parametrize(
     ("place", "why"),
     [

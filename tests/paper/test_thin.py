@@ -38,15 +38,6 @@ def test_sizes_never_grow_never_vanish_and_have_the_skew(had: list[int], rho: fl
         assert min(kept) == max(1, round(least)) or max(kept) == int(rho * min(kept))
 
 
-def test_each_later_task_has_its_skew_and_the_base_task_stays() -> None:
-    plain = tiny_stream(nodes=600)
-    thinned = thin(plain, (10.0,))
-    assert sizes(plain, 1) == [60, 60]
-    assert sizes(thinned, 0) == sizes(plain, 0)
-    assert sizes(thinned, 1) == sizes(thinned, 2) == [60, 6]
-    assert sizes(thin(plain, (10.0, 3.0)), 2) == [60, 20]
-
-
 def test_nodes_taken_out_are_in_no_task_and_test_nodes_stay() -> None:
     plain = tiny_stream(nodes=240)
     thinned = thin(plain, (6.0,))

@@ -102,7 +102,7 @@ def bench(
     progress = Progress()
     chosen = _look(progress, plans, out, seconds)
     _write_manifests(plans, chosen, progress, out)
-    pool = _Workers(min(workers, max(1, len(progress.pending))), out, settings)
+    pool = _Workers(workers, out, settings)  # which start as there are jobs for them
     try:
         while progress.pending or progress.running:
             pool.assign(progress)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from undrift.errors import InputError
 from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
 from undrift.storage.files import write_atomically
-from undrift.storage.own import read_own
+from undrift.storage.lock import read_own
 
 FORMAT = 4  # since 4: the content of batches, the scale of columns, no counts in a private folder
 HISTORY = "history.jsonl"

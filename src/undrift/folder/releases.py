@@ -22,7 +22,7 @@ from undrift.errors import InputError
 from undrift.learners.base import Learner
 from undrift.noise.sampling import Normal, keyed_normal
 from undrift.storage.files import whole_file
-from undrift.storage.own import read_own
+from undrift.storage.lock import read_own
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BEGUN = "begun.json"

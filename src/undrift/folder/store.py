@@ -15,7 +15,7 @@ relies on them. The other files say no more than what HEAD names. They are writt
 whoever writes next completes what a killed process left undone (`settle`). Readers need no lock:
 they read HEAD and what it names, and look again if that was deleted in between.
 
-A folder may come from elsewhere: every file is opened by `storage.own`, none is written in place.
+A folder may come from elsewhere: every file is opened by `storage.lock`, none is written in place.
 """
 
 from __future__ import annotations

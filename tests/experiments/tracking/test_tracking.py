@@ -26,7 +26,6 @@ from undrift.experiments.tracking import (
     check_trackers,
     final,
     of_task,
-    run_name,
     settings,
     trackers,
 )
@@ -131,13 +130,6 @@ sys.exit(", ".join(tool for tool in tools if tool in sys.modules) or None)
 # what is told ----------------------------------------------------------------------------
 
 TEST = Grades(AccuracyMatrix([[90.0], [70.0, 80.0]]), AccuracyMatrix([[91.0], [71.0, 81.0]]))
-
-
-def test_a_name_says_what_the_run_is() -> None:
-    spec = RunSpec(method="adr", stream="cs-cl", seed=3)
-    assert run_name(spec) == f"cs-cl_adr_seed3_{spec.id}"
-    file = RunSpec(method="adr", stream="../papers/stream.toml", stream_sha256="ab")
-    assert not set("/.") & set(run_name(file))
 
 
 def test_settings_are_flat_and_plain() -> None:

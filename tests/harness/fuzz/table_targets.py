@@ -18,7 +18,7 @@ from tests.harness.fuzz.changes import change_toml, damage_file
 from tests.harness.fuzz.guard import Target
 from tests.scale.conftest import write_tables
 from undrift.datasets.tables import read_tables
-from undrift.experiments.plan_file import read_plan
+from undrift.experiments.plans import read_plan
 from undrift.learners.registry import method_class
 from undrift.streams.file import load_stream_file
 from undrift.testing.graphs import tiny_graph

@@ -103,22 +103,6 @@ def test_bars_are_the_mean_over_seeds_and_chance_is_a_line(drawn: Drawn) -> None
     assert ticks == ["cs-cl", "photo-cl"]
 
 
-def test_every_method_has_a_row_per_protocol_from_nothing_to_the_truth(drawn: Drawn) -> None:
-    leakage_figure([study(), study(method="bare", seed=4)], "x.png")
-    spans = [tuple(line.get_xdata()) for line in drawn.lifts.lines if len(line.get_xdata()) == 2]
-    assert spans == [(60.0, 90.0), (55.0, 85.0), (64.0, 90.0), (55.0, 85.0)]
-    names = [label.get_text() for label in drawn.lifts.get_yticklabels()]
-    assert names == ["ADR, cs-cl", "Bare, cs-cl"]
-    low, high = drawn.lifts.get_ylim()
-    assert low > high  # the first row on top
-
-
-def test_a_stand_in_says_so(drawn: Drawn) -> None:
-    leakage_figure([study(stand_in=True)], "x.png")
-    assert drawn.bars.get_xticklabels()[0].get_text() == "cs-cl\n(stand-in)"
-    assert "(stand-in)" in drawn.lifts.get_yticklabels()[0].get_text()
-
-
 def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least one study"):
         leakage_figure([], tmp_path / "x.png")

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from paper.leakage import measure as module
 from paper.leakage.measure import (
     ATTACKS,
     TaskProfiles,
@@ -133,16 +132,6 @@ def test_prototypes_and_guesses_equal_their_definition(
     assert profiles.infer("node", graph, stream.test).tolist() == cosines.argmax(axis=1).tolist()
 
 
-def test_a_long_dense_matrix_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = TaskProfiles.of(tiny_stream())
-    every = torch.ones(60, dtype=torch.bool)
-    named = whole.infer("node", tiny_graph(), every)
-    monkeypatch.setattr(module, "_CHUNK_MB", 1e-3)
-    parts = TaskProfiles.of(tiny_stream())
-    torch.testing.assert_close(parts.prototypes, whole.prototypes, rtol=1e-13, atol=1e-15)
-    assert torch.equal(parts.infer("node", tiny_graph(), every), named)
-
-
 # what a task id is worth -------------------------------------------------------------------
 
 
@@ -207,14 +196,6 @@ def test_masking_by_hand(protocol: Protocol) -> None:
     assert lift.node == pytest.approx(lift.oracle)
 
 
-def test_the_graph_attack_masks_a_whole_graph() -> None:
-    learner, stream = by_hand()
-    local, whole = (oracle_lift(learner, stream, p, hops=0) for p in ("local", "global"))
-    assert local.graph == pytest.approx(local.oracle)
-    # the consolidated graph looks like task 1: no node of task 0 can be right any more
-    assert whole.graph == pytest.approx((0 + 50) / 2)
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_plain_is_what_evaluate_reports_and_the_oracle_is_never_worse(protocol: Protocol) -> None:
     stream = tiny_stream()
@@ -244,11 +225,3 @@ def test_what_cannot_be_attacked_is_named() -> None:
         task_prototype(stream.graph, torch.zeros_like(stream.test))
     with pytest.raises(InputError, match=r"unknown attack 'rows'.*graph, node"):
         TaskProfiles.of(stream).infer(wrong, stream.graph, stream.test)
-
-
-def test_features_that_are_all_zero_are_no_trouble() -> None:
-    stream = blocks()
-    empty = Graph(torch.zeros(60, 3), stream.graph.adjacency, stream.graph.labels)
-    for attack in ATTACKS:
-        found = leakage(replace(stream, graph=empty)).accuracy["local"][attack]
-        assert found.by_node[-1] == pytest.approx(100 / 3)

@@ -96,18 +96,6 @@ def test_where_nothing_can_be_written_it_is_made_every_time(folder):
     assert make.calls == 2
 
 
-def test_one_that_lies_among_the_users_files_is_read_and_left(folder, tmp_path):
-    load(Maker())
-    (path,) = folder.iterdir()
-    old = tmp_path / "data" / "stand-ins"
-    old.mkdir(parents=True)
-    path.rename(old / path.name)
-    make = Maker()
-    assert (load(make) != MATRIX).nnz == 0
-    assert make.calls == 0
-    assert list(folder.iterdir()) == []
-
-
 def test_a_stand_in_from_the_cache_equals_the_one_drawn(folder):
     drawn, _ = load_stand_in("reddit", scale=0.01)
     assert len(list(folder.iterdir())) == 1
