@@ -89,6 +89,10 @@ class Batch:
                 )
         return [place[str(name)] for name in wanted]
 
+    def has(self, node: object) -> bool:
+        """Whether a node of this id is in it."""
+        return str(node) in self.words
+
     def without(self, node: object) -> Batch:
         """The batch as if this node and its edges had never been in it."""
         kept = np.delete(np.arange(self.graph.num_nodes), self.places([node]))

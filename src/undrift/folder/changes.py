@@ -172,7 +172,7 @@ def erase(draft: Draft, node: str, batches: Iterable[Batch], progress: Progress)
     small: SmallClasses | None = "context" if draft.record.small_classes == "refuse" else None
     done, seen, lacking = list[tuple[int, int]](), set[str](), list[str]()
     for batch in batches:
-        smaller = batch.without(node) if node in batch.words else batch
+        smaller = batch.without(node) if batch.has(node) else batch
         if smaller is not batch and draft.find(batch) is not None:
             done.append(revise(draft, batch, smaller, progress, small))
         else:  # one that was never observed is an error
