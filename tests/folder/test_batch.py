@@ -16,7 +16,7 @@ from undrift.errors import InputError
 from undrift.folder import hashing
 from undrift.folder.batch import Batch, LargeBatch, read_batch
 from undrift.folder.hashing import data_hash, node_hashes
-from undrift.folder.record import Reading
+from undrift.folder.record import Entry, Record
 from undrift.graphs import Graph
 
 KEY = bytes(range(32))
@@ -24,7 +24,9 @@ BACK = list(range(23, -1, -1))
 
 
 def read(files: Any, columns: Any = None, **named: Any) -> Batch:
-    return read_batch(files, Reading(), columns, **named)
+    aliases = named.pop("aliases", {})
+    known = Record(columns=columns, aliases=aliases, entry=Entry(step=0, verb="new", time=""))
+    return read_batch(files, known, **named)
 
 
 def test_tables_are_matched_by_name_whatever_their_order(desk: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -254,14 +253,6 @@ def test_the_key_is_on_the_disk_before_anything_relies_on_it(
     assert sizes[0] == 64  # 32 bytes in hexadecimal digits
     assert min(sizes) > 0
     assert (tmp_path / "desk" / "key").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_copy_is_a_folder_too(folder: LearnerFolder, desk: Any, tmp_path: Path) -> None:
-    shutil.copytree(folder.path, tmp_path / "copy")
-    copy = LearnerFolder(tmp_path / "copy")
-    copy.observe(desk.month(3))
-    with pytest.raises(InputError, match="shares 2 of its batches"):
-        folder.merge(copy)
 
 
 def test_a_reader_looks_again_when_a_writer_moved_on(folder: LearnerFolder) -> None:

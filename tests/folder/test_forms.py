@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.folder.conftest import QUICK, assert_same
+from tests.folder.conftest import QUICK, assert_same, like
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 from undrift.folder import draft
@@ -41,10 +41,17 @@ def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
 
 
 def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk: Any) -> None:
-    before = folder.show().sha
+    before, papers = folder.show().sha, imported(desk.month(1), "papers")
     with pytest.raises(InputError, match=r"papers is in .*desk already"):
-        observe_large(folder.path, imported(desk.month(1), "papers"), Local())
+        observe_large(folder.path, papers, Local())
     assert folder.show().sha == before
+    site = like(folder, "site")
+    observe_large(site.path, papers, Local())
+    with pytest.raises(InputError, match="shares 1 of its batches"):
+        folder.merge(site)
+    folder.forget_node("a1-3", [desk.month(1)])
+    with pytest.raises(InputError, match="already in a corrected version"):
+        observe_large(folder.path, papers, Local())
 
 
 def test_a_graph_folder_and_then_its_tables(folder: LearnerFolder, desk: Any) -> None:
@@ -58,19 +65,6 @@ def test_a_graph_folder_and_then_its_tables(folder: LearnerFolder, desk: Any) ->
     folder.observe(desk.month(3))
 
 
-def test_a_graph_folder_of_what_was_corrected_since(folder: LearnerFolder, desk: Any) -> None:
-    folder.forget_node("a1-3", [desk.month(1)])
-    with pytest.raises(InputError, match="already in a corrected version"):
-        observe_large(folder.path, imported(desk.month(1), "papers"), Local())
-
-
-def test_siblings_that_have_it_in_two_forms(folder: LearnerFolder, desk: Any) -> None:
-    other = LearnerFolder.new(folder.path.with_name("site"), like=folder)
-    observe_large(other.path, imported(desk.month(1), "papers"), Local())
-    with pytest.raises(InputError, match="shares 1 of its batches"):
-        folder.merge(other)
-
-
 # forgotten -------------------------------------------------------------------------------
 
 
@@ -79,7 +73,7 @@ def test_siblings_that_have_it_in_two_forms(folder: LearnerFolder, desk: Any) ->
 def test_either_form_is_forgotten_by_either(
     folder: LearnerFolder, desk: Any, observed: str, forgotten: str
 ) -> None:
-    without = LearnerFolder.new(folder.path.with_name("without"), like=folder)
+    without = like(folder, "without")
     without.observe(desk.month(1))
     files = desk.month(2, ["takeover", "skimming"])
     papers = imported(files, "papers")
@@ -107,7 +101,7 @@ def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk
     with pytest.raises(InputError, match="give the tables that it was imported from"):
         folder.forget_node("a2-3", [papers])
     assert folder.forget_node("a2-3", [files]).outcome == "erased"
-    clean = LearnerFolder.new(folder.path.with_name("clean"), like=folder)
+    clean = like(folder, "clean")
     clean.observe(desk.month(1))
     clean.observe(folder.read(files).without("a2-3"))
     assert_same(folder, clean, desk.month(1))

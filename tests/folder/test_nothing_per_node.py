@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,15 +142,12 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
         assert states() == 2  # before and after: their difference is the batch
         assert any("deleted" in done for done in folder.verify())
         assert states() == 1
-    shutil.rmtree(site.path)
 
 
 def test_hashes_of_ids_are_kept_where_asked_for_alone(desk: Any, tmp_path: Path) -> None:
     for remember in (True, False):
-        quick = {"gamma": 0.1, "hops": 2, "fourier": 0}
-        folder = LearnerFolder.new(
-            tmp_path / str(remember), settings=quick, remember_nodes=remember
-        )
+        how: Any = {"settings": {"hops": 2, "fourier": 0}, "remember_nodes": remember}
+        folder = LearnerFolder.new(tmp_path / str(remember), **how)
         folder.observe(desk.month(1))
         (state,) = folder.path.glob("state-*")
         per_node = [t for t in load_state(state).tensors.values() if 24 in t.shape]

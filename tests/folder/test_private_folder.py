@@ -313,6 +313,10 @@ def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
     batch = tables(tmp_path, odd_one=True)
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
     assert not (folder.path / releases.BEGUN).exists()
+    (folder.path / releases.BEGUN).write_text("[1")
+    with pytest.raises(InputError, match=r"begun\.json is damaged"):
+        folder.observe(batch)
+    (folder.path / releases.BEGUN).unlink()
     killed_before_head(folder, batch, monkeypatch)
     assert (folder.path / releases.BEGUN).stat().st_mode & 0o777 == 0o600
     folder.export(tmp_path / "early.safetensors")
@@ -336,13 +340,6 @@ def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
     assert any("did not end" in note for note in step.notes)
     folder.observe(tables(tmp_path, odd_one=False))
     assert not (folder.path / releases.BEGUN).exists()
-
-
-def test_a_damaged_list_of_begun_releases_is_one_sentence(tmp_path: Path) -> None:
-    folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
-    (folder.path / releases.BEGUN).write_text("[1")
-    with pytest.raises(InputError, match=r"begun\.json is damaged"):
-        folder.observe(tables(tmp_path, odd_one=True))
 
 
 # hardly any noise ------------------------------------------------------------------------

@@ -52,22 +52,6 @@ def test_a_dry_run_says_what_is_to_do_and_does_nothing(tmp_path: Path) -> None:
     assert last_hash(tmp_path) is None
 
 
-@pytest.mark.parametrize("torn", [b"{", b'{"step": 2, "verb"'])
-def test_a_line_that_was_not_finished_is_cut_off(
-    tmp_path: Path, second: Entry, torn: bytes
-) -> None:
-    path = tmp_path / HISTORY
-    whole = path.read_bytes()
-    path.write_bytes(whole + torn)
-    assert complete(tmp_path, second, "s1", dry=True) is not None
-    assert path.read_bytes() == whole + torn
-    assert complete(tmp_path, second, "s1") is not None
-    assert path.read_bytes() == whole
-    path.write_bytes(whole + torn)
-    complete(tmp_path, entry(2, parent="s1", previous=last_hash(tmp_path)), "s2")
-    assert [line.step for line in read_history(tmp_path)] == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("wrong", "result", "why"),
     [

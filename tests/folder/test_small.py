@@ -200,14 +200,6 @@ def test_forgetting_a_batch_may_leave_few_and_says_so(desk: Any, tmp_path: Path)
     folder.export(tmp_path / "out.safetensors")
 
 
-def test_the_guard_holds_for_every_method(desk: Any, tmp_path: Path) -> None:
-    files = month(desk, 1, change=labelled("rare"))
-    for method in ("adr", "bare"):
-        folder = LearnerFolder.new(tmp_path / method, method)
-        with pytest.raises(InputError, match="class 'rare' with 1 node"):
-            folder.observe(files)
-
-
 def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 64, "rank": 0})
     step = folder.observe(month(desk, 1))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from undrift.typing import Progress
 
 
-def list_datasets() -> None:
+def list_() -> None:
     """List the datasets: graph, files, size, on disk or not, licence, source.
 
     Files are looked for in the folder named by the environment variable UNDRIFT_DATA, else in
@@ -125,7 +125,7 @@ def _line(console: Console, said: dict[str, int], file: str, done: int, total: i
 
 data = group(
     "data",
-    {"list": list_datasets, "fetch": fetch, "check": check, "remove": remove},
+    (list_, fetch, check, remove),
     """
 list
 UNDRIFT_DATA=~/graphs undrift data list

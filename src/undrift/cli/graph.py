@@ -8,7 +8,7 @@ from undrift.cli.console import say, working
 from undrift.cli.options import AS_LAST, Columns, Traceback, group
 
 
-def import_tables(
+def import_(
     nodes: Path,
     edges: Path,
     /,
@@ -83,7 +83,7 @@ def verify(folder: Path, /, *, traceback: Traceback = False) -> None:
 
 graph = group(
     "graph",
-    {"import": import_tables, "show": show, "verify": verify},
+    (import_, show, verify),
     """
 import nodes.parquet edges.parquet --out papers
 import nodes.csv edges/ --out papers --id paper --label field --directed

@@ -22,7 +22,7 @@ def show(folder: Folder, /, *, traceback: Traceback = False) -> None:
     output().print(fact_table(found, str(folder)), "", class_table(found))
 
 
-def show_history(folder: Folder, /, *, traceback: Traceback = False) -> None:
+def history(folder: Folder, /, *, traceback: Traceback = False) -> None:
     """Show every step of a learner: when, what, how much."""
     from undrift.folder.record import read_history
     from undrift.folder.store import current
@@ -95,19 +95,7 @@ def export(folder: Folder, /, out: Path, *, traceback: Traceback = False) -> Non
 
 learner = group(
     "learner",
-    {
-        "new": new,
-        "observe": observe,
-        "predict": predict,
-        "forget": forget,
-        "revise": revise,
-        "merge": merge,
-        "show": show,
-        "history": show_history,
-        "verify": verify,
-        "audit": audit,
-        "export": export,
-    },
+    (new, observe, predict, forget, revise, merge, show, history, verify, audit, export),
     """
 new desk
 new desk --method propagation --set hops=4 --remember-nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -130,8 +130,9 @@ def aliases(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def group(name: str, commands: Mapping[str, Callable[..., None]], examples: str) -> App:
+def group(name: str, functions: Sequence[Callable[..., None]], examples: str) -> App:
     """A command of several. Each shows those of the examples that call it, the group a few."""
+    commands = {function.__name__.rstrip("_"): function for function in functions}
     lines = [x if "undrift" in x else f"undrift {name} {x}" for x in examples.split("\n") if x]
     own = {word: [x for x in lines if f"undrift {name} {word}" in x] for word in commands}
 

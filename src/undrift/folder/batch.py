@@ -20,7 +20,7 @@ from undrift.datasets.tables import Repairs, TableGraph, read_tables
 from undrift.errors import InputError
 from undrift.folder.classes import class_name
 from undrift.folder.columns import CHANGED, matched_columns
-from undrift.folder.record import Reading, Record
+from undrift.folder.record import Record
 from undrift.graphs import Graph
 from undrift.scale.graph_folder import GraphFolder
 
@@ -88,6 +88,10 @@ class Batch:
                 )
         return [place[str(name)] for name in wanted]
 
+    def has(self, node: object) -> bool:
+        """Whether a node of this id is in it."""
+        return str(node) in self.words
+
     def without(self, node: object) -> Batch:
         """The batch as if this node and its edges had never been in it."""
         kept = np.delete(np.arange(self.graph.num_nodes), self.places([node]))
@@ -98,19 +102,6 @@ class Batch:
         labels = torch.tensor([ids[name] if name else -1 for name in self.labels])
         graph = Graph(self.graph.features, self.graph.adjacency, labels)
         return graph.with_masks(**self.graph.masks)
-
-    def check_columns(self, known: Record) -> None:
-        """Refuse a batch whose columns cannot be those that were learned."""
-        if known.width is None:
-            return
-        _check_named(self.columns, known, "this batch")
-        if self.columns is not None and self.columns != known.columns:
-            raise InputError("the columns of this batch are in another order; read it with `read`")
-        if self.graph.num_features != known.width:
-            raise InputError(
-                f"this batch has {self.graph.num_features} feature columns and {known.width} were "
-                "learned; give the same columns"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,19 +169,18 @@ Source = Batch | Graph | TableGraph | str | Path | Sequence[str | Path]
 
 def read_batch(
     source: Source,
-    reading: Reading,
-    columns: Sequence[str] | None = None,
-    aliases: Mapping[str, str] | None = None,
+    known: Record,
     *,
     neutral: Mapping[str, float] | None = None,
     labelled: bool = True,
     unknown_edges: UnknownEdges = "drop",
 ) -> Batch:
-    """What is meant by `source`, with class names as the learner has them.
+    """What is meant by `source`, its columns as they were learned and its classes by their names.
 
-    `columns` are those that were learned, which tables must have, in any order; `neutral` is what
-    to write into one that is missing. `labelled=False` reads no labels: the column may be missing.
+    `neutral` is what to write into a column that is missing. `labelled=False` reads no labels: the
+    column may be missing.
     """
+    reading = known.reading
     if isinstance(source, Batch):
         batch = source
     elif isinstance(source, Graph):
@@ -211,7 +201,7 @@ def read_batch(
                 "forget it, import its tables as they shall be and observe those"
             )
         elif len(files) == 2:
-            features = _features(files[0], reading, columns, neutral)
+            features = _features(files[0], known, neutral)
             found = read_tables(
                 *files,
                 id=reading.id,
@@ -230,18 +220,27 @@ def read_batch(
             )
         batch = replace(batch, where=str(files[0]))
     names = {c: class_name(name) for c, name in batch.class_names.items()}
-    names = {c: (aliases or {}).get(name, name) for c, name in names.items() if name != "-1"}
+    names = {c: known.aliases.get(name, name) for c, name in names.items() if name != "-1"}
+    if known.width is not None:
+        _check_columns(batch, known)
     return replace(batch, class_names=names)
 
 
-def _features(
-    nodes: Path,
-    reading: Reading,
-    columns: Sequence[str] | None,
-    neutral: Mapping[str, float] | None,
-) -> tuple[str, ...]:
+def _check_columns(batch: Batch, known: Record) -> None:
+    """Refuse a batch whose columns cannot be those that were learned."""
+    _check_named(batch.columns, known, "this batch")
+    if batch.columns is not None and batch.columns != known.columns:
+        raise InputError("the columns of this batch are in another order; read it with `read`")
+    if batch.graph.num_features != known.width:
+        raise InputError(
+            f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
+            "learned; give the same columns"
+        )
+
+
+def _features(nodes: Path, known: Record, neutral: Mapping[str, float] | None) -> tuple[str, ...]:
     """The columns of a table of nodes that are features, in the order that was learned."""
-    there = column_names(nodes)
+    there, reading, columns = column_names(nodes), known.reading, known.columns
     learned = [name for name in columns or () if name in reading.ignore]
     if learned:
         raise InputError(

@@ -57,8 +57,13 @@ def merge(draft: Draft, theirs: Draft) -> None:
             "changed"
         )
     new = mine.width is None  # then what the other's first batch decided holds here too
-    if not new and other.width is not None:
-        _check_same_columns(draft, theirs)
+    same = (mine.columns, mine.width) == (other.columns, other.width)
+    if not (new or same or other.width is None):
+        raise InputError(
+            f"{draft.folder} and {theirs.folder} are no siblings: they learned other columns, or "
+            "in another order, so their rows cannot be added; make one with --like the other "
+            "before it observes anything"
+        )
     if has_noise(draft.learner):
         check_disjoint(draft.nodes, theirs.nodes, str(theirs.folder))
     for held in other.batches:
@@ -77,14 +82,10 @@ def merge(draft: Draft, theirs: Draft) -> None:
             "--like another can, and so can folders of one --method, --set, --plan and --scale"
         ) from error
     brought = tuple(held.changed(step=mine.entry.step + 1) for held in other.batches)
-    draft.record = mine.changed(
-        classes=ids,
-        batches=(*mine.batches, *brought),
-        aliases={**other.aliases, **mine.aliases},
-        columns=other.columns if new else mine.columns,
-        width=other.width if new else mine.width,
-        scale=other.scale if new else mine.scale,
-    )
+    first = other if new else mine
+    decided = {"columns": first.columns, "width": first.width, "scale": first.scale}
+    named = {"classes": ids, "aliases": {**other.aliases, **mine.aliases}}
+    draft.record = mine.changed(batches=(*mine.batches, *brought), **named, **decided)
     comparable = not set(draft.keys).isdisjoint(theirs.keys)
     draft.keys = tuple(dict.fromkeys([*draft.keys, *theirs.keys]))
     if mine.batches and brought:
@@ -93,16 +94,6 @@ def merge(draft: Draft, theirs: Draft) -> None:
         draft.nodes |= theirs.nodes
         if brought and not other.remember_nodes:
             draft.notes.append(f"{theirs.folder} remembers no nodes: forget --node misses it")
-
-
-def _check_same_columns(draft: Draft, theirs: Draft) -> None:
-    mine, other = draft.record, theirs.record
-    if (mine.columns, mine.width) != (other.columns, other.width):
-        raise InputError(
-            f"{draft.folder} and {theirs.folder} are no siblings: they learned other columns, or "
-            "in another order, so their rows cannot be added; make one with --like the other "
-            "before it observes anything"
-        )
 
 
 def _note_assumed(draft: Draft, theirs: Draft, *, comparable: bool) -> None:
@@ -152,19 +143,16 @@ class Erasure:
 
     def sentences(self, folder: str) -> list[str]:
         """What to tell the one who asked: a sentence, and the batches that are asked for."""
-        node = repr(self.node)
-        lines = [
-            {
-                "erased": f"{node} is out of the batches that were given"
-                if self.unsure
-                else f"no batch holds {node} now: it is erased",
-                "never here": f"{node} is in no batch of {folder}: it was never here, or was "
-                "erased before; nothing was changed",
-                "not in this batch": f"nothing was erased: {node} is not in "
-                f"{', '.join(self.lacking)} as observed",
-                "waiting": f"{node} is not erased yet" if self.waiting else "nothing was erased",
-            }[self.outcome]
-        ]
+        node, given = repr(self.node), ", ".join(self.lacking)
+        out = f"{node} is out of the batches that were given"
+        said = {
+            "erased": out if self.unsure else f"no batch holds {node} now: it is erased",
+            "never here": f"{node} is in no batch of {folder}: it was never here, or was erased "
+            "before; nothing was changed",
+            "not in this batch": f"nothing was erased: {node} is not in {given} as observed",
+            "waiting": f"{node} is not erased yet" if self.waiting else "nothing was erased",
+        }
+        lines = [said[self.outcome]]
         if self.waiting:
             hold, them = ("hold", "them") if len(self.waiting) > 1 else ("holds", "it")
             many = counted(len(self.waiting), "batch", "batches")
@@ -184,7 +172,7 @@ def erase(draft: Draft, node: str, batches: Iterable[Batch], progress: Progress)
     small: SmallClasses | None = "context" if draft.record.small_classes == "refuse" else None
     done, seen, lacking = list[tuple[int, int]](), set[str](), list[str]()
     for batch in batches:
-        smaller = batch.without(node) if node in batch.words else batch
+        smaller = batch.without(node) if batch.has(node) else batch
         if smaller is not batch and draft.find(batch) is not None:
             done.append(revise(draft, batch, smaller, progress, small))
         else:  # one that was never observed is an error

@@ -95,18 +95,9 @@ class Draft:
 
     def read(self, source: Source, *, labelled: bool = True) -> Batch:
         """A batch with its columns as they were learned and its classes by their names."""
-        known = self.record
-        batch = read_batch(
-            source,
-            known.reading,
-            known.columns,
-            known.aliases,
-            neutral=columns.neutral(self.learner, known.columns),
-            labelled=labelled,
-            unknown_edges=self.unknown_edges,
-        )
-        batch.check_columns(known)
-        return batch
+        tells_nothing = columns.neutral(self.learner, self.record.columns)
+        how: Any = {"labelled": labelled, "unknown_edges": self.unknown_edges}
+        return read_batch(source, self.record, neutral=tells_nothing, **how)
 
     def task(self, batch: Batch, held: Held) -> Task:
         """The batch as the learner sees it; classes that are new get their ids here.
@@ -131,11 +122,8 @@ class Draft:
         if there := self.find(batch):
             return there
         gone = taken_out(self.folder, data_hash(batch, self.keys[0]))
-        when = (
-            ""
-            if gone is None
-            else f" ({_TAKEN.get(gone.verb, 'it was taken out')} in step {gone.step})"
-        )
+        how = _TAKEN.get(gone.verb, "it was taken out") if gone else ""
+        when = f" ({how} in step {gone.step})" if gone else ""
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
             f"{batch.where} is not in {self.folder}{when}: give the files of a batch that is, with "
@@ -287,7 +275,8 @@ class Draft:
         self.learner.settle(progress=progress)
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
-        self._forget_names()
+        if not has_noise(self.learner):  # else names are public, whether or not a class came
+            self._forget_names()
         if not bounded(self.learner):  # noise hides what is few
             self.notes += classes.left_small(self.record)
             width = widest(self.learner) if self._added else 0
@@ -310,7 +299,8 @@ class Draft:
             assumes_disjoint=self.record.assumes_disjoint if has_noise(self.learner) else None,
             **facts,
         )
-        digest = _map_digest(self.learner)
+        digest = getattr(self.learner, "map_digest", None)
+        digest = None if digest is None or self.learner.learned_ is None else str(digest())
         self.record = self.record.changed(format=FORMAT, entry=entry, feature_map=digest)
         state = self.learner.state(batches=False)  # the record knows them
         _check_finite(state, "this step would leave numbers that are not finite; nothing was done")
@@ -334,13 +324,11 @@ class Draft:
         return repairs + releases.finish(self.folder, there, dry=dry)
 
     def _forget_names(self) -> None:
-        if has_noise(self.learner):  # its names are public, whether or not a class came
-            return
-        counts, known, learned = self.record.counts, self.record.classes, self.learner.classes_
+        known, counts = self.record, self.record.counts
         # a class may have nodes, but none that was learned: masks keep them for the exam
-        kept = {n: c for n, c in known.items() if counts[n] and c in learned}
-        gone = [c for name, c in known.items() if name not in kept]
-        self.record = self.record.changed(classes=kept, past_ids=(*self.record.past_ids, *gone))
+        kept = {n: c for n, c in known.classes.items() if counts[n] and c in self.learner.classes_}
+        gone = [c for name, c in known.classes.items() if name not in kept]
+        self.record = known.changed(classes=kept, past_ids=(*known.past_ids, *gone))
 
 
 def loaded(folder: Path) -> Draft:
@@ -389,11 +377,6 @@ def plan_text(learner: Learner) -> str | None:
     """The plan that is in force, for a file; None where there is none."""
     plan = getattr(learner, "plan_", None)
     return None if plan is None else f"{plan.to_json()}\n"
-
-
-def _map_digest(learner: Learner) -> str | None:
-    digest = getattr(learner, "map_digest", None)
-    return None if digest is None or learner.learned_ is None else str(digest())
 
 
 def _check_finite(state: State, sentence: str) -> None:

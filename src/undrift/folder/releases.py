@@ -100,8 +100,7 @@ def spent_epsilon(learner: Learner) -> float | None:
 
 def check_unspent(new: Array, known: Mapping[str, Array], where: str) -> None:
     """Refuse nodes that were in a release before: each release spends all of epsilon on them."""
-    again = _in_common(new, known)
-    if again:
+    if again := _in_common(new, known):
         raise InputError(
             f"the budget is spent: {again:,} of the {new.size:,} nodes of {where} were in a batch "
             "before, and a second release would tell more of them than epsilon allows; leave them "
@@ -111,8 +110,7 @@ def check_unspent(new: Array, known: Mapping[str, Array], where: str) -> None:
 
 def check_disjoint(mine: Mapping[str, Array], theirs: Mapping[str, Array], where: str) -> None:
     """Refuse to merge releases that have nodes in common, as far as hashes are remembered."""
-    again = sum(_in_common(new, mine) for new in theirs.values())
-    if again:
+    if again := sum(_in_common(new, mine) for new in theirs.values()):
         raise InputError(
             f"{again:,} nodes of {where} are in both folders, and two releases tell more of them "
             "than epsilon allows; merge sites that have no node in common (nothing was changed)"
