@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import TrainingStep
+from undrift.encoders.training import TrainingStep, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone, Model, generator_for
@@ -122,9 +122,9 @@ def test_the_loss_is_cross_entropy_plus_the_penalty() -> None:
     step = step_of(known.model, now, logits, torch.tensor([0, 1, 1, 1]))
     plain = float(functional.cross_entropy(logits, step.columns))
     pull = sum(float(f.sum()) for f in known.penalty.importance) * 0.1**2  # all moved by 0.1
-    assert float(learner._loss(None)(step)) == pytest.approx(plain)
-    assert float(learner._loss(known.penalty)(step)) == pytest.approx(plain + pull, rel=1e-3)
-    faithful = float(twp(faithful=True)._loss(known.penalty)(step))
+    assert float(cross_entropy(step)) == pytest.approx(plain)
+    assert float(known.penalty.loss(1.0)(step)) == pytest.approx(plain + pull, rel=1e-3)
+    faithful = float(known.penalty.loss(1.0, lambda s: 2 * cross_entropy(s))(step))
     assert faithful == pytest.approx(2 * plain + pull, rel=1e-3)
 
 
