@@ -128,27 +128,6 @@ def test_the_loss_is_cross_entropy_plus_the_penalty() -> None:
     assert faithful == pytest.approx(2 * plain + pull, rel=1e-3)
 
 
-def test_a_strong_pull_holds_the_parameters() -> None:
-    stream = tiny_stream()
-
-    def moved(strength: float) -> float:
-        learner = twp(loss_strength=strength, topology_strength=strength, epochs=30)
-        learner.observe(stream.task(0))
-        before = learner.embed(stream.task(0).graph)
-        learner.observe(stream.task(1))
-        return float((learner.embed(stream.task(0).graph) - before).norm() / before.norm())
-
-    assert moved(1e7) < 0.3 * moved(1e-7)
-
-
-def test_memory_is_three_models_whatever_the_number_of_tasks() -> None:
-    learner = twp(epochs=1)
-    for task in tiny_stream():
-        learner.observe(task)
-        size = sum(p.nbytes for p in parameters(learner.learned_.model))
-        assert learner.nbytes() == 3 * size
-
-
 @pytest.mark.parametrize("name", ["loss_strength", "topology_strength"])
 def test_bad_parameters(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} must be at least 0, not -1"):
