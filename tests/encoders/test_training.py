@@ -61,21 +61,10 @@ def test_deterministic(batch_size: int | None) -> None:
         assert not torch.equal(a, c)
 
 
-def test_mini_batches_learn() -> None:
-    graph = tiny_graph()
-    assert accuracy(trained(graph, batch_size=8, epochs=20), graph, TRAIN) > 0.8
-
-
 def test_one_full_batch_step_equals_one_batch_of_all_nodes() -> None:
     graph = tiny_graph()
     full = trained(graph, epochs=1)[0]
     assert torch.equal(full.weights[0], trained(graph, epochs=1, batch_size=40)[0].weights[0])
-
-
-def test_progress_counts_epochs() -> None:
-    calls: list[tuple[str, int, int]] = []
-    trained(tiny_graph(), epochs=3, progress=lambda *call: calls.append(call))
-    assert calls == [("train", i, 3) for i in range(4)]
 
 
 def test_early_stop_keeps_the_best_on_validation() -> None:

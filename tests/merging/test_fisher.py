@@ -103,21 +103,6 @@ def test_merge_is_the_weighted_mean_of_every_entry() -> None:
     assert raised > 0
 
 
-def test_running_sums_equal_the_whole_history() -> None:
-    noise = torch.Generator().manual_seed(5)
-    models, fishers = [], []
-    memory = Fisher(floor=1e-3)
-    for _ in range(4):
-        weights = tuple(torch.randn(s, generator=noise).double() for s in ((3, 2), (2, 2)))
-        fisher = tuple(torch.rand(w.shape, generator=noise).double() ** 8 for w in weights)
-        models.append(numbered(weights))
-        fishers.append(numbered(fisher))
-        memory = memory.add(weights, fisher)
-        whole = merge_fisher(models, fishers, floor=1e-3)
-        for fast, slow in zip(memory.merge(), whole.values(), strict=True):
-            assert float((fast - slow).abs().max()) < 1e-13
-
-
 def test_a_sure_classifier_says_as_much_as_an_unsure_one() -> None:
     """Scaled to length one, the Fisher of a head with large logits is not negligible."""
     model = adapted(torch.arange(30))

@@ -26,9 +26,8 @@ SCORES = 2
 class Layer:
     """`h_hat = aggregate(h)`, `z = h_hat W`, `h' = activation(z)`.
 
-    `hops` is how often the operator is applied (0: each node keeps its own h); with `own` the
-    node's own h stands beside the aggregate, and W has twice as many rows. With `attends` the
-    aggregate is weighed by attention, whose scores are the last two columns of W.
+    The operator is applied `hops` times. With `own` the node's own h stands beside the aggregate,
+    and W has twice as many rows. With `attends` the last two columns of W score attention.
     """
 
     hops: int
@@ -114,9 +113,7 @@ class Architecture:
 def attended(pattern: Csr, z: Tensor, sent: Tensor, received: Tensor) -> Tensor:
     """Row i is the mean of z_j over the entries (i, j) of the pattern, weighed by attention.
 
-        s_ij = leaky_relu(sent_j + received_i),    alpha_ij = exp(s_ij) / sum_j exp(s_ij)
-
-    The values of the pattern do not count; each of its rows has an entry.
+    s_ij = leaky_relu(sent_j + received_i),    alpha_ij = exp(s_ij) / sum_j exp(s_ij)
     """
     powers = _powers(pattern, sent, received)
     both = torch.cat([z, torch.ones_like(z[:, :1])], dim=1)

@@ -23,8 +23,7 @@ class MiniBatch:
     """What a forward pass reads: input features and the hops that lead to the target nodes.
 
     A `part` of a batch knows where its rows stood in the whole, before the first hop and after
-    each (`places`), and how many there were (`sizes`). Where it is `aggregated`, the features are
-    H_hat of the first layer, and the hops are those after it.
+    each (`places`), of how many (`sizes`). `aggregated`: the features are H_hat of the first layer.
     """
 
     features: Rows
@@ -257,9 +256,8 @@ def relu_dropout(
 ) -> Tensor:
     """`relu(z)`, each entry dropped with probability `rate` and the rest scaled up.
 
-    Torch's dropout draws from the global generator and takes two to four times as long on a CPU:
-    here eight entries share one random 64-bit number, so `rate` is rounded to 1/256. `of`: where
-    the rows stood among how many, of which is drawn.
+    Eight entries share one random 64-bit number, so `rate` is rounded to 1/256; torch's dropout
+    takes two to four times as long. `of`: where the rows stood among how many that are drawn.
     """
     threshold = round(rate * 256)
     if generator is None or threshold == 0:

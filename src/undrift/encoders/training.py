@@ -22,10 +22,9 @@ from undrift.typing import Progress, silent
 class Training:
     """How to train: Adam, the paper's settings by default.
 
-    `batch_size` None is full batch; else so many training nodes per step, each batch with its
-    exact receptive field. `class_weighted` gives every class the same weight in the loss.
-    `patience` stops after so many epochs without a lower validation loss and keeps the best
-    weights; None trains all epochs.
+    `batch_size` None is full batch; else each batch has its exact receptive field.
+    `class_weighted`: every class weighs the same in the loss. `patience` stops after so many epochs
+    without a lower validation loss and keeps the best weights.
     """
 
     epochs: int = 200
@@ -51,8 +50,7 @@ class Training:
 class TrainingStep:
     """What a loss may look at: one forward pass over the target nodes of a batch.
 
-    `nodes` are the target nodes' indices in the graph and `columns` the head's column of each
-    one's class. `encoder` and `head` are the model in training; noise comes from `generator`.
+    `columns` are the head's columns of the nodes' classes; noise comes from `generator`.
     """
 
     nodes: Tensor
@@ -99,8 +97,7 @@ def fit(
     """The encoder and head after training; those given stay as they are.
 
     `train` and `val` are node indices, `columns` the head's column of every node's class. With
-    `moments` Adam goes on where an earlier training left it. Deterministic under the generator.
-    Several ranks (`undrift.ranks`) share the nodes of every batch, and end with the same weights.
+    `moments` Adam goes on. Several ranks share the nodes of every batch, and end alike.
     """
     weights = [w.detach().clone().requires_grad_() for w in encoder.weights]
     on_head = [t.detach().clone().requires_grad_() for t in (head.weight, head.bias)]

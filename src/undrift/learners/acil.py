@@ -21,11 +21,8 @@ class Acil(FrozenLearner):
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
 
     with a fixed random `W_psi` of `alpha` times the width. `balanced`: every class weighs the same,
-    not every node (`ClassSums.balanced`). The published recursion of the inverse has the same
-    solution; sums are kept, as they add up without collecting rounding.
-
-    Rows are a fixed function of their batch, so classes may come back, batches be forgotten or
-    revised and learners merged, exactly; all but the base task, which the encoder was trained on.
+    not every node. Rows are a fixed function of their batch, so every verb is exact but for the
+    base task, which the encoder was trained on. The published recursion has the same solution.
     Cost per task: a forward pass, a Gram product, a factorisation, 8 alpha d (alpha d + 2 C) bytes.
     """
 

@@ -43,9 +43,8 @@ Logits = Literal["task", "seen"]
 class AdrLearned:
     """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from.
 
-    `counts` are the training rows of each class so far. `share` is what a class weighs in balanced
-    sums (`balanced_rows`). `start` is the encoder as the last task left it, before merging.
-    `moments` are what a carried optimiser goes on with.
+    `counts`: training rows of each class. `share`: what a class weighs in balanced sums. `start`:
+    the encoder as the last task left it, before merging.
     """
 
     added_later: ClassVar[tuple[str, ...]] = ("moments",)
@@ -67,6 +66,10 @@ class AdrLearned:
     def encoder(self) -> Encoder:
         """The one that the classifier reads."""
         return self.merged
+
+
+def _counts(learned: AdrLearned | None) -> dict[int, int]:
+    return dict(zip(learned.classes, learned.counts, strict=True)) if learned else {}
 
 
 class Stages(NamedTuple):
@@ -102,9 +105,14 @@ class AdrStages(Expanded, Learner):
         memory, merged = self._merge(before, begun, trained, task, generator)
         # stage 3, Analytic Classifier Reconstruction: sums under the merged encoder (eqs. 8-11)
         progress("classify", 0, 1)
-        bank = self._grown_bank(before, merged, task, classes)
+        stages, width = self._stages(), self._expansion().outputs
+        weights = self._row_weights(before, task, "train") if stages.balanced_classifier else None
+        rows, ridge = self._expanded(merged, task.graph, task.train), stages.classifier_gamma
+        bank = before.bank if before else RidgeBank.empty(width, ridge, device=self.device)
+        bank = bank.add(rows, targets_of(task, classes), weights)
         classifier = bank.solve()
         progress("classify", 1, 1)
+        known, labels = _counts(before), task.labels[task.train]
         moments, seen = trained.moments, self.logits == "seen"
         if moments is not None and not seen:  # the head is thrown away
             moments = moments.without_columns(2)
@@ -115,7 +123,7 @@ class AdrStages(Expanded, Learner):
             merged=merged,
             memory=memory,
             bank=bank,
-            counts=_counted(before, task, classes),
+            counts=tuple(known.get(c, 0) + int((labels == c).sum()) for c in classes),
             share=before.share if before else mean_class_size(task),
             classifier=classifier,
             start=trained.encoder,
@@ -176,23 +184,11 @@ class AdrStages(Expanded, Learner):
         inputs = ("merge", name, settings, nodes, weights, kept, trained)
         return drawn_once(merge, generator, *inputs)
 
-    def _grown_bank(
-        self, before: AdrLearned | None, merged: Encoder, task: Task, classes: tuple[int, ...]
-    ) -> RidgeBank:
-        """The sums over H^B and Y with this task's training nodes (eqs. 8, 10)."""
-        stages = self._stages()
-        weights = self._row_weights(before, task, "train") if stages.balanced_classifier else None
-        rows = self._expanded(merged, task.graph, task.train)
-        width, gamma = self._expansion().outputs, stages.classifier_gamma
-        bank = before.bank if before else RidgeBank.empty(width, gamma, device=self.device)
-        return bank.add(rows, targets_of(task, classes), weights)
-
     def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor:
         """The weights of the rows in a sum over these nodes, the same for every class."""
         if before is None:
             return balanced_rows(task, nodes, mean_class_size(task))
-        known = dict(zip(before.classes, before.counts, strict=True))
-        seen = tuple(known.get(c, 0) for c in task.classes)
+        seen = tuple(_counts(before).get(c, 0) for c in task.classes)
         return balanced_rows(task, nodes, before.share, seen)
 
     def _kinds(self) -> dict[Any, type]:
@@ -219,11 +215,7 @@ class AdrStages(Expanded, Learner):
         return Inventory((*layers, classifier), rest)
 
     def _layer(self, learned: AdrLearned, k: int, sums: RidgeStatistics) -> KeptSum:
-        """The sums over the inputs of layer k of every adapted encoder.
-
-        The first layer of a GCN reads `A X`, whatever the weights: its rows are known of every
-        batch. Those of later layers are known of the last batch, whose encoder is kept.
-        """
+        """The sums over the inputs of layer k; those of a GCN's first, `A X`, are always known."""
 
         def rows(graph: Graph, nodes: Tensor) -> Tensor:
             return learned.start.trace(graph, nodes)[k].double().to_dense()
@@ -239,13 +231,6 @@ class AdrStages(Expanded, Learner):
         )
 
 
-def _counted(before: AdrLearned | None, task: Task, classes: tuple[int, ...]) -> tuple[int, ...]:
-    """The training rows of each class, with this task's."""
-    known = dict(zip(before.classes, before.counts, strict=True)) if before else {}
-    labels = task.labels[task.train]
-    return tuple(known.get(c, 0) + int((labels == c).sum()) for c in classes)
-
-
 @dataclass(kw_only=True)
 class Adr(AdrStages):
     """ADR (Alg. 1): after every task, adapt, merge (HAM) and reconstruct the classifier (ACR).
@@ -256,14 +241,11 @@ class Adr(AdrStages):
     theta_t, with layers W_k,t, is trained on the task's cross-entropy (eq. 2). H_k are the inputs
     of layer k; H are the merged encoder's embeddings, expanded by `alpha`.
 
-    `merging`: `ham`, `none` ("w/o HAM") or another rule (`undrift.merging.RULES`, or
-    `module:Class`). `nodes` in the sums of a merging rule: `train` or `all`. `logits` of
-    adaptation: the `task`'s classes or all `seen`. `balanced`: every class weighs the same, by
-    weights that rows get as they arrive (`balanced_rows`). Known classes may come back; as its
-    encoders move, ADR cannot forget a batch or merge learners.
-
-    Cost per task: training, and per layer a Gram product and a factorisation. Memory:
-    8 (d_in^2 + d_in d_out) bytes per layer and 8 alpha d (alpha d + C).
+    `merging`: `ham`, `none` ("w/o HAM"), another of `undrift.merging.RULES`, or `module:Class`.
+    `nodes` in the sums of a rule: `train` or `all`. `logits` of adaptation: the `task`'s classes or
+    all `seen`. `balanced`: every class weighs the same, by weights that rows get as they arrive.
+    Known classes may come back; as encoders move, ADR cannot forget a batch or merge learners.
+    Cost per task: training, and per layer a Gram product and a factorisation.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> Adr.from_params(epochs=5).observe(tiny_stream().task(0)).classes_

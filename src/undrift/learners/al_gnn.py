@@ -26,9 +26,7 @@ class AlGnn(SeededLearner):
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
 
     f are the embeddings of a GCN of widths `hidden`, whose weights are drawn from the seed and
-    stay: no gradient is ever computed. Sums are kept in place of the published recursion, as in
-    `acil`. What is known of the paper, and what is not: docs/methods/al-gnn.md.
-    Cost per task: a forward pass, a Gram product, a factorisation, 8 alpha d (alpha d + 2 C) bytes.
+    stay: no gradient is ever computed. Sums are kept in place of the published recursion.
     """
 
     name: ClassVar[str] = "al-gnn"

@@ -13,9 +13,8 @@ from torch.nn import functional
 
 from undrift.checks import check_fields
 from undrift.encoders.adam import Adam, Losses
-from undrift.errors import InputError
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
-from undrift.learners.parameters import check_positive
+from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.backbone import Backbone, Grid, generator_for
 from undrift.learners.parts.model_learner import ModelLearned, ModelLearner
 from undrift.learners.parts.replay import edge_free
@@ -27,10 +26,9 @@ from undrift.typing import Progress, Rows, silent
 class Condensation:
     """How a task graph becomes a few synthetic nodes.
 
-    `budget`: synthetic nodes per class on average; a task gets budget x classes of them, split by
-    class ratio and at least one each, and never more than it has training nodes. `n_encoders`:
-    random encoders, with one Adam step of `condense_lr` for each; with 0 the synthetic nodes are
-    the training nodes they start from. `propagations`: how often the real side aggregates.
+    `budget`: synthetic nodes per class on average, split by class ratio, at least one each.
+    `n_encoders`: random encoders, with one Adam step of `condense_lr` for each (0: none moves).
+    `propagations`: how often the real side aggregates.
     """
 
     budget: int = 10
@@ -44,11 +42,7 @@ class Condensation:
         check_positive(
             budget=self.budget, encoder_width=self.encoder_width, condense_lr=self.condense_lr
         )
-        if self.n_encoders < 0 or self.propagations < 0:
-            raise InputError(
-                f"condensation needs n_encoders >= 0 and propagations >= 0, not n_encoders="
-                f"{self.n_encoders}, propagations={self.propagations}"
-            )
+        check_not_negative(n_encoders=self.n_encoders, propagations=self.propagations)
 
     def condense(
         self,
@@ -122,10 +116,7 @@ def embedded(z: Tensor) -> Tensor:
 
 
 def shares(counts: list[int], total: int) -> list[int]:
-    """`total` places over classes of these sizes: one each, the rest by largest remainders.
-
-    Never more places than members.
-    """
+    """`total` places over classes of these sizes: one each, the rest by largest remainders."""
     rest = sum(counts) - len(counts)
     spare = min(max(total - len(counts), 0), rest)
     exact = [spare * (count - 1) / max(rest, 1) for count in counts]
@@ -162,8 +153,8 @@ class Cat(ModelLearner):
         min over X~ of sum_c || mean_{i in c} E((A^k X)_i) - mean_{j in c} E(x~_j) ||^2
 
     over random encoders E (`Condensation`). The model learns from the bank alone, with the base
-    task's settings, so that no task outweighs another. A class that comes back is condensed once
-    more. It says that it keeps examples: a synthetic node stays close to the training node it was.
+    task's settings. A class that comes back is condensed once more. It says that it keeps examples:
+    a synthetic node stays close to the training node it was.
     Cost per task: `n_encoders` class means on both sides, a training on budget x C nodes.
     """
 

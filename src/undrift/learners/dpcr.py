@@ -104,13 +104,10 @@ class Dpcr(ModelLearner):
         mu_c <- mu_c M_c,    Phi_c <- M_c^T Phi_c M_c
         W = (sum_c Phi_c + gamma I)^-1 [n_c mu_c],    columns scaled to length one
 
-    1. Adaptation: cross-entropy over the task's classes, plus `distill` times the distillation of
-       the old logits at `temperature`.
-    2. Shift: P from old to new embeddings of the task's training nodes (TSSP), restricted to the
-       space that a class's own embeddings span (CIP). `projector`: U_c U_c^T comes `first`, or
-       `last` as in public code.
-    3. Classifier: W. The moments of a class that comes back are added to its old ones.
-
+    Training has the cross-entropy over the task's classes plus `distill` times the distillation
+    of the old logits at `temperature`. P goes from old to new embeddings of the task's training
+    nodes (TSSP), U_c spans a class's own embeddings (CIP). `projector`: U_c U_c^T comes `first`, or
+    `last` as in public code. The moments of a class that comes back are added to its old ones.
     Cost per task: training, C eigendecompositions of d x d. Memory: a model, 8 C (d^2 + d) bytes.
     """
 

@@ -47,13 +47,12 @@ class DsAl(FrozenLearner):
         scores = relu(Z) W_main + compensation tanh(Z) W_comp
 
     The main stream fits the labels, as ACIL does. The compensation stream fits the residual
-    `Y - relu(Z) W_main`, taken with the main weights just solved; after the base task only the new
-    classes' columns of it (previous-label cleansing). `balanced`: every class weighs the same.
+    `Y - relu(Z) W_main` of the main weights just solved; after the base task only the new classes'
+    columns of it (previous-label cleansing). `balanced`: every class weighs the same.
 
     `cleansing=False` fits the residual of the main weights there are now on all rows there have
-    been: `W_comp = (sum T^T T + gamma I)^-1 (sum T^T Y - sum T^T H W_main)` with `H = relu(Z)`,
-    `T = tanh(Z)`. That is a function of the rows alone: every verb is exact, as in ACIL; the
-    published form refuses. Cost and memory: twice ACIL's, four times without cleansing.
+    been. That is a function of the rows alone, so every verb is exact, as in ACIL; the published
+    form refuses. Cost and memory: twice ACIL's, four times without cleansing.
     """
 
     name: ClassVar[str] = "ds-al"
@@ -85,8 +84,6 @@ class DsAl(FrozenLearner):
         how = f"its second stream depends on the order of tasks; set {self.verbs_need}"
         return how if self.cleansing else None
 
-    # the published form ------------------------------------------------------------------
-
     def _learn(self, task: Task, progress: Progress) -> Any:
         if not self.cleansing:
             return super()._learn(task, progress)
@@ -109,8 +106,6 @@ class DsAl(FrozenLearner):
         found = OrderedStreams(main, second, banks.share)
         progress("classify", 2, 2)
         return Known(classes, plan, found, self._both(weights, second.solve()))
-
-    # the form that depends on the rows alone ---------------------------------------------
 
     def rows(self, plan: FrozenRows, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         """`[relu(Z), tanh(Z)]`."""

@@ -39,12 +39,11 @@ class Efc(ModelLearner):
 
         L = CE_new + PR-ACE + mean (f - f_old)^T (elastic E + eta I) (f - f_old)
 
-    CE_new is the cross-entropy among the task's classes. PR-ACE is that among all classes seen,
-    on samples of the old classes' Gaussians and on the current nodes, in the proportion of old
-    to the task's classes; one that comes back counts as both, and its Gaussians are pooled. After
-    training, the old means follow the drift of the current nodes, weighed by nearness in the
-    metric of E (`elastic_affinity`, `sigma`); then E is computed anew. `jitter` is added to the
-    covariances' diagonal for sampling.
+    CE_new is the cross-entropy among the task's classes. PR-ACE is that among all classes seen, on
+    samples of the old classes' Gaussians (`jitter` on the covariances' diagonal) and on the current
+    nodes, in the proportion of old to the task's classes. After training, the old means follow the
+    drift of the current nodes, weighed by nearness in the metric of E (`elastic_affinity`,
+    `sigma`); then E is computed anew. The Gaussians of a class that comes back are pooled.
     Cost: two passes and n d^2 operations per step. Memory: a model, 4 (C (d^2 + d) + d^2) bytes.
     """
 
@@ -117,7 +116,6 @@ class Efc(ModelLearner):
 def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:
     """E: how much the log-probabilities of the nodes react to a move of their embeddings.
 
-    The mean over nodes of `sum_c p_c J_c J_c^T`, with `J_c = W (e_c - p)` the gradient of log p_c:
     `E = W (diag(mean p) - P^T P / n) W^T`, for a `d x C` weight and P the nodes' probabilities.
     """
     p = logits.double().softmax(dim=1)
@@ -127,10 +125,7 @@ def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:
 
 
 def elastic_affinity(means: Tensor, old: Tensor, matrix: Tensor, sigma: float) -> Tensor:
-    """`[classes, nodes]` exponents of the drift update: nearness in the metric of E.
-
-    `-(h_i - p_k)^T E (h_i - p_k)`, scaled to 0..1 over all classes and nodes, over 2 sigma^2.
-    """
+    """`-(h_i - p_k)^T E (h_i - p_k)`, scaled to 0..1, over 2 sigma^2: `[classes, nodes]`."""
     e, p, h = matrix.double(), means.double(), old.double()
     stretched = h @ e
     distances = (p @ e * p).sum(dim=1, keepdim=True) - 2 * p @ stretched.T

@@ -70,8 +70,8 @@ class ErGnn(ModelLearner):
     both over all classes seen. `budget`: nodes kept per class. `sampler`: which ones: `mf`, nearest
     to the class mean of the raw features; `cm`, fewest training nodes of other classes nearer
     than `distance`; or `random`. Of a class that comes back, old and new nodes share the budget as
-    in reservoir sampling (`places_taken`): the sampler ranks the new ones, chance drops old ones.
-    Keeps examples. Cost: Bare's, a pass over |B| nodes per step, and with `cm` all pairs of nodes.
+    in reservoir sampling (`places_taken`). Keeps examples. Cost: Bare's, a pass over |B| nodes per
+    step, and with `cm` all pairs of nodes.
     """
 
     name: ClassVar[str] = "er-gnn"
@@ -96,18 +96,15 @@ class ErGnn(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> ErGnnLearned:
         before: ErGnnLearned | None = self.learned_
         training = TaskTraining.of(self, task, before)
-        model = training.train(progress, self._loss(before, training))
+        loss: Loss = cross_entropy
+        if before is not None:
+            weighted = self.backbone.class_weighted
+            loss = replayed(before.buffer, training.model, training.classes, weighted)
+        model = training.train(progress, loss)
         progress("select", 0, 1)
         buffer, seen = self._kept(before, training)
         progress("select", 1, 1)
         return ErGnnLearned(*training.known(model), buffer, seen)
-
-    def _loss(self, before: ErGnnLearned | None, training: TaskTraining) -> Loss:
-        if before is None:
-            return cross_entropy
-        weighted = self.backbone.class_weighted
-        model, classes = training.model, training.classes
-        return replayed(before.buffer, model, classes, class_weighted=weighted)
 
     def select(
         self, graph: Graph, train: Tensor, classes: tuple[int, ...], generator: torch.Generator
@@ -140,7 +137,9 @@ class ErGnn(ModelLearner):
         nodes = self.select(task.graph, train, task.classes, generator)
         more = Counter(task.labels[task.train].tolist())
         if before is None:
-            return Buffer.of(task.graph, nodes, self.budget), _counted(training.classes, more)
+            return Buffer.of(task.graph, nodes, self.budget), tuple(
+                more[c] for c in training.classes
+            )
         so_far = dict(zip(before.classes, before.seen, strict=True))
         old, labels = before.buffer.graph.labelled(), task.labels[nodes]
         kept, chosen = torch.ones_like(old, dtype=torch.bool), torch.ones_like(labels).bool()
@@ -153,8 +152,5 @@ class ErGnn(ModelLearner):
         if not bool(kept.all()):
             buffer = Buffer.of(buffer.graph, kept.nonzero().flatten(), self.budget)
         added = Buffer.of(task.graph, nodes[chosen], self.budget)
-        return buffer.add(added), _counted(training.classes, more + Counter(so_far))
-
-
-def _counted(classes: tuple[int, ...], counts: Counter[int]) -> tuple[int, ...]:
-    return tuple(counts[c] for c in classes)
+        every = more + Counter(so_far)
+        return buffer.add(added), tuple(every[c] for c in training.classes)

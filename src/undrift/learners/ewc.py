@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from undrift.encoders.training import Loss, cross_entropy
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.backbone import Backbone, Grid, Model
 from undrift.learners.parts.importance import (
     Parameters,
-    Penalty,
     PenaltyLearned,
     check_draws,
     learn_with_penalty,
@@ -28,11 +26,9 @@ class Ewc(ModelLearner):
         L = CE + strength sum_{s<t} sum_p F_s (p - theta_s)^2
 
     F_s is the diagonal of the empirical Fisher information: the mean over the task's training
-    nodes of the squared gradient of a node's log-likelihood at theta_s, without dropout. `draws`
-    backward passes with random signs estimate it; 0 takes one pass per node. `batch_fisher`, the
-    form of the CGLB code: the squared gradient of a batch's mean loss, in which nodes cancel, so
-    that it needs a `strength` of about 1e7.
-    Cost: Bare's and `draws` backward passes per task. Memory: three models (`Penalty`).
+    nodes of the squared gradient of a node's log-likelihood at theta_s. `draws` backward passes
+    with random signs estimate it; 0 takes one pass per node. `batch_fisher`, the form of the CGLB
+    code: the squared gradient of a batch's mean loss, in which nodes cancel.
     """
 
     name: ClassVar[str] = "ewc"
@@ -55,10 +51,7 @@ class Ewc(ModelLearner):
         check_draws(self.draws, least=1)
 
     def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
-        return learn_with_penalty(self, task, progress, self._loss, self._fisher)
-
-    def _loss(self, penalty: Penalty | None) -> Loss:
-        return penalty.loss(self.strength) if penalty else cross_entropy
+        return learn_with_penalty(self, task, progress, self._fisher, strength=self.strength)
 
     def _fisher(self, training: TaskTraining, model: Model) -> Parameters:
         task, classes = training.task, training.classes

@@ -42,10 +42,9 @@ class Gacl(Expanded, Learner):
         Phi <- Phi - Phi H^T (I + H Phi H^T)^-1 H Phi
         W   <- [ W - Phi H^T H W + Phi H^T Y_known  |  Phi H^T Y_new ]
 
-    H are expanded embeddings as in `acil`, and Phi begins as I / gamma. The first block is for
-    classes that are known, the second for new ones. It solves the ridge regression on all rows at
-    once, as `acil` does. Here the published recursion is kept, with an inverse in place of sums:
-    nothing can be subtracted from it, and it collects rounding (1e-8 in tests).
+    H are expanded embeddings as in `acil`, and Phi begins as I / gamma. It solves the ridge
+    regression on all rows at once, as `acil` does. But an inverse is kept in place of sums: nothing
+    can be subtracted from it, and it collects rounding (1e-8 in tests).
     Cost: 4 n (alpha d)^2 operations for n rows. Memory: 8 (alpha d)^2 bytes.
     """
 
@@ -113,10 +112,7 @@ def gram_of(inverse: Tensor, gamma: float) -> Tensor:
 
 
 def add_rows_(inverse: Tensor, classifier: Tensor, rows: Tensor, targets: Tensor) -> None:
-    """One step of the recursion, in place; new classes are columns of zeros in `classifier`.
-
-    With such columns both blocks of the update are `W + Phi H^T (Y - H W)`.
-    """
+    """One step of the recursion, in place; new classes are columns of zeros in `classifier`."""
     along = rows @ inverse
     inner = (along @ rows.T).contiguous()
     inner.diagonal().add_(1)

@@ -35,7 +35,7 @@ Recipe = Literal["plain", "tuned", "isolated"]
 
 @dataclass(frozen=True, eq=False)
 class TunedNetwork:
-    """Layers of `relu(norm(aggregate(h) W + h S))` with dropout, and a linear classifier.
+    """The strongest plain GNN we can train: layers of `relu(norm(aggregate(h) W + h S))`, dropout.
 
     `encoder` holds the W, `skips` the S, `gains` and `shifts` are of the layer norms.
     """
@@ -121,12 +121,11 @@ class Joint(ModelLearner):
 
         L = CE over the training nodes of tasks 0..t
 
-    The task graphs stay disjoint, as they arrived. It keeps examples: it is a bound, and no method
-    for those who must delete. `recipe`: a `plain` encoder under a linear head; `tuned`, the
-    strongest we can train (`TunedNetwork`), on the whole graph with the edges between tasks, so
-    that every batch must hold all tasks so far (`TaskStream.until`); or `isolated`, the tuned
-    network on the task graphs as they arrived. Settings: docs/methods/joint.md.
-    Cost: task t trains on t + 1 graphs. Memory: all data.
+    It keeps examples: it is a bound, and no method for those who must delete. `recipe`: a `plain`
+    encoder under a linear head, on the task graphs as they arrived; `tuned`, the strongest we can
+    train (`TunedNetwork`), on the whole graph with the edges between tasks, so that every batch
+    must hold all tasks so far (`TaskStream.until`); or `isolated`, the tuned network on the task
+    graphs as they arrived. Settings: docs/methods/joint.md.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> Joint.from_params(epochs=5).observe(tiny_stream().task(0)).classes_
@@ -203,11 +202,7 @@ def fit_tuned(
     generator: torch.Generator,
     progress: Progress = silent,
 ) -> TunedNetwork:
-    """The network after training on the whole graph; the best epoch by class accuracy on `val`.
-
-    Full batch. `training.patience` stops after so many epochs without a better one; without
-    validation nodes the last epoch stands.
-    """
+    """The network after full-batch training; the best epoch by class accuracy on `val`, if any."""
     graph, columns = task.graph, columns_of(task.graph, task.classes)
     train, val = task.train.nonzero().flatten(), task.val.nonzero().flatten()
     live = tuple(p.detach().clone().requires_grad_() for p in network.parameters)

@@ -39,7 +39,6 @@ class Lwf(ModelLearner):
     on the task's own training nodes, with logits z and T the `temperature`. `overlapping`, the
     form of the CGLB code: a sum over s < t of that loss over the classes of tasks 0..s. A class
     that comes back is distilled like the other old ones, and learned like the new ones.
-    Cost: Bare's and a forward pass per task. Memory: one model.
     """
 
     name: ClassVar[str] = "lwf"

@@ -47,11 +47,10 @@ class Mas(ModelLearner):
         L = CE + strength sum_p Omega (p - theta)^2
 
     Omega is the mean over all training nodes so far of |d ||z_n||^2 / d theta|, z_n a node's
-    logits, each task's at its own solution and without dropout. `draws` backward passes with
-    Cauchy numbers estimate the mean; 0 takes one pass per node. Two forms of the CGLB code:
-    `batch_importance`, the squared gradient of a batch's mean squared logit, which needs a
-    `strength` of about 1e3; and `outputs`, so many columns has the head from the start (0: those of
-    the classes seen), which all count in the importance and are held where they began.
+    logits, without dropout. `draws` backward passes with Cauchy numbers estimate it; 0 takes one
+    pass per node. Two forms of the CGLB code: `batch_importance`, the squared gradient of a batch's
+    mean squared logit; and `outputs`, so many columns has the head from the start (0: those of the
+    classes seen), which all count in the importance and are held where they began.
     Cost: Bare's and `draws` backward passes per task. Memory: two models.
     """
 
@@ -119,8 +118,11 @@ class Mas(ModelLearner):
         head = before.model.head
         head = head.beside(before.reserved) if before.reserved else head
         anchor = parameters_of(before.model.encoder, head)
-        penalty = Penalty(_first(before.importance, columns), _first(anchor, columns))
-        return penalty.loss(self.strength)
+        importance, anchor = (
+            (*parts[:-2], *(part[..., :columns] for part in parts[-2:]))
+            for parts in (before.importance, anchor)
+        )
+        return Penalty(importance, anchor).loss(self.strength)
 
     def _omega(
         self, model: Model, graph: Graph, nodes: Tensor, generator: torch.Generator
@@ -136,8 +138,3 @@ class Mas(ModelLearner):
             return gradients.squared_batch_means(torch.ones(graph.num_nodes, device=graph.device))
         sums = gradients.sum_of_sizes(self.draws, generator)
         return tuple(total / nodes.numel() for total in sums)
-
-
-def _first(parameters: Parameters, columns: int) -> Parameters:
-    """The parameters with at most so many columns of the head."""
-    return (*parameters[:-2], *(part[..., :columns] for part in parameters[-2:]))

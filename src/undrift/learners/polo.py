@@ -47,8 +47,6 @@ class Polo(ModelLearner):
       (`drift`, by `alpha`, `alpha2`, `beta`, `neighbours` and `drift_weight`).
 
     The prototype of a class that comes back is pooled with its old one by counts (`Prototypes`).
-    Cost: two forward and backward passes per step, and n_c^2 d per class after a task. Memory: a
-    model and 4 (d + 1) bytes per class.
     """
 
     name: ClassVar[str] = "polo"
@@ -118,9 +116,8 @@ class Polo(ModelLearner):
         """TPA: how far each prototype has moved, from nodes near it and prototypes near it.
 
         d_k weighs the nodes' moves `new - old` by exp(-alpha2 ||h_i - p_k||^2), d'_k the d_j of
-        the `neighbours` nearest other prototypes by exp(-alpha ||p_k - p_j||), each normalised to
-        sum to one and measured between unit vectors. The answer is `(d + beta d') / (1 + beta)`,
-        times `drift_weight`. A lone prototype has d' = d.
+        the `neighbours` nearest prototypes by exp(-alpha ||p_k - p_j||), between unit vectors.
+        The answer is `drift_weight (d + beta d') / (1 + beta)`; a lone prototype has d' = d.
         """
         unit = functional.normalize(means.double())
         distances = torch.cdist(unit, functional.normalize(old.double()))
@@ -145,7 +142,9 @@ def density_prototypes(h: Tensor, columns: Tensor, classes: int, gamma: float) -
     means, radii = [], []
     for column in range(classes):
         rows = h[columns == column].double()
-        weights = (gamma * _mean_distances(rows)).softmax(dim=0)
+        unit = functional.normalize(rows)
+        far = torch.cat([torch.cdist(part, unit).mean(dim=1) for part in unit.split(_ROWS)])
+        weights = (gamma * far).softmax(dim=0)
         mean = weights @ rows
         means.append(mean)
         radii.append((weights @ (rows - mean).square()).mean().sqrt())
@@ -153,21 +152,14 @@ def density_prototypes(h: Tensor, columns: Tensor, classes: int, gamma: float) -
     return Prototypes(torch.stack(means).to(h), torch.stack(radii).to(h), counts)
 
 
-def _mean_distances(rows: Tensor) -> Tensor:
-    unit = functional.normalize(rows)
-    parts = [torch.cdist(part, unit).mean(dim=1) for part in unit.split(_ROWS)]
-    return torch.cat(parts)
-
-
 def adaptive_samples(
     sampler: Sampler, h: Tensor, columns: Tensor, per_class: int, generator: torch.Generator
 ) -> Tensor:
     """APA: `[classes, per_class, d]` pseudo embeddings of the old classes.
 
-    Prototype p_k and the batch's embedding h_i of another class (by its `columns`) that is most
-    like it (by cosine) are rivals if p_k is also the prototype most like h_i. Noise e that points
-    from p_k towards its rival, cos(h_i - p_k, e) > 0, is shortened to (1 - cos) e; all other noise
-    is added as it is.
+    Prototype p_k and the batch's embedding h_i of another class most like it (by cosine) are rivals
+    if p_k is also the prototype most like h_i. Noise e towards a rival, cos(h_i - p_k, e) > 0, is
+    shortened to (1 - cos) e.
     """
     means = sampler.means
     noise = sampler.noise(per_class, generator)

@@ -71,8 +71,7 @@ class Method:
 class _Methods(Mapping[str, Method]):
     """Every method by name, in order, read from its class when asked for.
 
-    A method spelled out as `module:Class` is not listed, but is known once `method_class` has
-    loaded it, or a result has `described` it: a result that names one imports nothing.
+    One spelled out as `module:Class` is known once it was loaded, or a result has `described` it.
     """
 
     def __iter__(self) -> Iterator[str]:

@@ -10,10 +10,9 @@ import torch
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Sketch
 from undrift.analytic.solve import solve
-from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
-from undrift.learners.parameters import check_positive
+from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.propagation.propagated import Mix, Propagated
 from undrift.typing import Rows
@@ -28,7 +27,6 @@ class SgcRidge(SeededLearner):
     `hops`: K. `channels=True` keeps every hop as columns of its own, as SIGN does. `sketch`: rows
     of more columns are sketched to this many (`Sketch`); 0 never. Every node weighs the same. Rows
     are scaled to length one before and after.
-    Cost per task: K sparse products, a Gram product, a factorisation, 8 d (d + 3 C) bytes.
     """
 
     name: ClassVar[str] = "sgc-ridge"
@@ -49,8 +47,7 @@ class SgcRidge(SeededLearner):
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
-        if self.sketch < 0:
-            raise InputError(f"sketch must be a whole number of at least 0, not {self.sketch}")
+        check_not_negative(sketch=self.sketch)
         self._propagated()
 
     def _propagated(self) -> Propagated:

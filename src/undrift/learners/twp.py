@@ -10,17 +10,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, linear, whole_graph
-from undrift.encoders.training import Loss, TrainingStep, cross_entropy
+from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import check_not_negative
 from undrift.learners.parts.backbone import Backbone, Grid, Model
 from undrift.learners.parts.importance import (
     Parameters,
-    Penalty,
     PenaltyLearned,
     learn_with_penalty,
     loss_gradients,
-    parameters_of,
 )
 from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 from undrift.sparse import Csr
@@ -31,15 +29,12 @@ from undrift.typing import Progress
 def topology_gradient(encoder: Encoder, graph: Graph, *, aggregated: bool = False) -> Tensor:
     """The gradient of `||e||_2` with respect to the first weight matrix W_0.
 
-    With the linear output h = X W_0 of the first layer, an edge u -> v (self-loops are edges)
-    has the score and the attention
-
         s_uv = leaky_relu( sum(h_u * tanh(h_v)) ),    e_uv = softmax over the edges into v
 
-    and ||e||_2 is the norm over all edges. No other parameter moves it. Where a layer keeps a
-    node's own features apart (`sage`), h is what goes along the edges. `aggregated`, as in the
-    public code: h is what the layer gives after aggregation, and the slope of leaky_relu is 0.2 in
-    place of 0.01. Cost: three sparse products of `edges x width`.
+    of an edge u -> v (self-loops are edges), with h = X W_0; the norm is over all edges. Where a
+    layer keeps a node's own features apart (`sage`), h is what goes along the edges. `aggregated`,
+    as in the public code: h is what the layer gives after aggregation, and the slope of leaky_relu
+    is 0.2 in place of 0.01.
     """
     layer, weight = encoder.layers[0], encoder.weights[0]
     batch = whole_graph(encoder, graph)
@@ -119,19 +114,8 @@ class Twp(ModelLearner):
         check_not_negative(topology_strength=self.topology_strength)
 
     def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
-        return learn_with_penalty(self, task, progress, self._loss, self._importance)
-
-    def _loss(self, penalty: Penalty | None) -> Loss:
-        if penalty is None and not self.faithful:
-            return cross_entropy
-
-        def loss(step: TrainingStep) -> Tensor:
-            fits = 2 * cross_entropy(step) if self.faithful else cross_entropy(step)
-            if penalty is None:
-                return fits
-            return fits + penalty(parameters_of(step.encoder, step.head))
-
-        return loss
+        fits: Loss = (lambda step: 2 * cross_entropy(step)) if self.faithful else cross_entropy
+        return learn_with_penalty(self, task, progress, self._importance, fits=fits)
 
     def _importance(self, training: TaskTraining, model: Model) -> Parameters:
         """loss_strength I_loss + topology_strength I_topo, at the task's solution."""

@@ -25,10 +25,8 @@ class Ugcn(SeededLearner):
         H_k = tanh(A H_{k-1} Theta_k),  H_0 = X,    z = [H_1, H_2, ...]
         s_c = mu_c^T P z - mu_c^T P mu_c / 2,    P = ((1 - e) S + e I)^-1
 
-    Theta_k are uniform by Glorot's rule, drawn from the seed, and stay. mu_c are the means of the
-    classes and S is the covariance around them (streaming LDA), both from plain sums.
-    `shrinkage`: e. `hidden`: the width of each layer.
-    Cost per task: a forward pass, a Gram product, a factorisation, 8 d (d + 3 C) bytes.
+    Theta_k are uniform by Glorot's rule, drawn from the seed. mu_c are the means of the classes and
+    S is the covariance around them, both from plain sums. `shrinkage`: e. `hidden`: the widths.
     """
 
     name: ClassVar[str] = "ugcn"

@@ -22,12 +22,9 @@ class Ham:
 
     `R_k = sum_i H_hat_ik^T H_hat_ik` and `Q_k = sum_i H_hat_ik^T H_ik` with
     `H_ik = H_hat_ik W_ik`: each merged layer is fitted to what the layers of all past encoders put
-    out on their own tasks' inputs, before activation. Memory: 8 sum_k (d_in^2 + d_in d_out) bytes.
-
-    Because the target is linear, this is RegMean with a ridge instead of its shrinkage. It
-    reproduces every past encoder exactly only while the stacked inputs of a layer have full row
-    rank; beyond that drift is measured. Under attention (`gat`) H_hat are rows after it, by which
-    the columns of scores are merged as well.
+    out on their own tasks' inputs, before activation. It reproduces them exactly only while the
+    stacked inputs of a layer have full row rank. Under attention (`gat`) H_hat are rows after it,
+    by which the columns of scores are merged as well.
     """
 
     name: ClassVar[str] = "ham"

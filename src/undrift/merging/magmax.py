@@ -36,11 +36,7 @@ def merge_magmax(
 
 @dataclass(frozen=True, eq=False)
 class MagMax(WeightRule):
-    """theta_pre, and for every weight the value farthest from it so far.
-
-    The farthest value says the same as the largest task vector entry, without its rounding.
-    Without `pretrained` the first encoder added is theta_pre. Memory: two encoders.
-    """
+    """theta_pre (by default the first encoder), and of every weight the value farthest from it."""
 
     name: ClassVar[str] = "magmax"
     display: ClassVar[str] = "MagMax"

@@ -29,9 +29,8 @@ class MergeSettings:
 class Adapted:
     """An encoder theta_i as it came out of task i, with the task's data while it is still there.
 
-    `nodes` are the indices of the nodes that count; `generator` is where a rule's noise must
-    come from; `row_weights` says how much each of the nodes counts in a sum, None counts each
-    once. A rule reads what it needs and keeps none of it.
+    `nodes` are the indices of the nodes that count, `row_weights` how much each counts in a sum
+    (None: once); noise comes from `generator`. A rule keeps none of it.
     """
 
     encoder: Encoder
@@ -51,12 +50,9 @@ class Adapted:
 class Merger(Protocol):
     """The running memory of a merging rule: frozen, packable, of a size that tasks do not grow.
 
-    Every rule is a dataclass with a `name` and a `display` name for tables. Ours also have
-    `add(...)`, which `observe` calls with the evidence that the rule needs, and beside them a pure
-    function (`merge_average`, ...) of plain mappings of names to tensors.
-
-    A rule also says which sums over rows it keeps, per layer, in a property `grams`: none where it
-    keeps weights alone. Of one that does not, an audit says that it was not judged.
+    Every rule is a dataclass with a `name` and a `display` name for tables. A rule may also say
+    which sums over rows it keeps, per layer, in a property `grams`; of one that does not, an audit
+    says that it was not judged.
     """
 
     name: ClassVar[str]

@@ -33,17 +33,16 @@ def merge_regmean(
 ) -> dict[str, Tensor]:
     """`W = (sum_i G_i)^-1 sum_i G_i W_i` for every matrix that has a Gram; others are averaged.
 
-    `grams[i][name]` is the mean of `x x^T` over the inputs x of that linear map in model i. It
-    belongs to the first dimension of the weight: W is `d_in x d_out`, so transpose those of
-    `torch.nn.Linear`. Off-diagonal entries are multiplied by `off_diagonal` first. Computed in
-    float64, returned in the given type. Cost: d_in^3 / 3 per matrix.
+    `grams[i][name]` is the mean of `x x^T` over the inputs x of that linear map in model i. W is
+    `d_in x d_out`, so transpose those of `torch.nn.Linear`. Off-diagonal entries are multiplied by
+    `off_diagonal` first. Computed in float64, returned in the given type.
 
     >>> models = [{"w": torch.tensor([[1.0]])}, {"w": torch.tensor([[4.0]])}]
     >>> grams = [{"w": torch.tensor([[2.0]])}, {"w": torch.tensor([[1.0]])}]
     >>> merge_regmean(models, grams)
     {'w': tensor([[2.]])}
     """
-    _check_off_diagonal(off_diagonal)
+    RegMean(off_diagonal=off_diagonal)  # checks it
     names, with_gram = check_models(models), check_models(grams, "set of Gram matrices")
     if len(grams) != len(models):
         raise InputError(
@@ -86,17 +85,11 @@ def _check_gram(name: str, weight: Tensor | None, gram: Tensor) -> None:
         )
 
 
-def _check_off_diagonal(off_diagonal: float) -> None:
-    if not 0 <= off_diagonal <= 1:
-        raise InputError(f"off_diagonal of RegMean must be from 0 to 1, not {off_diagonal}")
-
-
 @dataclass(frozen=True, eq=False)
 class RegMean(Rule):
     """Per layer `sum_i G_i` and `sum_i G_i W_i`, each G_i a mean over the task's nodes, shrunk.
 
-    HAM keeps sums over nodes where this keeps means, so here every task has the same say. Memory:
-    8 sum_k (d_in^2 + d_in d_out) bytes. Cost per task: a Gram and a factorisation per layer.
+    HAM keeps sums over nodes where this keeps means, so here every task has the same say.
     """
 
     name: ClassVar[str] = "regmean"
@@ -106,7 +99,10 @@ class RegMean(Rule):
     off_diagonal: float = OFF_DIAGONAL
 
     def __post_init__(self) -> None:
-        _check_off_diagonal(self.off_diagonal)
+        if not 0 <= self.off_diagonal <= 1:
+            raise InputError(
+                f"off_diagonal of RegMean must be from 0 to 1, not {self.off_diagonal}"
+            )
 
     def add(self, trace: Sequence[Rows], weights: Sequence[Tensor]) -> RegMean:
         """The memory after a task: `trace` is H_hat_k of its encoder, `weights` its W_k."""

@@ -41,11 +41,7 @@ def merge_ties(
 
 
 def trimmed(vector: Sequence[Tensor], density: float = DENSITY) -> tuple[Tensor, ...]:
-    """The task vector with only its largest entries; the rest is zero.
-
-    `vector` is all tensors of a model: the share `density` is of their entries together,
-    rounded up, and entries as large as the last one kept stay too.
-    """
+    """The task vector with only its largest entries: the share `density` of all together."""
     if not 0 < density <= 1:
         raise InputError(f"the density of TIES must be over 0 and at most 1, not {density}")
     sizes = torch.cat([part.abs().flatten() for part in vector])

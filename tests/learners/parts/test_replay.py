@@ -14,7 +14,6 @@ from undrift.graphs import NORMALISATIONS, Graph
 from undrift.learners.parts.backbone import Backbone, Model
 from undrift.learners.parts.replay import Buffer, edge_free, places_taken, replayed
 from undrift.sparse import Csr
-from undrift.storage.state import pack, unpack
 from undrift.testing.graphs import tiny_graph
 
 
@@ -27,19 +26,6 @@ def test_without_edges_a_node_hears_only_itself(kind: str) -> None:
     graph = edge_free(torch.randn(4, 3, generator=generator()), torch.tensor([0, 0, 1, 1]))
     operator = graph.operator(kind)  # type: ignore[arg-type]
     assert torch.equal(operator.to_dense(), torch.eye(4))
-
-
-def test_an_edge_free_graph_embeds_each_node_alone() -> None:
-    graph = tiny_graph()
-    assert isinstance(graph.features, Tensor)
-    assert graph.labels is not None
-    model = Backbone(hidden=(5, 4)).model_for(graph, 2, generator())
-    together = model.embed(edge_free(graph.features, graph.labels))
-    for node in (0, 17, 59):
-        row = graph.features[node]
-        for weight in model.encoder.weights:
-            row = torch.relu(row @ weight)
-        assert torch.allclose(together[node], row, atol=1e-6)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -68,15 +54,6 @@ def test_adding_appends_and_keeps_the_budget(sparse: bool) -> None:
     assert both.budget == 2
     assert len(first) == 3, "adding must not change the buffer added to"
     assert isinstance(both.graph.features, Csr) == sparse
-
-
-def test_a_buffer_survives_its_state() -> None:
-    buffer = Buffer.of(tiny_graph(sparse=True), torch.tensor([3, 4]), budget=1)
-    again = unpack(Buffer, *pack(buffer))
-    assert buffer.graph.labels is not None
-    assert again.budget == 1
-    assert torch.equal(again.graph.features.to_dense(), buffer.graph.features.to_dense())
-    assert torch.equal(again.graph.labels, buffer.graph.labels)
 
 
 def step_of(model: Model, graph: Graph, nodes: Tensor, seed: int = 0) -> TrainingStep:

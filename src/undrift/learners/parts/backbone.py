@@ -176,8 +176,7 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
 
         KD = - mean_x sum_c softmax(teacher / T)_c log softmax(student / T)_c
 
-    over the teacher's columns, which are the first of the student's. There is no factor T^2, as
-    in the public code.
+    over the teacher's columns, which are the first of the student's; no factor T^2.
     """
     old = student[:, : teacher.shape[1]]
     targets = functional.softmax(teacher / temperature, dim=1)
@@ -186,10 +185,9 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
 
 
 class FeatureTeacher:
-    """Embeddings under the encoder that a task starts from, computed once, beside those of a step.
+    """Embeddings under the encoder that a task starts from, beside those of a step without dropout.
 
-    The new embeddings come from a pass without dropout. With it they could never equal the old
-    ones, and distillation would shrink the embeddings that it is meant to keep.
+    With dropout they could never equal the old ones, and distillation would shrink them.
     """
 
     def __init__(self, encoder: Encoder, graph: Graph) -> None:
@@ -210,10 +208,7 @@ class FeatureTeacher:
 
 
 def frobenius_distance(new: Tensor, old: Tensor) -> Tensor:
-    """||new - old||_F of the batch, smooth where it is under 1e-4 of ||old||_F.
-
-    A norm has no gradient at zero, where every task starts; there rounding would point the way.
-    """
+    """||new - old||_F; smooth near zero, where a task starts and rounding would point the way."""
     near: Tensor = _NEAR * old.norm()
     squared: Tensor = (new - old).square().sum() + near.square()
     return squared.clamp_min(1e-30).sqrt() - near

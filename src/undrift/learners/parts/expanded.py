@@ -24,10 +24,7 @@ Nodes = Literal["train", "all"]
 
 
 def embedded(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-    """Embeddings of every node, or of some, in float64; shared by learners side by side.
-
-    In float64 a row does not depend, to 1e-12, on which others are computed with it.
-    """
+    """Embeddings of all nodes, or of some, in float64: rows are independent, to 1e-12."""
     field = None
     if nodes is not None and not is_shared():
         field = ReceptiveField.of(graph, row_index(nodes, graph.num_nodes), encoder.hops)
@@ -44,10 +41,7 @@ def targets_of(task: Task, classes: tuple[int, ...]) -> Tensor:
 
 
 class Expanded:
-    """For a learner whose classifier reads the embeddings of its `encoder`, expanded by `alpha`.
-
-    It stands before `Learner` among the bases. What is annotated here are fields of the methods.
-    """
+    """For a learner whose classifier reads embeddings expanded by `alpha`."""
 
     activation: ClassVar[Activation] = "relu"
     alpha: int
@@ -119,27 +113,19 @@ def balanced_rows(
     """A weight per row of a sum over these nodes, for sums that cannot be balanced later.
 
     Training nodes of class c weigh `share / n_c` each, n_c those of the class so far: `seen` has
-    those of earlier batches, for each of the task's classes. So a class that comes back weighs
-    more than the share. `all` nodes have no labels to go by: they weigh the same, and together as
+    those of earlier batches, per class of the task. `all` nodes weigh the same, and together as
     much as the training nodes would. In float64; shared side by side.
     """
     earlier = seen or (0,) * len(task.classes)
-    make = _by_class if nodes == "train" else _by_task
-    inputs = (task, nodes, share, earlier)
-    return once(lambda: make(task, share, earlier), "balanced rows", *inputs)
 
+    def make() -> Tensor:
+        place = columns_of(task.graph, task.classes)[task.train]
+        sizes = place.bincount(minlength=len(task.classes))
+        if nodes == "train":
+            weights = share / (sizes + torch.tensor(earlier, device=sizes.device)).double()
+            return torch.as_tensor(weights[place])
+        pairs, n = zip(sizes.tolist(), earlier, strict=True), task.graph.num_nodes
+        each = share * sum(size / (size + before) for size, before in pairs) / n
+        return torch.full((n,), each, dtype=torch.float64, device=sizes.device)
 
-def _by_class(task: Task, share: float, seen: tuple[int, ...]) -> Tensor:
-    place = columns_of(task.graph, task.classes)[task.train]
-    sizes = place.bincount(minlength=len(task.classes))
-    each = share / (sizes + torch.tensor(seen, device=sizes.device)).double()
-    weights: Tensor = each[place]
-    return weights
-
-
-def _by_task(task: Task, share: float, seen: tuple[int, ...]) -> Tensor:
-    graph, place = task.graph, columns_of(task.graph, task.classes)[task.train]
-    sizes = place.bincount(minlength=len(task.classes)).tolist()
-    classes = sum(n / (n + before) for n, before in zip(sizes, seen, strict=True))
-    each = share * classes / graph.num_nodes
-    return torch.full((graph.num_nodes,), each, dtype=torch.float64, device=graph.device)
+    return once(make, "balanced rows", task, nodes, share, earlier)

@@ -47,10 +47,7 @@ class FrozenRows:
 
 
 class FrozenLearner(Expanded, LinearLearner[FrozenRows], ABC):
-    """Sums over rows that are read off a frozen encoder, so that every verb is exact.
-
-    But for the first batch, which the encoder was trained on: it cannot be forgotten or revised.
-    """
+    """Sums over rows of a frozen encoder; the batch that trained it cannot be forgotten."""
 
     def _plan(self, task: Task, progress: Progress) -> FrozenRows:
         encoder = base_encoder(self, task, progress)

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from undrift.encoders.adam import widened
 from undrift.encoders.encoder import Encoder, Head, batch_of
-from undrift.encoders.training import Loss, TrainingStep, cross_entropy
+from undrift.encoders.training import Loss, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone, Model, columns_of
@@ -37,12 +37,10 @@ def parameters_of(encoder: Encoder, head: Head) -> Parameters:
 class Penalty:
     """`sum_s sum_p F_s (p - a_s)^2` over all tasks s, exact and of constant size.
 
-    Kept is the sum with the square completed, so that a task costs no memory:
-
         sum_s F_s (p - a_s)^2 = F (p - a)^2 + rest,   F = sum_s F_s,   a = sum_s F_s a_s / F
 
     `importance` F and `anchor` a are one model each. Columns of the head that came after a task
-    have no importance for it. Cost: four passes over the parameters.
+    have no importance for it.
     """
 
     importance: Parameters
@@ -71,13 +69,9 @@ class Penalty:
             total = total + torch.dot((f * gap).flatten(), gap.flatten())
         return total
 
-    def loss(self, strength: float) -> Loss:
-        """Cross-entropy plus `strength` times the penalty."""
-
-        def loss(step: TrainingStep) -> Tensor:
-            return cross_entropy(step) + strength * self(parameters_of(step.encoder, step.head))
-
-        return loss
+    def loss(self, strength: float, fits: Loss = cross_entropy) -> Loss:
+        """`fits` plus `strength` times the penalty."""
+        return lambda step: fits(step) + strength * self(parameters_of(step.encoder, step.head))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +85,15 @@ def learn_with_penalty(
     learner: Any,
     task: Task,
     progress: Progress,
-    loss: Callable[[Penalty | None], Loss],
     importance: Callable[[TaskTraining, Model], Parameters],
+    *,
+    strength: float = 1.0,
+    fits: Loss = cross_entropy,
 ) -> PenaltyLearned:
     """What is known after training with the penalty so far; then the task's importance joins it."""
     before: PenaltyLearned | None = learner.learned_
     training = TaskTraining.of(learner, task, before)
-    model = training.train(progress, loss(before.penalty if before else None))
+    model = training.train(progress, before.penalty.loss(strength, fits) if before else fits)
     progress("importance", 0, 1)
     found, anchor = importance(training, model), parameters_of(model.encoder, model.head)
     penalty = before.penalty.add(found, anchor) if before else Penalty(found, anchor)
@@ -109,15 +105,10 @@ def learn_with_penalty(
 class NodeGradients:
     """Sums over `nodes` of the gradients g_n of their values by every parameter, without dropout.
 
-    One backward pass gives `sum_n s_n g_n` for any numbers s_n, so a few passes with random s_n
-    estimate sums over nodes of a size of g_n:
-
-    - random signs: `E (sum_n s_n g_n)^2 = sum_n g_n^2`;
-    - Cauchy numbers: `sum_n s_n g_n` is `sum_n |g_n|` times a Cauchy number; the geometric mean of
-      k such sizes, times `cos(pi / 2k)^k`, has mean `sum_n |g_n|` (Li, Hastie and Church, 2007).
-
-    A batch of no more nodes than passes gets a pass per node, which is exact. Cost: per batch one
-    forward pass and k backward passes; memory: one model and the activations of a batch.
+    One backward pass gives `sum_n s_n g_n` for any numbers s_n. Random signs estimate
+    `sum_n g_n^2`, the mean of its square. Cauchy numbers estimate `sum_n |g_n|`: the geometric mean
+    of k sizes, times `cos(pi / 2k)^k` (Li, Hastie and Church, 2007). A batch of no more nodes than
+    passes gets a pass per node, which is exact. Cost: a forward and k backward passes per batch.
     """
 
     model: Model
@@ -130,7 +121,7 @@ class NodeGradients:
         """`sum_n g_n^2` for every parameter, by random signs; `draws=0` is exact."""
         sums = self._zeros()
         for values, live in self._batches(often=True):
-            exact = _is_exact(values, draws)
+            exact = draws == 0 or draws >= values.numel()
             scale = 1.0 if exact else 1 / draws
             for weights in _one_by_one(values) if exact else _signs(values, draws, generator):
                 for total, g in zip(sums, _gradient(values, live, weights), strict=True):
@@ -141,7 +132,7 @@ class NodeGradients:
         """`sum_n |g_n|` for every parameter, by Cauchy numbers; `draws=0` is exact."""
         sums = self._zeros()
         for values, live in self._batches(often=True):
-            if _is_exact(values, draws):
+            if draws == 0 or draws >= values.numel():
                 for weights in _one_by_one(values):
                     for total, g in zip(sums, _gradient(values, live, weights), strict=True):
                         total.add_(g.abs())
@@ -221,10 +212,6 @@ def loss_gradients(
     mine = columns[nodes]
     weights[nodes] = 1 / torch.bincount(mine)[mine] if backbone.class_weighted else 1.0
     return NodeGradients(model, task.graph, nodes, losses, backbone.batch_size), weights
-
-
-def _is_exact(values: Tensor, draws: int) -> bool:
-    return draws == 0 or draws >= values.numel()
 
 
 def _gradient(values: Tensor, live: Parameters, weights: Tensor) -> Parameters:

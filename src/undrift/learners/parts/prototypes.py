@@ -14,8 +14,7 @@ from undrift.learners.kept import KeptSum, RowsOf
 class Prototypes:
     """What is kept of each class: `means` `[classes, d]`, `spreads`, and `counts` of nodes.
 
-    A spread is a radius (`[classes]`, the standard deviation per dimension) or a covariance
-    (`[classes, d, d]`). A class with a single training node has that node's embedding for a mean.
+    A spread is a radius (`[classes]`) or a covariance (`[classes, d, d]`).
     """
 
     means: Tensor
@@ -90,7 +89,10 @@ class Prototypes:
         """For draws of `scale` deviations; `jitter` is added to a covariance's diagonal."""
         if self.spreads.dim() == 1:
             return Sampler(self.means, scale * self.spreads.view(-1, 1, 1))
-        return Sampler(self.means, scale * _roots(self.spreads, jitter))
+        # symmetric roots: they exist, unlike Cholesky's, also where a covariance is singular
+        values, vectors = torch.linalg.eigh(self.spreads.double())
+        roots = (values.clamp_min(0) + jitter).sqrt().unsqueeze(-2)
+        return Sampler(self.means, scale * ((vectors * roots) @ vectors.mT).to(self.spreads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +119,6 @@ def columns_for(means: Tensor, per_class: int) -> Tensor:
     return torch.arange(means.shape[0], device=means.device).repeat_interleave(per_class)
 
 
-def _roots(covariances: Tensor, jitter: float) -> Tensor:
-    """The symmetric square root of each: exists, unlike Cholesky's, also where one is singular."""
-    values, vectors = torch.linalg.eigh(covariances.double())
-    roots = (values.clamp_min(0) + jitter).sqrt().unsqueeze(-2)
-    symmetric: Tensor = (vectors * roots) @ vectors.mT
-    return symmetric.to(covariances)
-
-
 def gaussian_prototypes(h: Tensor, columns: Tensor, classes: int) -> Prototypes:
     """Mean and unbiased covariance (zero of a single row) of the rows of each column."""
     means, covariances = [], []
@@ -139,10 +133,6 @@ def gaussian_prototypes(h: Tensor, columns: Tensor, classes: int) -> Prototypes:
 
 
 def semantic_drift(affinity: Tensor, old: Tensor, new: Tensor) -> Tensor:
-    """How far each prototype has moved, guessed from how nodes near it have moved.
-
-    `affinity` is `[prototypes, nodes]`; row k of `softmax(affinity)` weighs the moves
-    `new - old` of the nodes' embeddings. Cost: prototypes x nodes x d.
-    """
+    """How far each prototype has moved: `softmax(affinity)` weighs the nodes' moves `new - old`."""
     weights = affinity.double().softmax(dim=1)
     return (weights @ (new.double() - old.double())).to(old)

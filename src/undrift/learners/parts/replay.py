@@ -51,8 +51,7 @@ class Buffer:
 def places_taken(budget: int, seen: int, new: int, generator: torch.Generator) -> Tensor:
     """Which of `budget` places `new` nodes take after `seen` others, by reservoir sampling.
 
-    Each of all the nodes then has the same chance to be kept, however they came in batches
-    (Vitter, 1985). Places under `seen` were another node's.
+    Each of all the nodes has the same chance to be kept, however they came (Vitter, 1985).
     """
     turn = torch.arange(seen + 1, seen + new + 1)
     drawn = (torch.rand(new, generator=generator, dtype=torch.float64) * turn).long()
@@ -61,9 +60,7 @@ def places_taken(budget: int, seen: int, new: int, generator: torch.Generator) -
     return taken
 
 
-def replayed(
-    buffer: Buffer, model: Model, classes: tuple[int, ...], *, class_weighted: bool
-) -> Loss:
+def replayed(buffer: Buffer, model: Model, classes: tuple[int, ...], class_weighted: bool) -> Loss:
     """The loss `beta CE(batch) + (1 - beta) CE(buffer)` with `beta = |B| / (|B| + n_batch)`.
 
     So the smaller side has the larger weight. Of `model` only shape and device are read.
