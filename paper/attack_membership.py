@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from undrift.learners.base import Learner
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import Candidates, KeptSum, kept_sums, membership_statistics
 from undrift.privacy.attacks.finding import auc, found_at, roc
 from undrift.privacy.attacks.membership import Distance, confidence, fitted
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 
 __all__ = ["by_known_rows", "by_width", "confidences", "labels_of", "membership"]

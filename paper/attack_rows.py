@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import KeptSum, kept_sums, two_states
 from undrift.privacy.attacks.completions import Blank, completions, named
 from undrift.privacy.attacks.membership import Distance, Seen
 from undrift.privacy.attacks.rows import cosines_beside, nearest, row_of_class, rows_beside_known
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 

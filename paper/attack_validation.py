@@ -11,9 +11,9 @@ import torch
 from paper.attack_rows import batch_of
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import kept_sums
 from undrift.privacy.attacks.rows import cosines_beside, row_of_class
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 
 __all__ = ["validation_moments"]

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 import undrift
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks.attack import Candidates, kept_sums
 from undrift.privacy.attacks.finding import auc
 from undrift.privacy.attacks.membership import Distance, Seen, from_one_row
 from undrift.privacy.attacks.rows import nearest
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 

@@ -29,7 +29,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "mas reserved": ("mas", {"outputs": 9}),
     "polo plain means": ("polo", {"gamma": 0.0}),
     "propagation thin": ("propagation", {"rank": 4}),
-    "propagation wide": ("propagation", {"fourier": 16, "sketch": 6, "structure": True}),
+    "propagation wide": ("propagation", {"fourier": 16, "sketch": 6}),
     "propagation with noise": ("propagation", {"epsilon": 5.0, "class_list": (0, 1, 2, 3, 4, 5)}),
 }
 

@@ -12,7 +12,7 @@ from paper.private_figure import private_figure, private_table, read_utility
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.evaluation.protocols import exams
-from undrift.learners.propagation import Propagation
+from undrift.propagation.private import PrivatePropagation
 from undrift.testing.graphs import tiny_stream
 
 
@@ -23,7 +23,7 @@ def test_sums_made_once_give_what_a_learner_gives(form):
     asked = exam.masks["test"].nonzero().flatten()
     settings = {**private_utility.FORMS[form], "seed": 1, "testing": True}
     known = private_utility._Prepared(stream, exam, asked, settings)
-    learner = Propagation(epsilon=30.0, class_list=tuple(range(6)), **settings)
+    learner = PrivatePropagation(epsilon=30.0, class_list=tuple(range(6)), **settings)
     graded = evaluate(learner, stream).by_class
     answer = known.predicted(30.0)
     assert torch.equal(answer, learner.predict(exam.graph, asked))

@@ -20,7 +20,7 @@ import pytest
 from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.scale.engine import Dask, Local, _end_all, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph

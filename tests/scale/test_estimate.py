@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
+from undrift.propagation.plan import First
 from undrift.scale.estimate import MemoryEstimate
 from undrift.scale.graph_folder import GraphFolder, GraphManifest
 from undrift.scale.plan import BlockPlan
@@ -33,7 +33,7 @@ def test_it_is_near_what_was_measured(step: str) -> None:
     learner = Propagation()
     first = First(rows, int(told["bytes"]), dense=True)
     fixed = learner.plan_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
-    banks = fixed.banks if step == "observe" else fixed.banks[:1]
+    banks = fixed.variants if step == "observe" else fixed.variants[:1]
     folder = object.__new__(GraphFolder)
     folder.manifest, folder.path = manifest, Path("nowhere")
     maps = {bank: fixed.feature_map(bank) for bank in banks}

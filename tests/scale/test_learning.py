@@ -13,8 +13,8 @@ import torch
 from tests.scale.conftest import half_labelled
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
+from undrift.propagation.learner import Propagation
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.learning import observe, predict
@@ -45,7 +45,7 @@ def test_it_equals_memory(
     for plan in observe(learner, folder, CLASSES, Local()):
         plan.clear()
     assert learner.learned_.plan == in_memory.learned_.plan
-    assert ("separate" in learner.learned_.plan.banks) == (kind == "heterophilous")
+    assert ("separate" in learner.learned_.plan.variants) == (kind == "heterophilous")
     mine, theirs = pack(learner.learned_.sums)[0], pack(in_memory.learned_.sums)[0]
     assert mine.keys() == theirs.keys()
     for name, tensor in theirs.items():
@@ -94,9 +94,7 @@ def test_what_cannot_be_is_one_sentence(imported: Callable[[Graph], GraphFolder]
         observe(make_learner("adr"), folder, CLASSES, Local())
     with pytest.raises(InputError, match=r"no node of .* has a label"):
         observe(Propagation(), folder, {}, Local())
-    with pytest.raises(InputError, match="structure=True does not work"):
-        observe(Propagation(structure=True), folder, CLASSES, Local())
-    private = Propagation(epsilon=1.0, class_list=range(6))
+    private = make_learner("propagation", epsilon=1.0, class_list=range(6))
     with pytest.raises(InputError, match="learned from sums without noise"):
         observe(private, folder, CLASSES, Local())
     with pytest.raises(InputError, match="nothing was observed yet"):

@@ -10,8 +10,8 @@ from tests.scale.conftest import half_labelled
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.feature_map import FeatureMap
-from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.propagation.features import FeatureMap
+from undrift.propagation.mixes import Propagated
 from undrift.scale.blocks import block_calls, first_calls, rows_of
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.acil import Acil
-from undrift.learners.base import Learner
+from undrift.learners.base import Learner, at_nodes
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import Ledger
 from undrift.streams.task import Task
@@ -50,8 +50,8 @@ class Means(Learner):
             (*old.classes, *task.classes), x.shape[1], torch.cat([old.means, new]), old.extra
         )
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return -self.scale * torch.cdist(_dense(graph), learned.means)
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return -self.scale * torch.cdist(at_nodes(_dense(graph), nodes), learned.means)
 
 
 def _dense(graph: Graph) -> Tensor:
@@ -188,9 +188,9 @@ class Guesser(Means):
 class Positional(Means):
     """Scores depend on where a node stands."""
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        place = torch.arange(graph.num_nodes).unsqueeze(1)
-        return super()._scores(learned, graph) + place * torch.arange(len(learned.classes))
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        place = at_nodes(torch.arange(graph.num_nodes).unsqueeze(1), nodes)
+        return super()._scores(learned, graph, nodes) + place * torch.arange(len(learned.classes))
 
 
 class Vandal(Means):
@@ -211,16 +211,16 @@ class Silent(Means):
 class Blind(Means):
     """Reads sparse features wrongly."""
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        scores = super()._scores(learned, graph)
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        scores = super()._scores(learned, graph, nodes)
         return scores if isinstance(graph.features, Tensor) else scores.flip(1)
 
 
 class Unordered(Means):
     """Answers for the nodes that were asked for, in an order of its own."""
 
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        return self._scores(learned, graph)[nodes.sort().values]
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return super()._scores(learned, graph, None if nodes is None else nodes.sort().values)
 
 
 class Doubling(Means):
@@ -246,24 +246,26 @@ class Obliging(Means):
 class Approximate(Acil):
     """Forgets and merges nearly."""
 
-    def _forgotten(self, task: Task, progress: Progress) -> Any:
-        return self._nearly(super()._forgotten(task, progress))
+    def forget(self, *batch: Any, **how: Any) -> Any:
+        return super().forget(*batch, **how)._nearly()
 
-    def _merged(self, other: Any) -> Any:
-        return self._nearly(super()._merged(other))
+    def merge(self, other: Any, *, again: bool = False) -> Any:
+        return super().merge(other, again=again)._nearly()
 
-    def _nearly(self, learned: Any) -> Any:
-        moment = learned.sums.moment * (1 + 1e-7)
-        return replace(learned, sums=replace(learned.sums, moment=moment))
+    def _nearly(self) -> Any:
+        sums = self.learned_.sums
+        moved = replace(sums, moment=sums.moment * (1 + 1e-7))
+        self.learned_ = replace(self.learned_, sums=moved, solution=None)
+        return self
 
 
 class Eager(Acil):
     """Forgets before it is done."""
 
-    def _forgotten(self, task: Task, progress: Progress) -> Any:
-        self.learned_ = super()._forgotten(task, silent)
+    def forget(self, *batch: Any, progress: Progress = silent, **how: Any) -> Any:
+        super().forget(*batch, **how)
         progress("forget", 0, 1)
-        return self.learned_
+        return self
 
 
 class Careless(Acil):

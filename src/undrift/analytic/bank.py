@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
+from undrift.analytic.additive import Additive
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.sharing import once
@@ -13,11 +15,13 @@ from undrift.typing import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeBank:
+class RidgeBank(Additive):
     """A memory bank {R, Q} that grows by tasks and solves after each.
 
     A factor is not part of the state: it is made again from the sum, bit for bit.
     """
+
+    told: ClassVar[tuple[str, ...]] = ("gamma", "relative")
 
     statistics: RidgeStatistics
     gamma: float

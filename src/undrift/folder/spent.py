@@ -13,7 +13,7 @@ from undrift.folder.names import class_name, same_but_for_case
 from undrift.learners.base import Learner
 
 if TYPE_CHECKING:
-    from undrift.learners.parts.propagation.private import Private
+    from undrift.propagation.private import PrivatePropagation
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,9 +29,9 @@ def public_classes(learner: Learner) -> dict[str, int] | None:
 
     Which classes came, and in which order, is data. So names and ids come from the list alone.
     """
-    private: Private | None = getattr(learner, "private", None)
-    if private is None:
+    if getattr(learner, "account_", None) is None:
         return None
+    private: PrivatePropagation = learner  # type: ignore[assignment]  # who has an account is one
     ids = {class_name(name): c for name, c in private.class_ids.items()}
     if len(ids) != len(private.class_list) or "" in ids:
         raise InputError(

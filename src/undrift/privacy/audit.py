@@ -158,7 +158,7 @@ def audit(
     them tells nothing, and nothing is foretold: what holds is their epsilon. `names`: of the
     classes. Cost: d^2, and with batches 9 d^3, for d columns; no Gram is made without batches.
 
-    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.propagation.learner import Propagation
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, *_ = tiny_stream()
     >>> audit(Propagation().observe(first)).behind[0].smallest

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.learners.parts.propagation.propagated import (
+from undrift.propagation.mixes import (
     Propagated,
     effective_feature_count,
     row_normalised,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from undrift.formatting import duration, size
-from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.propagation.mixes import Propagated
 from undrift.scale.graph_folder import GraphManifest
 from undrift.scale.plan import BlockPlan, Group
 

@@ -11,9 +11,10 @@ import torch
 
 from undrift.errors import InputError
 from undrift.learners.base import Learner
-from undrift.learners.parts.propagation.plan import Plan
-from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import Propagation, PropagationSums
+from undrift.learners.small_classes import has_noise
+from undrift.propagation.learner import Propagation
+from undrift.propagation.plan import First, Plan
+from undrift.propagation.sums import PropagationSums
 from undrift.scale.blocks import block_calls, first_calls
 from undrift.scale.estimate import MemoryEstimate
 from undrift.scale.graph_folder import GraphFolder, put_array
@@ -86,11 +87,6 @@ def _summed(
     progress: Progress,
 ) -> _Summed:
     """Have all tasks done that the sums of a graph take."""
-    if propagation.private is not None:
-        raise InputError(
-            "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
-            "memory, or make a learner without epsilon"
-        )
     ids = tuple(sorted({classes[c] for c in graph.manifest.classes if c in classes}))
     if not ids:
         raise InputError(
@@ -101,7 +97,7 @@ def _summed(
     graph.verify(progress)
     known = propagation.learned_
     counted = BlockPlan.of(graph, {}, columns)
-    if known is None or "separate" in known.plan.banks:
+    if known is None or "separate" in known.plan.variants:
         complete(counted, [Call(EDGES, count_edges)], engine, "count edges", progress)
     if known is None:
         m = graph.manifest
@@ -109,7 +105,7 @@ def _summed(
         rows = propagation.plan_by(m.features, class_edges(counted), first)
     else:
         rows = known.plan
-    maps = {bank: rows.feature_map(bank) for bank in rows.banks}
+    maps = {name: rows.feature_map(name) for name in rows.variants}
     plan = BlockPlan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
         tell(MemoryEstimate.of(plan, engine.workers))
@@ -120,9 +116,9 @@ def _summed(
     ):
         complete(plan, calls(plan), engine, phase, progress)
     edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
-    if "separate" in rows.banks:
+    if "separate" in rows.variants:
         edges = class_edges(counted)
-    sums = PropagationSums({bank: added(plan, bank) for bank in rows.banks}, edges)
+    sums = PropagationSums({name: added(plan, name) for name in rows.variants}, edges)
     return _Summed(rows, ids, sums, [counted, plan])
 
 
@@ -148,7 +144,7 @@ def predict(
     graph.verify(progress)
     learned = propagation.settle(progress=progress).known
     answer = learned.answer
-    maps = {answer.bank: learned.plan.feature_map(answer.bank)}
+    maps = {answer.variant: learned.plan.feature_map(answer.variant)}
     weights = answer.weights.cpu().numpy()
     if probabilities and answer.temperature is None:
         raise no_probabilities()
@@ -160,7 +156,9 @@ def predict(
     complete(plan, first_calls(plan), engine, "measure", progress)
     complete(plan, block_calls(plan), engine, "propagate", progress)
     put_array(plan.work / WEIGHTS, weights)
-    parts = score_calls(plan, Answer(answer.bank, answer.temperature, tuple(names), probabilities))
+    parts = score_calls(
+        plan, Answer(answer.variant, answer.temperature, tuple(names), probabilities)
+    )
     complete(plan, parts, engine, "predict", progress)
     joined_parts(plan, parts, Path(out))
     rows = plan.rows
@@ -169,6 +167,11 @@ def predict(
 
 
 def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
+    if has_noise(learner):
+        raise InputError(
+            "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
+            "memory, or make a learner without epsilon"
+        )
     if not isinstance(learner, Propagation):
         raise InputError(
             f"{learner.display} learns from graphs in memory only; for a graph folder make a "

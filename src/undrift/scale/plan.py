@@ -25,7 +25,7 @@ from torch import Tensor
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.graphs import Scaling
-from undrift.learners.parts.propagation.feature_map import FeatureMap
+from undrift.propagation.features import FeatureMap
 from undrift.scale.graph_folder import WORK, Array, GraphFolder, put
 from undrift.storage.files import checksum
 from undrift.storage.leftovers import sweep
@@ -77,8 +77,6 @@ class BlockPlan:
         scaling: Scaling | None = None,
     ) -> BlockPlan:
         """A plan for this graph."""
-        if any(each.structure for each in maps.values()):
-            raise InputError("structure=True does not work on a graph folder; learn without it")
         if any(each.counts for each in maps.values()):
             raise InputError(
                 "this learner counts the features of nodes, as its first batch had sparse ones and "

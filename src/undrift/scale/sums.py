@@ -13,7 +13,7 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import of_rows
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
-from undrift.learners.parts.propagation.bank import AnySums, no_rows
+from undrift.propagation.sums import AnySums, no_rows
 from undrift.scale.blocks import rows_of
 from undrift.scale.graph_folder import GB, npy_header
 from undrift.scale.plan import BlockPlan, Call

@@ -7,12 +7,12 @@ import torch
 
 from undrift.graphs import Graph
 from undrift.learners.parts.training.backbone import Backbone
-from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import Finding, attack_state, kept_sums, predicted
 from undrift.privacy.attacks.completions import Blank, completions, named
 from undrift.privacy.attacks.finding import auc
 from undrift.privacy.attacks.membership import Distance, confidence
+from undrift.propagation.learner import Propagation
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 

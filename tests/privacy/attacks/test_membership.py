@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from undrift.graphs import Graph
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import Candidates, kept_sums
 from undrift.privacy.attacks.finding import auc, found_at
 from undrift.privacy.attacks.membership import (
@@ -18,6 +17,7 @@ from undrift.privacy.attacks.membership import (
     normalised_leverage,
     own_class,
 )
+from undrift.propagation.learner import Propagation
 from undrift.streams.task import Task
 
 

@@ -6,7 +6,6 @@ import torch
 from torch.nn import functional
 
 from undrift import Graph
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import attack_state
 from undrift.privacy.attacks.rows import (
     cosines_beside,
@@ -17,6 +16,7 @@ from undrift.privacy.attacks.rows import (
     rows_beside_known,
     sparse_rows,
 )
+from undrift.propagation.learner import Propagation
 from undrift.streams.task import Task
 
 

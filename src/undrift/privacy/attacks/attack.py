@@ -44,7 +44,7 @@ With four others the interval around 0.5 goes from 0.26 to 0.74, however many me
 def kept_sums(learner: Learner) -> list[KeptSum]:
     """The sums that a learner says it keeps (`Learner.inventory`), for graphs as users give them.
 
-    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.propagation.learner import Propagation
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, *_ = tiny_stream()
     >>> [(each.name, each.count) for each in kept_sums(Propagation().observe(first))][0]
@@ -224,7 +224,7 @@ def predicted(learner: Learner) -> list[Finding]:
     bound; for membership by span, 1 where there are fewer rows than columns and 0.5 otherwise; for
     candidates that are all known, 1 where `rows <= d (d + 1) / 2`.
 
-    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.propagation.learner import Propagation
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, *_ = tiny_stream()
     >>> predicted(Propagation().observe(first))[0].rows

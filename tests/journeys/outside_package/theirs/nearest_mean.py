@@ -42,8 +42,9 @@ class NearestMean(Learner):
         means = new if old is None else torch.cat([old.means, new])
         return Means(classes, task.graph.num_features, means)
 
-    def _scores(self, learned: Means, graph: Graph) -> Tensor:
-        return -torch.cdist(self._propagated(graph), learned.means)
+    def _scores(self, learned: Means, graph: Graph, nodes: Tensor | None) -> Tensor:
+        rows = self._propagated(graph)
+        return -torch.cdist(rows if nodes is None else rows[nodes], learned.means)
 
     def _propagated(self, graph: Graph) -> Tensor:
         h = graph.features.to_dense() if isinstance(graph.features, Csr) else graph.features

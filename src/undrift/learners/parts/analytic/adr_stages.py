@@ -150,7 +150,9 @@ class AdrStages(Expanded, Learner):
         seen = tuple(known.get(c, 0) for c in task.classes)
         return balanced_rows(task, nodes, before.share, seen)
 
-    def _kinds(self) -> dict[Any, type]:
+    @property
+    def kinds(self) -> dict[Any, type]:
+        """The merging rule that was chosen by name."""
         return {} if self._rule() == "none" else {Merger: merging_rule(self._rule())}
 
     # what an audit reads -----------------------------------------------------------------

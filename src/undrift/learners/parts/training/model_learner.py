@@ -12,7 +12,7 @@ from torch import Tensor
 
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import Learner
+from undrift.learners.base import Learner, at_nodes
 from undrift.learners.kept import Inventory, RowsOf
 from undrift.learners.parts.training.backbone import (
     Backbone,
@@ -41,11 +41,10 @@ class ModelLearner(Learner, ABC):
         model: Model = self.learned_.model
         return model.embed(graph).cpu()
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.double().logits(graph)
-        return logits
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return at_nodes(learned.model.double().logits(graph), nodes)
 
-    def _hops(self, learned: Any) -> int | None:
+    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
         hops: int = learned.model.encoder.hops
         return hops
 

@@ -14,7 +14,7 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.parts.propagation.hops import Hops, Mixing
+from undrift.propagation.hops import Hops, Mixing
 from undrift.sparse import Csr
 from undrift.typing import Rows
 
@@ -140,8 +140,8 @@ class Propagated:
             reach[weight > 0] = k
         return reach
 
-    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> ReceptiveField | None:
-        """What the rows of these nodes depend on, at least so many hops; None: much of the graph.
+    def hops_of(self, graph: Graph, nodes: Tensor, least: int = 0) -> int | Tensor | None:
+        """How many hops the rows of these nodes look away, at least so many; None: far.
 
         Adaptive nodes take hops while they lack evidence, so the field grows hop by hop, and only
         around those that take another: e_k at a node needs no more than k hops around it.
@@ -149,7 +149,7 @@ class Propagated:
         if nodes.numel() * _FEW > graph.num_nodes:
             return None
         if self.mix != "adaptive":
-            return ReceptiveField.of(graph, nodes, max(self.hops, least))
+            return max(self.hops, least)
         nodes = nodes.to(graph.device)
         taken = torch.full_like(nodes, least)
         taking = torch.arange(nodes.numel(), device=graph.device)
@@ -161,7 +161,7 @@ class Propagated:
             if not taking.numel():
                 break
             taken[taking] = max(k + 1, least)
-        return ReceptiveField.of(graph, nodes, taken)
+        return taken
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""

@@ -12,7 +12,7 @@ from tests.harness.references import adaptive_features, separate_features
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.propagated import (
+from undrift.propagation.mixes import (
     Propagated,
     effective_feature_count,
     row_normalised,
@@ -84,8 +84,8 @@ def test_mixes_made_in_one_pass_are_those_made_alone(
     sparse: bool, narrow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if narrow:  # some columns at a time, few of them in each product
-        monkeypatch.setattr("undrift.learners.parts.propagation.hops._BLOCK", {"cpu": 1})
-        monkeypatch.setattr("undrift.learners.parts.propagation.hops._NARROWEST", 5)
+        monkeypatch.setattr("undrift.propagation.hops._BLOCK", {"cpu": 1})
+        monkeypatch.setattr("undrift.propagation.hops._NARROWEST", 5)
         monkeypatch.setattr("undrift.sparse._BYTES_IN_CACHE", 1)
     graph = tiny_graph(sparse=sparse)
     mixes = [
@@ -182,10 +182,8 @@ def test_columns_some_at_a_time_give_the_same_rows(
 ) -> None:
     graph = tiny_graph(sparse=sparse)
     at_once = dense(Propagated("mean", 3).rows(graph, everyone(graph)))
-    monkeypatch.setattr(
-        "undrift.learners.parts.propagation.hops._NARROWEST", 5
-    )  # of the 12 columns
-    monkeypatch.setattr("undrift.learners.parts.propagation.hops._BLOCK", {"cpu": 1})
+    monkeypatch.setattr("undrift.propagation.hops._NARROWEST", 5)  # of the 12 columns
+    monkeypatch.setattr("undrift.propagation.hops._BLOCK", {"cpu": 1})
     assert torch.equal(dense(Propagated("mean", 3).rows(graph, everyone(graph))), at_once)
 
 
