@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from undrift import LearnerFolder
-from undrift.analytic.thin import Thin
+from undrift.analytic.thin_sums import Thin
 
 WIDE: dict[str, dict[str, Any]] = {
     "al-gnn": {"hidden": (8, 8), "alpha": 8},

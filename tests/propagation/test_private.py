@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import undrift.propagation.private as private_steps
+from tests.harness.lower_bound import epsilon_lower_bound
 from undrift import load, make_learner
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.noise.empirical import epsilon_lower_bound
 from undrift.noise.gaussian import noise_multiplier
 from undrift.noise.release import ClippedSums, Scales
 from undrift.propagation.learner import Propagation

@@ -41,9 +41,8 @@ _DRAWS = 3
 class RowPlan(ABC):
     """What rows depend on beside their batch: a frozen dataclass that makes the rows of nodes.
 
-    A plan whose rows are not all that scores are read from says more: how far rows look (`reach`,
-    `looks`), how scores are read (`scores`, `score_hops`), and what is kept (`inventory`). A plan
-    that was trained on a batch has its digest as `trained_on`; that batch cannot be forgotten.
+    A plan that was trained on a batch has its digest as `trained_on`: that batch cannot be
+    forgotten.
     """
 
     num_features: int
@@ -121,10 +120,7 @@ class Classifier:
 
 @dataclass(frozen=True, eq=False)
 class Known(Generic[P, S, A]):
-    """What such a learner knows: the plan, the sums over all rows, and what they come to.
-
-    `solution` is None until it is needed: many small batches cost one solution, not one each.
-    """
+    """What such a learner knows: a plan, sums, and what they come to (None until it is needed)."""
 
     classes: tuple[int, ...]
     plan: P
@@ -150,9 +146,8 @@ Found = tuple[tuple[int, ...], S]
 class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
     """A learner whose knowledge is a sum over rows that are a fixed function of their batch.
 
-    What is known is a function of the rows that are in, to rounding. A method says on its class
-    what it can (`returns`, `forgets`, `merges`), as tables read it there, and what its state is
-    made of (`learned_type`, a `Known`). Validation nodes are not used.
+    What is known is a function of the rows that are in, to rounding. Validation nodes are not
+    used.
     """
 
     validates: ClassVar[bool] = False
@@ -164,11 +159,11 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         """What rows depend on beside their batch: every decision, made once, by the first batch."""
 
     def _sums(self, plan: P, task: Task, within: Tensor | None, progress: Progress) -> Found[S]:
-        """The sums of a batch over the labelled rows in the mask `within`; None takes all.
+        """The sums of a batch over the labelled rows in the mask `within` (None: all), and their
+        classes.
 
-        Beside them the classes that their columns are. What is counted beside rows (such as edges)
-        is counted in the whole batch either way. Without a function of its own a method has
-        `ClassSums` of the plan's rows.
+        What is counted beside rows (such as edges) is counted in the whole batch either way.
+        Without a function of its own a method has `ClassSums` of the plan's rows.
         """
         progress("accumulate", 0, 1)
         train = task.train if within is None else task.train & within
@@ -240,10 +235,8 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         """How far rounding may have moved scores, over the largest score of a class's mean.
 
         Measured, not proved: the sums count their own rounding, and are solved three more times
-        with noise that is larger. So it covers every step from sums to scores, the choice of gamma
-        among them, for rows like those that were learned (docs/methods/propagation.md). Infinite
-        where rounding decides which feature variant is used, or whether there is a solution. Cost:
-        three solutions.
+        with noise that is larger (docs/methods/propagation.md). Infinite where rounding decides
+        which feature variant is used, or whether there is a solution. Cost: three solutions.
         """
         told = self.settle().known.answer.linear(self.known.sums) if self.classes_ else None
         if told is None:
@@ -270,8 +263,8 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
     ) -> Self:
         """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
 
-        `plan` is what its rows depend on: of the first batch, or as it is known here. The columns
-        of `sums` are `classes`. No batch is known to be in by that (`batches_`).
+        `plan` is what its rows depend on, `classes` are the columns of `sums`. No batch is known
+        to be in by that (`batches_`).
         """
         self.learned_ = self._with(plan, classes, sums)
         self.batches_ = replace(self._ledger(), complete=False)
@@ -348,9 +341,8 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
     def _rows_that_see(self, graph: Graph, nodes: Tensor) -> Tensor:
         """The nodes whose rows change if these vanish, and these; edges go both ways.
 
-        Their neighbours' degrees change, so a row changes that looks as far as one of those. A
-        row that looks k + 1 hops away lies behind one that looks k hops in the same direction, as
-        evidence grows with every hop, so the search goes ring by ring.
+        A row that looks k + 1 hops away lies behind one that looks k hops in the same direction,
+        as evidence grows with every hop. So the search goes ring by ring.
         """
         reached: Tensor = torch.unique(torch.cat([nodes, graph.adjacency.columns_of(nodes)]))
         ring, hops = reached, 0
@@ -413,8 +405,8 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters.
 
-        A state of before there was a plan in it has the same parts under other names; what was
-        solved is solved again. What a plan of before lacks are hyperparameters of now.
+        States of before have parts under other names, and hyperparameters that are now in the
+        plan.
         """
         if "fixed.@" in state.values:
             tensors, values = _renamed(state.tensors), _renamed(state.values)

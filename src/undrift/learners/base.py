@@ -53,8 +53,7 @@ class Revision(NamedTuple):
 class Replacement(NamedTuple):
     """A batch that is in, and what comes in its place; None is nothing.
 
-    `ids` names the nodes of both; without it node i is node i in both. `isolated` are the nodes of
-    a batch that it loses with their edges, where nothing else changes.
+    `isolated` are the nodes of a batch that it loses with their edges, where nothing else changes.
     """
 
     before: Task
@@ -82,19 +81,18 @@ class Learner(Parameters):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
 
     A method is a dataclass whose fields are its hyperparameters. It implements two pure functions:
-    `_learn(task, progress)` returns what is known after the task without changing the learner, and
-    `_scores(learned, graph, nodes)` reads from it. This class does the rest: checks, the single
-    assignment that makes `observe` all or nothing, prediction, state, clone.
+    `_learn(task, progress)` returns what is known after the task, and `_scores(learned, graph,
+    nodes)` reads from it. This class does the rest: checks, the single assignment that makes
+    `observe` all or nothing, prediction, state, clone.
 
-    What a method can do beyond that it says on its class: `returns` (a batch may bring nodes of
-    known classes), `forgets` (`forget` and `revise` are exact), `merges` (`merge` equals training
-    on both). The others refuse in one sentence. `verbs_need` is a setting without which they refuse
-    too, such as `cleansing=False`, and `why_not` is the reason.
+    What a method can do beyond that it says on its class: `returns` (a batch may bring known
+    classes), `forgets` (`forget` and `revise` are exact), `merges` (`merge` equals training on
+    both). `verbs_need` is a setting without which it cannot, such as `cleansing=False`, and
+    `why_not` the reason.
 
-    `batches_` knows which batches are in, by salted digests, and which of their nodes were taken
-    out (`Ledger`). So a batch is not counted twice, nor subtracted twice. `seed` is the only source
-    of randomness. `device` is where tensors are computed: `cpu`, or a GPU that is usable here.
-    `scaling_`: the units that columns are put into before the method sees them; None: as given.
+    `batches_` knows which batches are in (`Ledger`), so that none is counted or subtracted twice.
+    `seed` is the only source of randomness. `scaling_`: the units that columns are put into; None:
+    as given.
     """
 
     name: ClassVar[str]
@@ -140,10 +138,7 @@ class Learner(Parameters):
         """Scores of these nodes (indices; None: all), columns as in `learned.classes`."""
 
     def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        """How many hops away the scores of these nodes look: a number, or one for each.
-
-        Scores are then made on that receptive field alone. None: the whole graph.
-        """
+        """How many hops away the scores of these nodes look, or for each; None: the whole graph."""
         return None
 
     def _temperature(self, learned: Any) -> float | None:
@@ -151,10 +146,7 @@ class Learner(Parameters):
         return None
 
     def _inventory(self, learned: Any) -> Inventory:
-        """Which tensors of the state are sums over rows, and which are not.
-
-        Without it an audit does not judge what is kept, and is not passed.
-        """
+        """Which tensors of the state are sums over rows; without it an audit does not judge."""
         return Inventory()
 
     def _replaced(self, change: Replacement, progress: Progress) -> tuple[Learned, Revision]:
@@ -178,9 +170,8 @@ class Learner(Parameters):
 
         It may bring new classes, and known ones where the method `returns`. Nodes without a label
         are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
-        the labelled nodes are for validation, drawn by `seed`, where the method `validates`
-        (`as_task`). A batch that is in already is an error; `again=True` counts it once more, but
-        not with `epsilon`.
+        the labelled nodes are for validation where the method `validates` (`as_task`). A batch
+        that is in already is an error; `again=True` counts it once more, but not with `epsilon`.
         """
         self._check_again(again)
         task = self.as_task(batch)
@@ -200,14 +191,12 @@ class Learner(Parameters):
     ) -> Self:
         """Be as if this batch had never been observed; it must be given as it was then.
 
-        `nodes`: only these of its nodes, with their edges, as if the batch had come without them.
-        Afterwards it may be given as it was observed, or without them. What the first batch fixed
-        for all (such as the homophily weight of `propagation`) stays.
+        `nodes`: only these of its nodes, with their edges. Afterwards the batch may be given as it
+        was observed, or without them. What the first batch fixed for all stays.
 
         A batch that is not in, and a node that was taken out already, are errors. `again=True`
         subtracts a batch that came in other parts, and passes over nodes that are out. A learner
-        out of a folder, with `epsilon`, or from a file of an earlier version does not know which
-        batches it learned before: of those, none is refused for being unknown.
+        out of a folder, with `epsilon`, or from an older file refuses no batch for being unknown.
         """
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
@@ -243,11 +232,9 @@ class Learner(Parameters):
     ) -> Revision:
         """Put a corrected batch in the place of one that was observed.
 
-        Nodes, edges, features or labels may differ. `ids` names the nodes of both; without it
-        node i is node i in both, and those that one side lacks stand last. Only rows within reach
-        of a change are computed again: how many is returned. Nodes that were taken out stay out.
-        A batch before that is not in, and one after that is, are errors, as in `forget` and
-        `observe`.
+        Nodes, edges, features or labels may differ. `ids` names the nodes of both; without it node
+        i is node i in both. Only rows within reach of a change are computed again: how many is
+        returned. Nodes that were taken out stay out.
         """
         self._must("forgets", "revise")
         was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
@@ -268,9 +255,9 @@ class Learner(Parameters):
         """Add what another learner knows, as if this one had observed its batches as well.
 
         Both must be of one method with the same hyperparameters, and rows must mean the same to
-        both: make one the `sibling` of the other before it observes anything, or give both the same
-        `plan` where the method has one. A batch that both hold is an error; `again=True` counts it
-        twice, but not with `epsilon`.
+        both: make one the `sibling` of the other before it observes anything, or give both the
+        same `plan`. A batch that both hold is an error; `again=True` counts it twice, but not with
+        `epsilon`.
         """
         self._must("merges", "merge")
         self._check_again(again)
@@ -319,8 +306,8 @@ class Learner(Parameters):
     def scores(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A score per node and class seen; columns in the order of `classes_`.
 
-        `nodes`: only these, a list or array of their numbers or a mask. What is computed then is
-        their receptive field, however large the graph.
+        `nodes`: only these, by number or as a mask. What is computed then is their receptive
+        field.
         """
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
@@ -334,8 +321,7 @@ class Learner(Parameters):
         """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
 
         T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
-        and `hybrid` (docs/methods/propagation.md says how well); without one there are no
-        probabilities.
+        and `hybrid`; without one there are no probabilities.
         """
         scores = self.scores(graph, nodes).double()
         temperature = self._temperature(self.learned_)
@@ -373,8 +359,8 @@ class Learner(Parameters):
     def state(self, *, batches: bool = True) -> State:
         """Everything needed to go on, as named tensors and plain values.
 
-        `batches=False` leaves out which batches are in. So does a learner with `epsilon`, always:
-        the digest of a batch would tell of single nodes.
+        `batches=False` leaves out which batches are in, and so does `epsilon`: a digest would tell
+        of single nodes.
         """
         self.settle()
         tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
@@ -389,7 +375,7 @@ class Learner(Parameters):
         """Write the learner as one file, whole or not at all; `undrift.load` reads it.
 
         A class of fewer training nodes than `least_rows` is an error, as its sums would give them
-        away, where the method can tell (`class_rows`); 1 writes anything.
+        away.
         """
         check_class_rows(self.class_rows(), least_rows)
         save_state(path, self.state())
@@ -421,10 +407,8 @@ class Learner(Parameters):
         return self
 
     def class_rows(self) -> dict[int, int] | None:
-        """How many training nodes stand behind what is kept of each class.
-
-        None where the method keeps no `counts`, in what it learned or in the sums, moments or
-        prototypes of it, and where they have noise.
+        """How many training nodes stand behind each class; None where that is not kept, or has
+        noise.
         """
         if bounded(self):
             return None
@@ -440,9 +424,8 @@ class Learner(Parameters):
         return Inventory() if self.learned_ is None else self._inventory(self.learned_)
 
     def exactness(self) -> float | None:
-        """How far rounding may have moved scores from those of one training; see `AdditiveLearner`.
-
-        None where a method does not promise to equal one training on all that is in it.
+        """How far rounding may have moved scores (`AdditiveLearner`); None: equality is not
+        promised.
         """
         return None
 

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.additive import Additive
-from undrift.analytic.bank import RidgeBank
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Activation
-from undrift.analytic.solve import solve
+from undrift.analytic.solve import RidgeBank, solve
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.graphs import Graph
 from undrift.learners.additive import Classifier, Known

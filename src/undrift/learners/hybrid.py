@@ -182,17 +182,15 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     columns are fixed from then on, so W is the solution of joint training on them.
 
     After every batch it is decided anew whether the encoder is used, and beside which feature
-    variant: where the mean accuracy of the classes, as the sums tell it (`expected_accuracy`), is
-    higher by `gain` than that of the variant that propagation selects. Classes of the first batch
-    do not count: the encoder was trained on their rows, so its columns look better there than they
-    are; that batch cannot be forgotten. Without the encoder, scores are those of propagation with
-    the same `sketch`, bit for bit.
+    variant: where the mean expected accuracy of the classes is higher by `gain`. Classes of the
+    first batch do not count, as the encoder was trained on their rows; that batch cannot be
+    forgotten. Without the encoder, scores are those of propagation with the same `sketch`, bit for
+    bit.
 
-    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`, but the
-    whole Gram of at most 3,072 columns is kept, as it must be bordered; the
-    encoder's hops (SGC) are `backbone__hops`. Cost: propagation's, one training, and for a variant
-    of d columns and k of the encoder 8 d k bytes and a second factorisation per task. See
-    docs/methods/hybrid.md.
+    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`, with the
+    whole Gram of at most 3,072 columns; the encoder's hops (SGC) are `backbone__hops`. Cost:
+    propagation's, one training, and for d columns and k of the encoder 8 d k bytes and a second
+    factorisation per task. See docs/methods/hybrid.md.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()

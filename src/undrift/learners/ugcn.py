@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.factor import factorise
+from undrift.analytic.solve import factorise
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPlan

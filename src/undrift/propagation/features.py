@@ -53,12 +53,11 @@ class Sample:
 class FeatureMap:
     """What ridge regression sees of a node: propagated features, then two fixed random maps.
 
-    `sketch`: rows of more columns are sketched to this many (`Sketch`); a mix with a channel per
-    hop shares them among the channels; 0 never does. `fourier`: how many random Fourier features
-    (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
-    z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `rank`: how
-    the rows are summed (`no_rows`). `counts`: columns that tell how many features a node has, with
-    `degrees` how many edges as well (`count_columns`).
+    `sketch`: rows of more columns are sketched to this many, shared among the channels of a mix; 0
+    never. `fourier`: how many random Fourier features stand beside. Both maps come from the seed
+    and are not stored. `power`: every entry z of a row becomes `sign(z) |z|^power`, and the row is
+    scaled to length one again. `rank`: how the rows are summed (`no_rows`). `counts`: columns that
+    tell how many features a node has, with `degrees` how many edges as well (`count_columns`).
     """
 
     propagated: Propagated
@@ -71,10 +70,7 @@ class FeatureMap:
     degrees: bool = False
 
     def plain(self, graph: Graph, nodes: Tensor, dtype: torch.dtype = torch.float64) -> Rows:
-        """The rows of these nodes before Fourier features.
-
-        Of few nodes, what is computed is their field.
-        """
+        """The rows of these nodes before Fourier features; of few nodes, on their field alone."""
         field = self.field(graph, nodes)
         if field is not None:
             graph, nodes = field.graph, field.at
@@ -138,10 +134,8 @@ class FeatureMap:
             yield where, torch.cat([part.to_dense(), made(part)], dim=1)
 
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """Scores of all or these nodes, up to a factor per node (see `Propagated.spread`).
-
-        Where a row is not linear in features it must be formed, and the factor is one. All is in
-        the type of the weights.
+        """Scores of all or these nodes up to a factor per node; rows are formed where they are not
+        linear.
         """
         if self._linear:
             sketch = self.sketch_of(graph.num_features)
@@ -152,10 +146,11 @@ class FeatureMap:
         return self.scored(self.plain(graph, asked, weights.dtype), weights)
 
     def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
-        """`spread` in float32; the scores of float64 where its best two are too near to tell apart.
+        """`spread` in float32; the scores of float64 where its best two are too near to tell
+        apart.
 
-        Rounding was seen to move a score by 6e-8 of the length of W's column where a row has length
-        one, and by 3e-7 after eight hops.
+        Rounding was seen to move a score by 6e-8 of the length of W's column, by 3e-7 after eight
+        hops.
         """
         rough = self.spread(graph, weights.float(), nodes).double()
         if rough.shape[1] < 2 or not rough.shape[0]:
@@ -249,17 +244,13 @@ def samples_of(
 def count_columns(graph: Graph, nodes: Tensor, *, degrees: bool) -> Csr:
     """`[nodes, 26]` in float64: how many features each of these nodes has; 195 with `degrees`.
 
-    The first 26 tell the effective feature count. Column k stands for a count of `2^(k / 2) - 1`.
-    A count lies between two columns and weighs on both, more on the nearer one, so that a linear
-    function of the columns is any curve over the logarithm. The other 169 are a table of 13 places
-    for the count and 13 for the relative degree, of which four share a node's weight, so that a
-    linear function is any surface over both.
+    The first 26 tell the effective feature count: column k stands for `2^(k / 2) - 1`. A count
+    lies between two columns and weighs on both, so that a linear function of them is any curve
+    over the logarithm. The other 169 are a table of 13 places for the count and 13 for the
+    relative degree, of which four share a node's weight. The relative degree is `d / sqrt(e)` with
+    e all directed edges: if edges do not look at classes, it is the same in a batch's graph and in
+    the world.
 
-    The relative degree is `d / sqrt(e)` with e all directed edges of the graph: if edges do not
-    look at classes, a batch keeps the same share of every node's edges, and it is the same in a
-    batch's graph and in the world. By it a row depends on all edges of its batch.
-
-    >>> import torch
     >>> path = Graph.from_arrays(torch.ones(3, 3), [[0, 1], [1, 2]], undirected=True)
     >>> count_columns(path, torch.tensor([1]), degrees=False).to_dense().nonzero().tolist()
     [[0, 4]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar, Self
 
@@ -146,7 +147,7 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
             )
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
-        self._wanted()
+        Wanted(self.sketch, self.fourier, self.rank, self.budget)
         damping = 1.0 if self.homophily is None else self.homophily
         Propagated(self.mix, self.hops, self.evidence_threshold, damping)
         pinned = read_plan(self.plan)
@@ -157,9 +158,6 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
                 f"a plan decides {beside[0]} already; leave {beside[0]} away, or change it in the "
                 "plan"
             )
-
-    def _wanted(self) -> Wanted:
-        return Wanted(self.sketch, self.fourier, self.rank, self.budget)
 
     # the plan ----------------------------------------------------------------------------
 
@@ -190,8 +188,8 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
             return self._pinned(num_features)
         how = self.mix, self.hops, self.evidence_threshold, 1.0, ("mix",), (Size(0, 0, 0),)
         blank = Plan(num_features, *how, seed=self.seed)
-        told = blank, self._wanted(), edges, first
-        return decided(*told, homophily=self.homophily, gamma=self.gamma)
+        wanted = Wanted(self.sketch, self.fourier, self.rank, self.budget)
+        return decided(blank, wanted, edges, first, homophily=self.homophily, gamma=self.gamma)
 
     def _pinned(self, num_features: int) -> Plan:
         pinned = read_plan(self.plan)
@@ -246,14 +244,9 @@ def with_variants(state: State) -> State:
     """A state of before feature variants were called so: they were banks."""
 
     def named(parts: dict[str, Any]) -> dict[str, Any]:
-        return {_named(key): value for key, value in parts.items()}
+        return {re.sub(r"\bbank(s?)\b", r"variant\1", key): parts[key] for key in parts}
 
     params = dict(state.params)
     if isinstance(params.get("plan"), str):
         params["plan"] = Plan.from_json(params["plan"]).to_json()
     return State(state.method, params, named(state.tensors), named(state.values))
-
-
-def _named(path: str) -> str:
-    parts = path.split(".")
-    return ".".join({"banks": "variants", "bank": "variant"}.get(part, part) for part in parts)

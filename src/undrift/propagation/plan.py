@@ -292,9 +292,8 @@ def homophily_of(edges: Tensor) -> float:
     """How far neighbours resemble a node, 0 to 1: the adjusted homophily, over 0.25.
 
     Of the m edges between training nodes (`edges_between`), h is the share within a class and h0
-    that share by chance at the same degrees. `a = (h - h0) / (1 - h0)` (Platonov et al.,
-    "Characterizing graph datasets for node classification", NeurIPS 2023) is shrunk towards 1 with
-    the weight of 20 edges, divided by 0.25 and cut to 0..1. A single class gives 1.
+    that share by chance at the same degrees. `a = (h - h0) / (1 - h0)` (Platonov et al., NeurIPS
+    2023) is shrunk towards 1 with the weight of 20 edges. A single class gives 1.
     """
     every = float(edges.sum())
     m = every / 2  # an edge stands there in both directions
@@ -312,11 +311,10 @@ def association_of(edges: Tensor, least_classes: int = 3) -> float:
     """How much a neighbour's class tells of a node's, 0 to 1, whether or not the two agree.
 
     Cramer's V squared over the m edges between training nodes (`edges_between`): with P_ab the
-    share of edges that join classes a and b, and p its marginal,
-    `(sum_ab P_ab^2 / (p_a p_b) - 1) / (C - 1)`, less its expectation under independence, `C / 2m`,
-    and shrunk towards 0 with the weight of 20 edges. Classes that link only to the next one give
-    1, classes that link to all others alike `1 / (C - 1)^2`. Two classes cannot tell the two cases
-    apart: 0 under `least_classes`.
+    share of edges that join classes a and b, and p its marginal, `(sum_ab P_ab^2 / (p_a p_b) - 1)
+    / (C - 1)`, less its expectation under independence, `C / 2m`, and shrunk towards 0 with the
+    weight of 20 edges. Two classes cannot tell agreement from the opposite: 0 under
+    `least_classes`.
     """
     m = float(edges.sum()) / 2
     table = edges / max(2 * m, 1)
@@ -354,11 +352,10 @@ class Wanted:
 
         Bytes: those given, else three times the first batch, at least 4 MB. Columns: the square
         root of 2.5 times the bytes, at most 3,072. Directions: what the bytes hold of such
-        columns, at most 512 and one per 2.8 rows of the first batch; without a budget a power of
-        two, and at least 256 or one per eight rows, as far as there are rows. Fourier features
-        stand beside up to 1,024 columns: of dense rows, and of sparse ones that have fewer columns
-        than there are rows, and rows too few for more directions. A number that the user gave
-        stands; with one for `sketch` bytes decide nothing.
+        columns, at most 512 and one per 2.8 rows; without a budget a power of two, and at least
+        256 or one per eight rows. Fourier features stand beside up to 1,024 columns: of dense
+        rows, and of sparse ones where rows are too few for more directions. A number that the user
+        gave stands; with `sketch` bytes decide nothing.
         """
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given

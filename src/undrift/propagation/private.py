@@ -49,9 +49,8 @@ _PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach 
 
 @dataclass(frozen=True, eq=False)
 class PrivateSums(PerClass):
-    """Sums of releases: R, Q and counts with noise, and how many releases each of them adds up.
-
-    `parts`: of every class, the releases in which it was found; its columns are sums of those.
+    """Sums of releases: R, Q and counts with noise. `parts`: in how many releases a class was
+    found.
     """
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "counts", "parts")
@@ -310,15 +309,11 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
 def denoised(sums: PrivateSums, classes: int) -> ClassSums:
     """Sums of rows that are as likely as the noise allows, a function of the noisy ones alone.
 
-    `classes`: how many were released, with or without rows. Noise moves the eigenvalues of a matrix
-    by at most about the norm of the noise, `edge`. So (1) the scatter within classes keeps its
-    eigenvalues beyond that, each less what noise adds to it, and all others become their mean:
-    the trace, which noise hardly moves, stays, and none is negative; (2) class means, whose noise
-    is known, are shrunk towards the mean of all, most in directions where rows hardly vary
-    (empirical Bayes: differences of class means are taken as normal, in proportion to the
-    covariance of all rows). All classes get one covariance: no class's own was released.
-
-    Cost: two eigenvalue decompositions, about 20 d^3 operations.
+    `classes`: how many were released. Noise moves eigenvalues by at most about its norm, `edge`.
+    So (1) the scatter within classes keeps its eigenvalues beyond that, each less what noise adds
+    to it, and all others become their mean; (2) class means are shrunk towards the mean of all,
+    most where rows hardly vary (empirical Bayes). All classes get one covariance. Cost: two
+    eigenvalue decompositions, about 20 d^3 operations.
     """
     d = sums.gram.shape[0]
     if not sums.counts.numel():  # a sibling before its first batch
@@ -346,8 +341,7 @@ def denoised(sums: PrivateSums, classes: int) -> ClassSums:
 def _trimmed(matrix: Tensor, edge: float) -> tuple[Tensor, Tensor]:
     """Eigenvalues without noise of this norm, and vectors.
 
-    Beyond `edge`, v becomes `(v + sqrt(v^2 - edge^2)) / 2`: the eigenvalue that noise of norm
-    `edge` moves to v (Benaych-Georges and Nadakuditi, Advances in Mathematics 2011).
+    Beyond `edge`, v becomes `(v + sqrt(v^2 - edge^2)) / 2` (Benaych-Georges and Nadakuditi, 2011).
     """
     values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
     beyond = values > edge

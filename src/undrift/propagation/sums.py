@@ -66,9 +66,8 @@ class PropagationSums(Additive):
     def eligible(self) -> tuple[str, ...]:
         """The feature variants that may be selected.
 
-        Ego and neighbour channels only while every class was seen beside others: labelled edges to
-        other classes are 0.3 of all its edges or more, with 20 more to the same class. A class
-        that came alone has learned nothing of the neighbours that it has in the world.
+        Ego and neighbour channels only while every class was seen beside others: a class that came
+        alone has learned nothing of the neighbours that it has in the world.
         """
         every = self.edges.sum(dim=1)
         share = (every - self.edges.diagonal()) / (every + PRIOR_EDGES)
@@ -101,10 +100,7 @@ def no_rows(features: FeatureMap, width: int, classes: int, device: str = "cpu")
 
 
 def summed(features: FeatureMap, width: int, sample: Sample) -> AnySums:
-    """The sum of rows, which have `width` columns with their Fourier features.
-
-    Fourier features exist for some rows at a time only.
-    """
+    """The sum of rows; Fourier features exist for some of them at a time only."""
     targets, classes = sample.targets, sample.targets.shape[1]
     if features.rank or len(sample) == 0:
         none = no_rows(features, width, classes, str(targets.device))

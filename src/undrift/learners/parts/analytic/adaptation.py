@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Protocol
 import torch
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.solve import RidgeBank
 from undrift.encoders.adam import Moments
 from undrift.encoders.encoder import Encoder, Head
 from undrift.learners.parts.training.backbone import Backbone, Model

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.solve import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
