@@ -14,7 +14,7 @@ import torch
 from benchmarks.bench_neighbourhood import NODES, random_graph
 from benchmarks.measure import Ratio, timed
 from undrift.graphs import Graph
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.streams.benchmarks import STREAMS, load_stream
 from undrift.streams.task import Task
 

@@ -14,7 +14,7 @@ from undrift.graphs import Graph
 from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 

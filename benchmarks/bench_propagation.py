@@ -10,7 +10,7 @@ from benchmarks.stream import cs_stream
 from undrift.datasets.synthetic import generate
 from undrift.evaluation.loop import evaluate
 from undrift.learners.adr import Adr
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 
 

@@ -22,9 +22,9 @@ from benchmarks.large_graph import write_large_graph
 from benchmarks.limited import measure
 from benchmarks.measure import Ratio
 from undrift.datasets.tables import read_tables
-from undrift.learners.parts.propagation.feature_map import FeatureMap
-from undrift.learners.parts.propagation.propagated import Propagated
-from undrift.learners.propagation import Propagation
+from undrift.propagation.features import FeatureMap
+from undrift.propagation.learner import Propagation
+from undrift.propagation.mixes import Propagated
 from undrift.scale.blocks import block_calls, first_calls
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder

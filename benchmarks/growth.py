@@ -27,7 +27,7 @@ from undrift.evaluation.loop import evaluate
 from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.scale.engine import Local
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict

@@ -32,7 +32,7 @@ from benchmarks.large_graph import write_large_graph
 from undrift.cli.app import start
 from undrift.errors import InputError
 from undrift.folder.folder import LearnerFolder
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.scale.engine import Local, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.learning import observe, predict

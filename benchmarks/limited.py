@@ -18,7 +18,7 @@ from benchmarks.bandwidth import Bandwidth, bandwidth
 from benchmarks.large_graph import write_large_graph
 from undrift import load
 from undrift.learners.base import Learner
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import torch
 
 from undrift.formatting import duration, size
-from undrift.learners.parts.propagation.plan import Plan
-from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
+from undrift.propagation.plan import First, Plan
 from undrift.scale.plan import hop_seconds
 from undrift.scale.staging import sizes
 
@@ -134,7 +133,7 @@ def _scores(data: Data) -> float:
 def _row(data: Data, *, rank: bool) -> list[float]:
     fixed = data.fixed()
     found = []
-    for bank in fixed.banks:
+    for bank in fixed.variants:
         each = fixed.feature_map(bank)
         width = each.width(data.features)
         answers = (each.rank or width) if rank else data.classes

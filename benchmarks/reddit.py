@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.measure import timed
 from undrift.evaluation.loop import Evaluation, evaluate
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 
@@ -53,17 +53,17 @@ def work(stream: TaskStream, learner: Propagation, selected: list[str]) -> Count
     """What learning and the exams cannot do without, by the rate that it goes at."""
     edges, d = stream.graph.adjacency, stream.graph.num_features
     fixed = learner.learned_.plan
-    sizes = dict(zip(fixed.banks, fixed.sizes, strict=True))
+    sizes = dict(zip(fixed.variants, fixed.sizes, strict=True))
     counted: Counter[str] = Counter()
     for t in range(len(stream)):
         nodes = stream.nodes([t])
         block, train = edges.block(nodes), stream.train[nodes]
         into_train = block.entries_in(train.nonzero().flatten())
-        both = len(fixed.banks) > 1  # two hops for the second bank: the first of them everywhere
+        both = len(fixed.variants) > 1  # two hops for the second bank: the first of them everywhere
         hops = block.nnz + into_train if both else into_train
         counted["products in float64"] += hops * d
         _cut(counted, edges.entries_in(nodes), block.nnz, nodes.numel() * d)
-        for name in fixed.banks:
+        for name in fixed.variants:
             columns, rank = fixed.feature_map(name).width(d), sizes[name].rank
             rows = int(train.sum())
             counted["operations in float64"] += 4 * rows * columns * rank
@@ -96,7 +96,7 @@ def main(out: str, scale: str = "1") -> None:
     learner, selected = Propagation(), []
 
     def after_task(t: int, so_far: Evaluation) -> None:
-        selected.append(learner.learned_.solution.bank)
+        selected.append(learner.learned_.solution.variant)
         print(f"task {t}: {selected[-1]}, {sum(so_far.seconds.values()):.1f} s", flush=True)
 
     start = time.perf_counter()

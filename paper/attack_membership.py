@@ -11,9 +11,9 @@ from torch import Tensor
 from paper.attack_methods import confidence, found_at
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import Candidates, auc, kept_sums, membership_statistics, roc
 from undrift.privacy.membership import Distance, fitted
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 
 __all__ = ["by_known_rows", "by_width", "confidences", "labels_of", "membership"]

@@ -339,7 +339,7 @@ def confidence(learner: Learner, task: Task, nodes: Tensor, labels: Tensor) -> T
     learning", CSF 2018). It needs the class of every node, and works on any state. Cost: one
     prediction.
 
-    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.propagation.learner import Propagation
     >>> from undrift.testing.graphs import tiny_stream
     >>> task = tiny_stream().task(0)
     >>> margin = confidence(Propagation().observe(task), task, task.train, task.labels[task.train])

@@ -18,9 +18,9 @@ from paper.attack_methods import (
     two_states,
 )
 from undrift.learners.kept import KeptSum
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import cosines_beside, kept_sums, row_of_class
 from undrift.privacy.membership import Distance, Seen
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 

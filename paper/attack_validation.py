@@ -11,8 +11,8 @@ import torch
 from paper.attack_rows import batch_of
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import cosines_beside, kept_sums, row_of_class
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 
 __all__ = ["validation_moments"]

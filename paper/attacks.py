@@ -26,8 +26,8 @@ from paper.attack_validation import validation_moments
 from undrift import load_stream
 from undrift.errors import InputError
 from undrift.learners.base import Learner
-from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
+from undrift.propagation.learner import Propagation
 from undrift.storage.files import write_atomically
 from undrift.streams.stream import TaskStream
 

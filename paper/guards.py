@@ -17,9 +17,9 @@ from torch import Tensor
 
 import undrift
 from paper.attack_methods import nearest
-from undrift.learners.propagation import Propagation
 from undrift.privacy.attacks import Candidates, auc, kept_sums
 from undrift.privacy.membership import Distance, Seen, from_one_row
+from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 

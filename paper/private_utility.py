@@ -21,10 +21,8 @@ from torch import Tensor
 
 from undrift.evaluation.matrix import class_accuracy
 from undrift.evaluation.protocols import Exam, exams
-from undrift.learners.additive import Known
-from undrift.learners.parts.propagation.plan import Plan
-from undrift.learners.propagation import Propagation, PropagationKnown
 from undrift.noise.release import ClippedSums
+from undrift.propagation.private import PrivatePropagation
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.typing import Rows
@@ -71,36 +69,23 @@ class _Prepared:
     ) -> None:
         self.settings = {"delta": DELTA, "class_list": tuple(sorted(stream.arrived)), **settings}
         learner = self.learner(1.0)
-        if learner.private is None:
-            raise AssertionError("a learner with epsilon is private")
         self.fixed = learner._plan(stream.task(0), lambda *_: None)
         features = self.fixed.feature_map("mix")
-        self.sums: list[ClippedSums] = [
-            learner.private.summed(features, self.fixed.num_features, task) for task in stream
-        ]
+        self.sums: list[ClippedSums] = [learner.summed(self.fixed, task) for task in stream]
         self.rows: Rows = features.plain(exam.graph, asked)
 
-    def learner(self, epsilon: float) -> Propagation:
-        return Propagation(epsilon=epsilon, **self.settings)
+    def learner(self, epsilon: float) -> PrivatePropagation:
+        return PrivatePropagation(epsilon=epsilon, **self.settings)
 
     def predicted(self, epsilon: float) -> Tensor:
         """The classes that a learner answers which has seen all batches."""
         learner, fixed = self.learner(epsilon), self.fixed
-        learner.learned_ = _taught(learner, fixed, self.sums)
+        for sums in self.sums:
+            learner.take(fixed, *learner.released(sums, learner.account_))
         learner.settle()
         features = fixed.feature_map("mix")
         scores = features.scored(self.rows, learner.learned_.answer.weights)
         return torch.tensor(learner.classes_)[scores.argmax(dim=1)]
-
-
-def _taught(learner: Propagation, fixed: Plan, batches: Sequence[ClippedSums]) -> PropagationKnown:
-    known = None
-    for sums in batches:
-        if learner.private is not None:
-            known = learner.private.learned(sums, known)
-    if known is None:
-        raise AssertionError("a stream has a batch")
-    return Known(known[0], fixed, known[1])
 
 
 def _graded(answer: Tensor, stream: TaskStream, exam: Exam, asked: Tensor) -> float:

@@ -15,7 +15,7 @@ from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
 from undrift.learners.lwf import Lwf
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.testing.graphs import tiny_stream
 
 SOME = Backbone(epochs=6, hidden=(8, 8))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from undrift.learners.bare import Bare as Bare
     from undrift.learners.base import Learner as Learner
     from undrift.learners.joint import Joint as Joint
-    from undrift.learners.propagation import Propagation as Propagation
     from undrift.learners.registry import default_learner as default_learner
     from undrift.learners.registry import make_learner as make_learner
+    from undrift.propagation.learner import Propagation as Propagation
     from undrift.streams.arrange import arrange as arrange
     from undrift.streams.benchmarks import load_stream as load_stream
     from undrift.streams.file import load_stream_file as load_stream_file
@@ -41,7 +41,7 @@ _WHERE = {
     "Joint": "learners.joint",
     "Learner": "learners.base",
     "LearnerFolder": "folder.folder",
-    "Propagation": "learners.propagation",
+    "Propagation": "propagation.learner",
     "Task": "streams.task",
     "TaskStream": "streams.stream",
     "arrange": "streams.arrange",

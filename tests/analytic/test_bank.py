@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.harness.references import joint_ridge
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.solve import RidgeBank
 from undrift.storage.state import pack, unpack
 
 

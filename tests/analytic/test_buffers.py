@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from undrift.analytic import buffers
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.solve import RidgeBank
 
 LIKE = torch.zeros(0, dtype=torch.float64)
 

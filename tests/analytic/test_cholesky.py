@@ -9,7 +9,7 @@ import torch
 from scipy.linalg import lapack
 
 from undrift.analytic import cholesky
-from undrift.analytic.factor import factorise
+from undrift.analytic.solve import factorise
 from undrift.errors import InputError
 
 

@@ -10,11 +10,9 @@ from torch import Tensor
 
 from undrift.analytic import statistics
 from undrift.analytic.additive import PRIOR_ROWS
-from undrift.analytic.bank import RidgeBank
 from undrift.analytic.border import Border
 from undrift.analytic.calibration import _least, _noise, held_out_scores
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.factor import factorise
 from undrift.analytic.gram import BUDGET_MB, chunks, pieces
 from undrift.analytic.random_maps import Expansion, Fourier, Sketch
 from undrift.analytic.selection import (
@@ -23,10 +21,9 @@ from undrift.analytic.selection import (
     choose_by_cross_validation,
     solution_at,
 )
-from undrift.analytic.solve import effective_ridge
+from undrift.analytic.solve import RidgeBank, effective_ridge, factorise
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.analytic.thin import Thin, ThinInverse, ThinStatistics
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.thin_sums import Thin, ThinInverse, ThinStatistics, ThinSums
 from undrift.errors import InputError
 
 

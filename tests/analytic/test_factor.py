@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from undrift.analytic.factor import factorise
+from undrift.analytic.solve import factorise
 from undrift.errors import InputError
 
 

@@ -195,7 +195,7 @@ def test_an_audit_is_a_verdict_and_an_exit_code(
 ) -> None:
     assert run("audit", desk) == 3
     shown = capsys.readouterr().out
-    for words in ("Kept", "sums.banks.mix.seen", "Rows behind it", "Attacks", "foretold"):
+    for words in ("Kept", "sums.variants.mix.seen", "Rows behind it", "Attacks", "foretold"):
         assert words in shown
     assert "8 (" in shown  # the smallest class, by its name
     assert shown.splitlines()[-1].startswith(f"{desk}: not passed: mix: 16 rows in")

@@ -11,7 +11,7 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation, evaluate
 from undrift.evaluation.matrix import class_accuracy, node_accuracy
 from undrift.graphs import Graph
-from undrift.learners.base import Learner
+from undrift.learners.base import Learner, at_nodes
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 from undrift.typing import Progress
@@ -42,9 +42,9 @@ class NearestMean(Learner):
         classes = (*self.classes_, *task.classes)
         return Means(classes, task.graph.num_features, torch.cat([*known, torch.stack(rows)]))
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         assert isinstance(graph.features, Tensor)
-        return -torch.cdist(graph.features, learned.centres)
+        return -torch.cdist(at_nodes(graph.features, nodes), learned.centres)
 
 
 @dataclass(kw_only=True)
@@ -61,9 +61,9 @@ class Drifting(NearestMean):
 class Spy(NearestMean):
     """Notes every graph it has to predict."""
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         SEEN.append(graph)
-        return super()._scores(learned, graph)
+        return super()._scores(learned, graph, nodes)
 
 
 SEEN: list[Graph] = []

@@ -210,7 +210,7 @@ def test_a_place_that_is_taken(folder: LearnerFolder, tmp_path: Path) -> None:
 def test_numbers_that_are_not_finite_are_not_kept(
     folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from undrift.learners.propagation import Propagation
+    from undrift.propagation.learner import Propagation
 
     before = contents(folder.path)
     real = Propagation.state

@@ -91,7 +91,7 @@ def sums(folder: LearnerFolder) -> dict[str, torch.Tensor]:
     """The sums of a state, its classes in the order of their names."""
     learner, ids = folder.learner(), folder.show().record.classes
     order = [learner.classes_.index(ids[name]) for name in sorted(ids)]
-    bank = learner.learned_.sums.select(order).banks["mix"]
+    bank = learner.learned_.sums.select(order).variants["mix"]
     return {name: getattr(bank, name) for name in ("gram", "moment", "counts")}
 
 

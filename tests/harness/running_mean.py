@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from undrift.graphs import Graph
-from undrift.learners.base import Learner
+from undrift.learners.base import Learner, at_nodes
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
@@ -45,5 +45,6 @@ class RunningMean(Learner):
             count[k] += mine.sum()
         return Sums(classes, x.shape[1], total, count)
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return -torch.cdist(graph.features.to_dense(), learned.total / learned.count)
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        rows = at_nodes(graph.features.to_dense(), nodes)
+        return -torch.cdist(rows, learned.total / learned.count)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from undrift.graphs import Graph, ReceptiveField
 from undrift.graphs import field as module
 from undrift.learners.base import Learner
-from undrift.learners.parts.propagation.propagated import Mix
 from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.propagation.mixes import Mix
 from undrift.streams.stream import TaskStream
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (8, 8), "n_encoders": 5, "fourier": 7}
@@ -30,7 +30,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"propagation {mix}": ("propagation", {"mix": mix}) for mix in get_args(Mix)},
     "propagation linear": ("propagation", {"fourier": 0, "evidence_threshold": 25.0}),
     "propagation sketched": ("propagation", {"sketch": 5, "evidence_threshold": 25.0}),
-    "propagation structured": ("propagation", {"structure": True, "evidence_threshold": 3.0}),
     "hybrid without gain": ("hybrid", {"gain": 0.0, "evidence_threshold": 25.0}),
 }
 WIDTH = 12

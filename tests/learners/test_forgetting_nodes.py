@@ -18,11 +18,10 @@ from undrift.streams.task import Task
 
 SMALL: dict[str, Any] = {"epochs": 3, "hidden": (8, 8)}
 LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "one bank": ("propagation", {"gamma": 0.1, "fourier": 7, "evidence_threshold": 60.0}),
+    "one variant": ("propagation", {"gamma": 0.1, "fourier": 7, "evidence_threshold": 60.0}),
     "far": ("propagation", {"gamma": 0.1, "fourier": 0, "evidence_threshold": 1e4}),
-    "structured": ("propagation", {"gamma": 0.1, "structure": True, "evidence_threshold": 9.0}),
     "mean of hops": ("propagation", {"mix": "mean", "hops": 2, "fourier": 0}),
-    "two banks": ("propagation", {"fourier": 0}),
+    "two variants": ("propagation", {"fourier": 0}),
     "hybrid": ("hybrid", {**SMALL, "fourier": 0}),
     "acil": ("acil", SMALL),
     "ds-al": ("ds-al", {**SMALL, "cleansing": False}),
@@ -82,9 +81,9 @@ def test_only_rows_that_see_them_are_computed(monkeypatch: pytest.MonkeyPatch) -
     counted: list[int] = []
     sums = type(learner)._sums
 
-    def counting(self: Any, fixed: Any, task: Task, classes: Any, rows: Any, say: Any) -> Any:
-        counted.append(int(rows.sum()))
-        return sums(self, fixed, task, classes, rows, say)
+    def counting(self: Any, plan: Any, task: Task, within: Any, progress: Any) -> Any:
+        counted.append(int(within.sum()))
+        return sums(self, plan, task, within, progress)
 
     monkeypatch.setattr(type(learner), "_sums", counting)
     learner.forget(batch(0, (0, 1)), [30])
@@ -94,11 +93,11 @@ def test_only_rows_that_see_them_are_computed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_not_there_cannot_be_forgotten() -> None:
     task = batch(0, (0, 1))
-    learner = taught("one bank", task)
+    learner = taught("one variant", task)
     state = learner.state()
     with pytest.raises(InputError, match="node 90 is not there"):
         learner.forget(task, [90])
     assert learner.state().values == state.values
     learner.forget(task, [])
-    again = taught("one bank", task)
+    again = taught("one variant", task)
     assert torch.allclose(learner.scores(task.graph), again.scores(task.graph), rtol=1e-9)

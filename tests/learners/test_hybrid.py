@@ -18,9 +18,9 @@ from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
-from undrift.learners.hybrid import Hybrid, HybridKnown
-from undrift.learners.parts.propagation.bank import candidate
-from undrift.learners.propagation import Propagation
+from undrift.learners.hybrid import Hybrid
+from undrift.propagation.learner import Propagation
+from undrift.propagation.solve import candidate
 from undrift.sparse import Csr
 from undrift.storage.state import pack
 from undrift.streams.benchmarks import load_stream
@@ -34,10 +34,10 @@ def hybrid(**params: Any) -> Hybrid:
     return Hybrid.from_params(**{**QUICK, **params})
 
 
-def observed(learner: Hybrid, stream: TaskStream) -> HybridKnown:
+def observed(learner: Hybrid, stream: TaskStream) -> Any:
     for t in range(len(stream)):
         learner.observe(stream.task(t))
-    learned: HybridKnown = learner.settle().learned_
+    learned: Any = learner.settle().learned_
     return learned
 
 
@@ -66,7 +66,7 @@ def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
         graph = stream.task(t).graph
         assert learner.settle().learned_.solution.beside is None
         assert torch.equal(learner.scores(graph), plain.scores(graph))
-    assert learner.learned_.solution.bank == plain.settle().learned_.solution.bank
+    assert learner.learned_.solution.variant == plain.settle().learned_.solution.variant
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
     stream = STREAMS[name]()
     learner = hybrid(fourier=0)
     known = observed(learner, stream)
-    whole = known.sums.encoded[bank].around(known.sums.inside.banks[bank])
+    whole = known.sums.encoded[bank].around(known.sums.inside.variants[bank])
     solution = candidate(whole, None, balanced=True).selected("mix", bank)
     known = replace(known, solution=solution)
     learner.learned_ = known
@@ -108,7 +108,7 @@ def test_state_is_propagations_and_a_border() -> None:
     plain.observe(stream.task(0)).settle()
     encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.plan.encoder)[0].values())
     borders = 0
-    for bank in plain.learned_.sums.banks.values():
+    for bank in plain.learned_.sums.variants.values():
         d, k, c = bank.width, 8, len(plain.classes_)
         borders += 8 * (d * k + k * (k + 1) // 2 + 2 * k * c + c)
     assert learner.nbytes() == plain.nbytes() + encoder + borders

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from undrift.analytic.border import Border
-from undrift.analytic.thin import Thin
+from undrift.analytic.thin_sums import Thin
 from undrift.learners import gacl
 from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class
@@ -29,7 +29,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "mas reserved": ("mas", {"outputs": 9}),
     "polo plain means": ("polo", {"gamma": 0.0}),
     "propagation thin": ("propagation", {"rank": 4}),
-    "propagation wide": ("propagation", {"fourier": 16, "sketch": 6, "structure": True}),
+    "propagation wide": ("propagation", {"fourier": 16, "sketch": 6}),
     "propagation with noise": ("propagation", {"epsilon": 5.0, "class_list": (0, 1, 2, 3, 4, 5)}),
 }
 

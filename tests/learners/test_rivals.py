@@ -12,7 +12,6 @@ from tests.harness.references import blockwise_recursion, joint_ridge
 from undrift import InputError, make_learner
 from undrift.analytic.statistics import one_hot
 from undrift.learners.acil import Acil
-from undrift.learners.additive import SeededLearner
 from undrift.learners.al_gnn import AlGnn
 from undrift.learners.gacl import Gacl
 from undrift.learners.sgc_ridge import SgcRidge
@@ -23,12 +22,12 @@ from undrift.testing.graphs import tiny_stream
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (6, 6), "alpha": 3}
 
 
-def learned_rows(learner: SeededLearner) -> tuple[Tensor, Tensor, Tensor]:
+def learned_rows(learner: Any) -> tuple[Tensor, Tensor, Tensor]:
     """All training rows of a stream that it learned, their targets, and its weights."""
     rows, labels = [], []
     for task in tiny_stream():
         learner.observe(task)
-        rows.append(torch.as_tensor(learner.rows_of(task.graph).to_dense())[task.train])
+        rows.append(torch.as_tensor(learner.known.plan.rows_of(task.graph).to_dense())[task.train])
         labels.append(task.labels[task.train])
     targets = one_hot(torch.cat(labels), learner.classes_)
     return torch.cat(rows), targets, learner.settle().learned_.solution.weights
@@ -51,7 +50,7 @@ def test_ugcn_is_the_discriminant_of_class_means() -> None:
     around = rows - means[place]
     spread = 0.9 * around.T @ around / len(rows) + 0.1 * torch.eye(12, dtype=torch.float64)
     graph = tiny_stream().task(0).graph
-    z = learner.rows_of(graph)
+    z = learner.known.plan.rows_of(graph)
     # up to what is the same for every class, scores are minus half of squared distances
     apart = z.unsqueeze(1) - means
     distance = torch.einsum("ncd,de,nce->nc", apart, spread.inverse(), apart) / 2

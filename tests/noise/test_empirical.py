@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from undrift.noise.empirical import epsilon_lower_bound
+from tests.harness.lower_bound import epsilon_lower_bound
 from undrift.noise.gaussian import epsilon_of
 from undrift.noise.release import ClippedSums, Mechanism, Scales
 from undrift.noise.sampling import seeded_normal

@@ -21,10 +21,10 @@ from paper.attack_methods import (
 from tests.privacy.conftest import texts
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import auc, kept_sums
 from undrift.privacy.membership import Distance
+from undrift.propagation.learner import Propagation
 from undrift.streams.task import Task
 
 

@@ -13,7 +13,7 @@ from paper.attack_rows import beside_known, small_classes, two_states_by, unknow
 from paper.attack_validation import validation_moments
 from paper.attacks import STREAMS
 from undrift.errors import InputError
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.testing.graphs import tiny_stream
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from undrift.analytic.selection import GAMMAS
 from undrift.analytic.solve import solve
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.streams.benchmarks import STREAMS, load_stream
 from undrift.streams.stream import TaskStream
 
@@ -51,9 +51,9 @@ def class_accuracy(stream: TaskStream, predicted: Tensor, split: Tensor) -> floa
 def of_gamma(stream: TaskStream, learner: Propagation, gamma: float) -> Tensor:
     """What the learner would predict with this gamma after the last task."""
     learned = learner.learned_
-    sums = learned.sums.banks[learned.solution.bank]
+    sums = learned.sums.variants[learned.solution.variant]
     weights = solve(sums.balanced(), gamma, relative=True)
-    features = learned.plan.feature_map(learned.solution.bank)
+    features = learned.plan.feature_map(learned.solution.variant)
     scores = features.spread(stream.graph, weights)
     return torch.tensor(learned.classes)[scores.argmax(dim=1)]
 

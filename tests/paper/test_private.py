@@ -11,7 +11,7 @@ from paper import private_utility
 from paper.private_figure import private_figure, private_table, read_utility
 from undrift.evaluation.loop import evaluate
 from undrift.evaluation.protocols import exams
-from undrift.learners.propagation import Propagation
+from undrift.propagation.private import PrivatePropagation
 from undrift.testing.graphs import tiny_stream
 
 
@@ -22,7 +22,7 @@ def test_sums_made_once_give_what_a_learner_gives(form):
     asked = exam.masks["test"].nonzero().flatten()
     settings = {**private_utility.FORMS[form], "seed": 1, "testing": True}
     known = private_utility._Prepared(stream, exam, asked, settings)
-    learner = Propagation(epsilon=30.0, class_list=tuple(range(6)), **settings)
+    learner = PrivatePropagation(epsilon=30.0, class_list=tuple(range(6)), **settings)
     graded = evaluate(learner, stream).by_class
     answer = known.predicted(30.0)
     assert torch.equal(answer, learner.predict(exam.graph, asked))

@@ -11,7 +11,6 @@ import torch
 from tests.privacy.conftest import texts
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import (
     Candidates,
@@ -27,6 +26,7 @@ from undrift.privacy.attacks import (
     row_of_class,
 )
 from undrift.privacy.membership import Distance
+from undrift.propagation.learner import Propagation
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 

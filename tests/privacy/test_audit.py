@@ -10,15 +10,17 @@ from torch import Tensor
 
 from undrift import Graph, Learner
 from undrift.learners.adr import Adr
+from undrift.learners.base import at_nodes
 from undrift.learners.ds_al import DsAl
 from undrift.learners.joint import Joint
 from undrift.learners.kept import Inventory
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
 from undrift.privacy import attacks
 from undrift.privacy.attacks import Finding, auc_interval
 from undrift.privacy.audit import ROWS_PER_COLUMN, Audit, Behind, audit, lines
+from undrift.propagation.learner import Propagation
+from undrift.propagation.private import PrivatePropagation
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -60,7 +62,7 @@ def test_a_column_with_one_node_behind_it_is_thin_and_is_that_node() -> None:
     assert mix.typical is not None
     assert 20 < mix.typical <= 40
     assert any("a column with 1.0 rows, under 5" in phrase for phrase in found.broken)
-    gram = learner.learned_.sums.banks["mix"].gram
+    gram = learner.learned_.sums.variants["mix"].gram
     row = torch.nn.functional.normalize(words().features[3].double(), dim=0)
     column = torch.nn.functional.normalize(gram[:, -1], dim=0)
     assert float(row @ column) == pytest.approx(1.0)
@@ -124,11 +126,11 @@ def test_no_tensor_of_the_default_is_a_sum_over_validation_nodes() -> None:
 def test_sums_with_noise_are_judged_by_their_epsilon() -> None:
     first, *_ = tiny_stream()
     settings: dict[str, Any] = {"epsilon": 2.0, "class_list": (0, 1)}
-    found = audit(Propagation(**settings).observe(first))
+    found = audit(PrivatePropagation(**settings).observe(first))
     assert found.passed
     assert "epsilon 2, delta 1e-06 for any one node" in found.verdict
     # whoever has the seed has the noise
-    seeded = audit(Propagation(**settings, testing=True).observe(first))
+    seeded = audit(PrivatePropagation(**settings, testing=True).observe(first))
     assert not seeded.passed
     assert "epsilon" not in seeded.verdict
 
@@ -200,8 +202,8 @@ class Plain(Learner):
     def kept(self, gram: Tensor) -> Tensor:
         return gram
 
-    def _scores(self, learned: Whatever, graph: Graph) -> Tensor:
-        return graph.features.to_dense().double() @ learned.weights
+    def _scores(self, learned: Whatever, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return at_nodes(graph.features.to_dense().double(), nodes) @ learned.weights
 
 
 class Flat(Plain):

@@ -22,7 +22,7 @@ from undrift.errors import InputError
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.large import observe_large
 from undrift.graphs import Graph
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
 from undrift.scale.blocks import EDGES, count_edges
 from undrift.scale.engine import Dask, Local, _end_all, _end_with_parent, engine_of
 from undrift.scale.graph_folder import GraphFolder

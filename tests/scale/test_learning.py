@@ -16,11 +16,11 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.feature_map import FeatureMap
-from undrift.learners.parts.propagation.propagated import Propagated
-from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import Propagation
 from undrift.learners.registry import make_learner
+from undrift.propagation.features import FeatureMap
+from undrift.propagation.learner import Propagation
+from undrift.propagation.mixes import Propagated
+from undrift.propagation.plan import First
 from undrift.scale.blocks import added, block_calls, first_calls, rows_of, sum_calls
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder, GraphManifest
@@ -54,7 +54,7 @@ def test_it_equals_memory(
     for plan in observe(learner, folder, CLASSES, Local()):
         plan.clear()
     assert learner.learned_.plan == in_memory.learned_.plan
-    assert ("separate" in learner.learned_.plan.banks) == (kind == "heterophilous")
+    assert ("separate" in learner.learned_.plan.variants) == (kind == "heterophilous")
     mine, theirs = pack(learner.learned_.sums)[0], pack(in_memory.learned_.sums)[0]
     assert mine.keys() == theirs.keys()
     for name, tensor in theirs.items():
@@ -99,8 +99,11 @@ def test_what_cannot_be_is_one_sentence(imported: Callable[[Graph], GraphFolder]
     for learner, classes, sentence in (
         (make_learner("adr"), CLASSES, "ADR learns from graphs in memory only"),
         (Propagation(), {}, r"no node of .* has a label"),
-        (Propagation(structure=True), CLASSES, "structure=True does not work"),
-        (Propagation(epsilon=1.0, class_list=range(6)), CLASSES, "from sums without noise"),
+        (
+            make_learner("propagation", epsilon=1.0, class_list=range(6)),
+            CLASSES,
+            "from sums without noise",
+        ),
         (other, CLASSES, "has 6 features per node, but 5 were learned"),
     ):
         with pytest.raises(InputError, match=sentence):

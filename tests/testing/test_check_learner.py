@@ -13,7 +13,7 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.acil import Acil
-from undrift.learners.base import Learner
+from undrift.learners.base import Learner, at_nodes
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import Ledger
 from undrift.streams.task import Task
@@ -50,8 +50,8 @@ class Means(Learner):
             (*old.classes, *task.classes), x.shape[1], torch.cat([old.means, new]), old.extra
         )
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return -self.scale * torch.cdist(_dense(graph), learned.means)
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return -self.scale * torch.cdist(at_nodes(_dense(graph), nodes), learned.means)
 
 
 def _dense(graph: Graph) -> Tensor:
@@ -72,8 +72,8 @@ def _learned(change: Callable[[Means, Learned, Task], Learned]) -> Callable[...,
 
 
 def _scored(change: Callable[[Tensor, Graph], Tensor]) -> Callable[..., Tensor]:
-    def scores(self: Means, learned: Any, graph: Graph) -> Tensor:
-        return change(Means._scores(self, learned, graph), graph)
+    def scores(self: Means, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return at_nodes(change(Means._scores(self, learned, graph, None), graph), nodes)
 
     return scores
 
@@ -142,20 +142,23 @@ class Silent(Means):
     hidden_choice: int = field(default=3, repr=False)
 
 
-def _nearly(learned: Any) -> Any:
-    return replace(learned, sums=replace(learned.sums, moment=learned.sums.moment * (1 + 1e-7)))
+def _nearly(self: Any) -> Any:
+    sums = self.learned_.sums
+    moved = replace(sums, moment=sums.moment * (1 + 1e-7))
+    self.learned_ = replace(self.learned_, sums=moved, solution=None)
+    return self
 
 
-def _eager(self: Acil, task: Task, progress: Progress) -> Any:
-    self.learned_ = Acil._forgotten(self, task, silent)
+def _eager(self: Acil, *batch: Any, progress: Progress = silent, **how: Any) -> Any:
+    Acil.forget(self, *batch, **how)
     progress("forget", 0, 1)
-    return self.learned_
+    return self
 
 
 APPROXIMATE = kind(
     Acil,
-    _forgotten=lambda self, task, progress: _nearly(Acil._forgotten(self, task, progress)),
-    _merged=lambda self, other: _nearly(Acil._merged(self, other)),
+    forget=lambda self, *batch, **how: _nearly(Acil.forget(self, *batch, **how)),
+    merge=lambda self, other, **how: _nearly(Acil.merge(self, other, **how)),
 )
 
 
@@ -189,9 +192,9 @@ BROKEN: dict[str, tuple[Callable[[], Learner], str]] = {
     "answers in its own order": (
         kind(
             Means,
-            _scores_of=lambda self, known, graph, nodes: self._scores(known, graph)[
-                nodes.sort().values
-            ],
+            _scores=lambda self, known, graph, nodes: Means._scores(
+                self, known, graph, None if nodes is None else nodes.sort().values
+            ),
         ),
         "some_nodes",
     ),
@@ -204,7 +207,7 @@ BROKEN: dict[str, tuple[Callable[[], Learner], str]] = {
     "forgets nearly": (APPROXIMATE, "forgetting_is_exact"),
     "merges nearly": (APPROXIMATE, "merging_is_exact"),
     "is less exact than it says": (APPROXIMATE, "exactness_is_told"),
-    "forgets before it is done": (kind(Acil, _forgotten=_eager), "interrupted_verbs"),
+    "forgets before it is done": (kind(Acil, forget=_eager), "interrupted_verbs"),
     "forgets what it never saw": (
         kind(Acil, _left=lambda self, classes, sums: self.learned_),
         "refused_verbs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
@@ -19,10 +19,9 @@ PRIOR_ROWS = 20.0
 class Additive:
     """A frozen dataclass of sums: a commutative group with a column per class.
 
-    A field is a tensor, a number, another such sum, or a dict of them; each is added and subtracted
-    by itself. The class names those that are more: `per_class` (the last dimension is the class),
-    `per_pair` (both dimensions are), `told` (no sum: must be the same in both). What one side lacks
-    of classes counts as zero, so classes may come at any time.
+    A field is a tensor, a number, another such sum, or a dict of them. The class names those that
+    are more: `per_class` (the last dimension is the class), `per_pair` (both dimensions are),
+    `told` (no sum: must be the same in both). What one side lacks of classes counts as zero.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, eq=False)
@@ -51,12 +50,7 @@ class Additive:
         for name in self.per_pair:
             rows = _taken(getattr(self, name).T, columns)
             made[name] = _taken(rows.T, columns)
-        made |= {
-            name: _each(value, lambda part: part.select(columns))
-            for name, value in self._parts().items()
-            if isinstance(value, Additive | dict)
-        }
-        return self._with(made)
+        return self._with(made | self._inside(lambda part: part.select(columns)))
 
     def grow(self, classes: int) -> Self:
         """The same sum with at least this many classes."""
@@ -65,12 +59,7 @@ class Additive:
             return self
         made = {name: pad(getattr(self, name), (0, more)) for name in self.per_class}
         made |= {name: pad(getattr(self, name), (0, more, 0, more)) for name in self.per_pair}
-        made |= {
-            name: _each(value, lambda part: part.grow(classes))
-            for name, value in self._parts().items()
-            if isinstance(value, Additive | dict)
-        }
-        return self._with(made)
+        return self._with(made | self._inside(lambda part: part.grow(classes)))
 
     def emptied(self) -> Self:
         """The sum of no rows and no classes, over the same columns."""
@@ -100,6 +89,16 @@ class Additive:
     def _beside(self, other: Self, sign: int) -> dict[str, Any]:
         """Fields that do not add up like the others, such as what rounding left."""
         return {}
+
+    def _inside(self, change: Callable[[Any], Any]) -> dict[str, Any]:
+        """The sums among the fields, each changed."""
+        made = {}
+        for name, value in self._parts().items():
+            if isinstance(value, dict):
+                made[name] = {key: change(part) for key, part in value.items()}
+            elif isinstance(value, Additive):
+                made[name] = change(value)
+        return made
 
     def _parts(self) -> dict[str, Any]:
         same: Any = self  # a dataclass, which this is no part of
@@ -138,13 +137,6 @@ def _check_same(what: str, one: object, other: object) -> None:
         raise InputError(
             f"cannot combine sums of {one} and {other} {what}; they describe different features"
         )
-
-
-def _each(value: Any, change: Any) -> Any:
-    """A sum, or every sum of a dict, changed."""
-    if isinstance(value, dict):
-        return {name: change(part) for name, part in value.items()}
-    return change(value)
 
 
 def _taken(table: Tensor, columns: Sequence[int]) -> Tensor:

@@ -19,9 +19,8 @@ _FREEDOM = 3  # degrees of freedom: rows are heavier in their tails than normal 
 def best_temperature(scores: Mapping[int, Tensor]) -> float | None:
     """T of the least expected loss of `softmax(s / T)`; None for fewer than two classes.
 
-    `scores`: drawn ones, by the place of their class (`held_out_scores`). The mean of -log p of
-    the true class is taken over them; each class weighs the same. A function of the sums: no node
-    is kept, and no order matters. Cost: about 12 x 1,024 C^2 exponentials.
+    `scores`: drawn ones, by the place of their class (`held_out_scores`); each class weighs the
+    same.
     """
     if len(scores) < 2:
         return None
@@ -45,14 +44,10 @@ def held_out_scores(
 ) -> dict[int, Tensor]:
     """1,024 scores of unseen rows for every class with rows, by its place, as the sums tell them.
 
-    Rows of a class are taken as drawn from Student's t with 3 degrees of freedom around the class's
-    mean, with the pooled covariance scaled to the class's own variances. But rows that were summed
-    have been fitted: one of class c and leverage h, left out, would have the scores
-
-        (s - h e_c) / (1 - h)
-
-    Each row is taken to have the mean leverage, `freedom / n`, as generalised cross-validation
-    does. Cost: 2 d^2 C operations.
+    Rows of a class are taken as drawn from Student's t with 3 degrees of freedom around the
+    class's mean, with the pooled covariance scaled to the class's own variances. A summed row has
+    been fitted: one of class c and leverage h, left out, would have the scores `(s - h e_c) / (1 -
+    h)`, with h the mean leverage, `freedom / n`. Cost: 2 d^2 C operations.
     """
     sizes, total = sums.counts.clamp(min=1), max(float(sums.counts.sum()), 1.0)
     means = sums.moment / sizes

@@ -22,15 +22,13 @@ _NO_VARIANCE = 1e-12  # of the mean square: a column that does not vary within c
 class ClassSums(PerClass):
     """`gram = sum z z^T`, and per class c: `moment = sum z`, `squares = sum z o z`, `counts`.
 
-    No row has a weight, so the sum depends only on which rows are in it: not on their order, on
-    batches, on classes that come back or on sites. A commutative group: `a + b`, `a - b`, `zero`.
-    All in float64. Memory: 8 (d^2 + 2 d C) bytes. `rounding` grows with every row that was ever
-    added or subtracted: how far rounding may have moved the Gram (`undrift.analytic.rounding`).
+    No row has a weight, so the sum depends only on which rows are in it. A commutative group: `a +
+    b`, `a - b`, `zero`. All in float64. Memory: 8 (d^2 + 2 d C) bytes. `rounding`: how far
+    rounding may have moved the Gram, which grows with every row that was ever added or subtracted.
 
     >>> one, two = torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    >>> sums = ClassSums.of(one, two) + ClassSums.of(one, two)
-    >>> sums.counts.tolist(), sums.moment.tolist()
-    ([2.0, 2.0], [[2.0, 0.0]])
+    >>> (ClassSums.of(one, two) + ClassSums.of(one, two)).counts.tolist()
+    [2.0, 2.0]
     """
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "squares", "counts")
@@ -46,13 +44,9 @@ class ClassSums(PerClass):
     @classmethod
     def zero(cls, width: int, classes: int = 0, device: str = "cpu") -> ClassSums:
         """The sum of no rows."""
-
-        def zeros(*shape: int) -> Tensor:
-            return torch.zeros(shape, dtype=torch.float64, device=device)
-
-        return cls(
-            zeros(width, width), zeros(width, classes), zeros(width, classes), zeros(classes)
-        )
+        plain = RidgeStatistics.zero(width, classes, device)
+        counts = torch.zeros(classes, dtype=torch.float64, device=device)
+        return cls(plain.gram, plain.moment, torch.zeros_like(plain.moment), counts)
 
     @classmethod
     def of(cls, rows: Rows, targets: Tensor) -> ClassSums:
@@ -109,8 +103,7 @@ class ClassSums(PerClass):
     def below_zero(self, before: ClassSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as a sum can tell.
 
-        Sums of squares are never negative, nor is a class's variance; rounding leaves both at
-        most a trifle under zero.
+        Squares and variances are never negative, but for a trifle of rounding.
         """
         held = before.grow(self.classes).squares + self.squares.abs()
         least = -1e-9 * held.sum(dim=0)
@@ -132,8 +125,7 @@ class ClassSums(PerClass):
             R = S o (sum_c r_c r_c^T) + sum_c mu_c mu_c^T,    Q = [mu_c]
 
         with class means mu_c, the pooled covariance S within classes, and `r_c^2` the variances
-        of class c over those of S. A class's own variances are shrunk towards S as by 20 rows.
-        With equal variances R is that of rows that weigh 1 / n_c. Cost: 2 d^2 C operations.
+        of class c over those of S, shrunk towards 1 as by 20 rows. Cost: 2 d^2 C operations.
         """
         there = self.counts > 0.5
         sizes = self.counts.clamp(min=1)
@@ -150,10 +142,7 @@ class ClassSums(PerClass):
         return self.gram * (there / max(float(self.counts.sum()), 1.0))
 
     def score_spread(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """`W^T S W`, the pooled covariance of scores, and each class's variance over the pooled.
-
-        The second in the directions that scores look. Cost: 2 d^2 C operations.
-        """
+        """`W^T S W`, the pooled covariance of scores, and each class's variance of them over it."""
         means = self.moment / self.counts.clamp(min=1)
         pooled = torch.addmm(self.gram, self.moment, means.T, alpha=-1)
         pooled.div_(max(float(self.counts.sum()), 1.0))

@@ -46,9 +46,9 @@ def scaled(rows: Rows, weights: Tensor | None) -> Rows:
 def add_gram_(gram: Tensor, rows: Rows, budget_mb: float = BUDGET_MB) -> None:
     """`gram += rows^T rows`, rows in float64.
 
-    Only the blocks on and under the diagonal are computed, then mirrored: half the work of a
-    plain product. Cost: n d^2 operations for dense rows, at most nnz d for sparse ones; memory:
-    the budget, and half a Gram matrix for sparse rows.
+    Only the blocks on and under the diagonal are computed, then mirrored. Cost: n d^2 operations
+    for dense rows, at most nnz d for sparse ones; memory: the budget, and half a Gram for sparse
+    rows.
     """
     if not isinstance(rows, Tensor) and _is_sparse(rows) and rows.device.type == "cpu":
         counts = torch.bincount(rows.indices, minlength=rows.shape[1])
@@ -82,9 +82,9 @@ def _add_dense(gram: Tensor, rows: Tensor) -> None:
 def _add_sparse(gram: Tensor, rows: SparseRows, order: Tensor, budget_mb: float) -> None:
     """Products of two columns read the entries of the rarer one.
 
-    With the columns in `order` of falling counts, a block is multiplied with itself and the rarer
-    ones after it: `sum_i nnz_i i` operations, a third of `nnz d / 2` for words of a text. The
-    order of the rows stays, so a sum is the same to the last bit as in any order of the columns.
+    With columns in `order` of falling counts, a block is multiplied with itself and the rarer ones
+    after it: a third of `nnz d / 2` operations for words of a text. The order of the rows stays, so
+    the sum is the same to the last bit in any order of the columns.
     """
     n, d = rows.shape
     place = order.argsort()

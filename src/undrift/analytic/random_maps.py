@@ -59,10 +59,7 @@ class Expansion:
         return (2 * raw - 1) * (1 / math.sqrt(self.width))
 
     def __call__(self, h: Tensor) -> Tensor:
-        """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations, drawing beside.
-
-        Drawing takes longer than using it on few rows: `once` spares it in a search.
-        """
+        """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations, drawing beside."""
         if self.alpha == 1:
             return h
         return _ACTIVATIONS[self.activation](h @ once(self.weight, "expansion", self).to(h))
@@ -72,10 +69,8 @@ class Expansion:
 class Fourier:
     """`phi(z) = sqrt(2 / outputs) cos(sharpness z G + b)`, G normal, b uniform, from the seed.
 
-    `phi(z) . phi(z')` is, up to an error of about 1 / sqrt(outputs), the Gaussian kernel
-    `exp(-sharpness^2 |z - z'|^2 / 2)` (Rahimi and Recht, 2007). For rows of length one the
-    distance is at most 2, so one sharpness serves every dataset. The last `blind` columns are not
-    looked at.
+    `phi(z) . phi(z')` is about the Gaussian kernel `exp(-sharpness^2 |z - z'|^2 / 2)` (Rahimi and
+    Recht, 2007). The last `blind` columns are not looked at.
 
     >>> Fourier(width=4, outputs=6)(torch.eye(4)[:2]).shape
     torch.Size([2, 6])
@@ -118,11 +113,8 @@ class Sketch:
     """`z S`: every column is added, with a random sign, to one of `size` columns.
 
     Columns are dealt like cards, so that no two of the `size` differ by more than one in how many
-    they get: fewer meet than where each falls anywhere, and the rows of S^T are orthogonal. Memory
-    of the statistics falls from d^2 to size^2 numbers. Sparse rows stay sparse, and sums of
-    sketched rows are sketched sums: the learner is exactly joint ridge on `z S`.
-    `E[(x S) . (y S)] = x . y` with variance at most `(|x|^2 |y|^2 + (x . y)^2) / size`: for rows
-    of length one a product is off by about `1 / sqrt(size)` (a count sketch: Charikar, Chen and
+    they get. Sums of sketched rows are sketched sums. `E[(x S) . (y S)] = x . y`; for rows of
+    length one a product is off by about `1 / sqrt(size)` (a count sketch: Charikar, Chen and
     Farach-Colton, 2002).
 
     >>> Sketch(width=6, size=3)(torch.eye(6)).abs().sum(dim=0).tolist()

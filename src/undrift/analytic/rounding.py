@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,41 +16,8 @@ _SAFETY = 4.0  # times the rounding that is likely
 _ALIKE = 512  # rows that are alike, whose errors weigh as one error of the whole sum
 
 
-class Rounded(Protocol):
-    """Sums that know how far rounding may have moved them."""
-
-    @property
-    def trace(self) -> float:
-        """The trace of the Gram matrix: `sum |z|^2`."""
-        ...
-
-    @property
-    def rounding(self) -> float:
-        """What rounding left, as a norm of the Gram matrix, in units of `UNIT`."""
-        ...
-
-    @property
-    def count(self) -> int:
-        """How many rows."""
-        ...
-
-    @property
-    def moment(self) -> Tensor:
-        """`sum z` of each class."""
-        ...
-
-    @property
-    def counts(self) -> Tensor:
-        """How many rows each class has."""
-        ...
-
-    def squares_along(self, directions: Tensor) -> Tensor:
-        """`sum (z^T w)^2` over all rows z, for every column w."""
-        ...
-
-    def shaken(self, noise: torch.Generator) -> Self:
-        """The same sums with noise that is larger than their rounding."""
-        ...
+Rounded = Any
+"""`ClassSums` or `ThinSums`, which know what rounding left of them (`rounding`)."""
 
 
 def of_rows(rows: int, trace: float) -> float:
@@ -80,7 +47,7 @@ def likely(sums: Rounded) -> float:
 
     A state of before this was kept is taken as summed in one go.
     """
-    return UNIT * max(sums.rounding, of_rows(sums.count, sums.trace))
+    return UNIT * max(float(sums.rounding), of_rows(sums.count, sums.trace))
 
 
 def level(sums: Rounded) -> float:

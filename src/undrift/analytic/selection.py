@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from undrift.analytic.factor import factorise
-from undrift.analytic.solve import effective_ridge, solve_with
+from undrift.analytic.solve import effective_ridge, factorise, solve_with
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.analytic.thin import Thin, ThinStatistics
+from undrift.analytic.thin_sums import Thin, ThinStatistics
 
 GAMMAS: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 5))
 """The ridges tried, relative to the mean diagonal: 0.001 to 100, two per decade."""
@@ -33,13 +32,11 @@ def choose_by_cross_validation(
 ) -> Chosen:
     """The gamma of `GAMMAS` with the least generalised cross-validation error; needs no other row.
 
-    `|y - W^T x|^2 / (1 - f / n)^2` summed over the n rows of the sum, with the degrees of freedom
-    `f = tr (R + g I)^-1 R` (Golub, Heath and Wahba, Technometrics 1979). Where R is not a sum over
-    rows but made from one (`ClassSums.balanced`), `rows` is the sum that stands for it in f. Walks
-    from one place to the nearest minimum, so that the choice is a function of the sums. Cost of
-    each of mostly three steps: a factorisation and a triangular inverse, 2 d^3 / 3; with `rows` a
-    product, 2 d^3. Of `ThinStatistics` with k directions it is 2 d k^2, and f is what so many rows
-    can have (`freedom_of_rows`).
+    `|y - W^T x|^2 / (1 - f / n)^2` summed over the n rows, with the degrees of freedom `f = tr (R
+    + g I)^-1 R` (Golub, Heath and Wahba, 1979). Where R is made from a sum (`ClassSums.balanced`),
+    `rows` is the sum that stands for it in f. Walks from one place to the nearest minimum. Cost of
+    each of mostly three steps: 2 d^3 / 3; with `rows` 2 d^3; of `ThinStatistics` with k directions
+    2 d k^2.
     """
     judged: dict[int, tuple[float, Chosen]] = {}
     place = GAMMAS.index(FIRST_GAMMA)

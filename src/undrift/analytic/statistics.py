@@ -84,38 +84,21 @@ class RidgeStatistics(Additive):
     ) -> RidgeStatistics:
         self._check_rows(rows, targets, weights)
         y = scaled(targets, weights).to_dense()
-        if ranks.world() > 1:
-            return self._plus_shared(gram, rows, y, weights, budget_mb)
         moment = torch.zeros(rows.shape[1], y.shape[1], dtype=torch.float64, device=rows.device)
+        count, energy = self.count + rows.shape[0], self.energy + float(y.square().sum())
+        shared = ranks.world() > 1  # then each rank sums a share of the rows
+        more = torch.zeros_like(gram) if shared else gram
+        if shared:
+            own = ranks.share(rows.shape[0])
+            rows, y, weights = rows[own], y[own], None if weights is None else weights[own]
         for where, part in pieces(rows, budget_mb):
             x = scaled(part, None if weights is None else weights[where])
-            add_gram_(gram, x, budget_mb)
+            add_gram_(more, x, budget_mb)
             add_product_(moment, x, y[where])
-        return RidgeStatistics(
-            gram,
-            self._moment_with(moment),
-            self.count + rows.shape[0],
-            self.energy + float(y.square().sum()),
-        )
-
-    def _plus_shared(
-        self, gram: Tensor, rows: Rows, y: Tensor, weights: Tensor | None, budget_mb: float
-    ) -> RidgeStatistics:
-        """The same where several ranks sum a share of the rows each."""
-        own = ranks.share(rows.shape[0])
-        more = torch.zeros_like(gram)
-        moment = torch.zeros(rows.shape[1], y.shape[1], dtype=torch.float64, device=rows.device)
-        weighed = scaled(rows[own], None if weights is None else weights[own])
-        for where, part in pieces(weighed, budget_mb):
-            add_gram_(more, part.double(), budget_mb)
-            add_product_(moment, part.double(), y[own][where])
-        ranks.add_(more, moment)
-        return RidgeStatistics(
-            gram.add_(more),
-            self._moment_with(moment),
-            self.count + rows.shape[0],
-            self.energy + float(y.square().sum()),
-        )
+        if shared:
+            ranks.add_(more, moment)
+            gram.add_(more)
+        return RidgeStatistics(gram, self._moment_with(moment), count, energy)
 
     def _moment_with(self, more: Tensor) -> Tensor:
         wide = self.grow(more.shape[1]).moment

@@ -15,7 +15,7 @@ from torch import Tensor
 from undrift.analytic.additive import PRIOR_ROWS, PerClass
 from undrift.analytic.gram import BUDGET_MB, add_product_, pieces
 from undrift.analytic.rounding import combined, drawn, level, likely, of_rows, profile
-from undrift.analytic.thin import Thin, ThinStatistics
+from undrift.analytic.solve import factorise
 from undrift.typing import Rows
 
 _ON_CPU_MB = 16  # larger arrays are handed out by the system anew each time, page by page
@@ -29,17 +29,14 @@ class ThinSums(PerClass):
     """`seen = G omega` for the Gram matrix G and `rank` random directions, in place of G.
 
     Beside it the diagonal of G, and per class: `moment = sum z`, `lengths = sum |z|^2`, `counts`.
-    `rounding`: see `ClassSums`.
-    omega is drawn from `seed`. All of it is a plain sum over rows, so a commutative group like
-    `ClassSums`, with 8 d (rank + C + 1) bytes in place of 4 d^2. When solving, the covariance
-    within classes is taken as the Nystroem matrix `Y (omega^T Y)^-1 Y^T` of what was seen of it
-    (Y), with its true diagonal (Tropp, Yurtsever, Udell and Cevher, NeurIPS 2017). The means of
-    the classes are exact.
+    omega is drawn from `seed`. A commutative group like `ClassSums`, with 8 d (rank + C + 1) bytes
+    in place of 4 d^2. When solving, the covariance within classes is the Nystroem matrix `Y
+    (omega^T Y)^-1 Y^T` of what was seen of it (Y), with its true diagonal (Tropp, Yurtsever, Udell
+    and Cevher, NeurIPS 2017). The means of the classes are exact.
 
     >>> rows = torch.eye(4, dtype=torch.float64)
-    >>> sums = ThinSums.of(rows, torch.ones(4, 1), rank=2)
-    >>> tuple(sums.seen.shape), sums.count
-    ((4, 2), 4)
+    >>> tuple(ThinSums.of(rows, torch.ones(4, 1), rank=2).seen.shape)
+    (4, 2)
     """
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "lengths", "counts")
@@ -73,17 +70,11 @@ class ThinSums(PerClass):
         return cls.zero(width, device=device, rank=rank, seed=seed).add(rows, targets)
 
     def add(self, rows: Rows, targets: Tensor) -> ThinSums:
-        """The sum with these rows; `targets` may have more columns than were seen.
-
-        Cost: 4 nnz rank operations.
-        """
+        """The sum with these rows, and perhaps more classes. Cost: 4 nnz rank operations."""
         return self.add_pieces([(rows, targets)], targets.shape[1])
 
     def add_pieces(self, each: Iterable[tuple[Rows, Tensor]], classes: int) -> ThinSums:
-        """The sum with all of these rows and targets, which have so many columns.
-
-        Memory: `at_once_mb` three times beside them.
-        """
+        """The same with rows and targets piece by piece. Memory: `at_once_mb` three times."""
         wide, omega = self.grow(classes), self.directions()
         seen, moment = wide.seen.clone(), wide.moment.clone()
         diagonal, lengths, counts = (t.clone() for t in (wide.diagonal, wide.lengths, wide.counts))
@@ -159,9 +150,7 @@ class ThinSums(PerClass):
     def within(self) -> Thin:
         """The sum of squares and products around the class means, as far as it was seen.
 
-        Nystroem matrices are never larger than what they stand for, so that what is missing of
-        the diagonal is not negative; rounding apart. What a large batch that was subtracted left
-        of its rounding is not divided by.
+        What rounding or a large batch that was subtracted left is not divided by.
         """
         means = self.moment / self.counts.clamp(min=1)
         omega = self.directions()
@@ -187,8 +176,8 @@ class ThinSums(PerClass):
     def balanced(self) -> ThinStatistics:
         """R and Q in which every class with rows weighs one, as in `ClassSums.balanced`.
 
-        A column's variance in a class is taken to go with the class's mean in it, as counts have
-        it: no squares are kept per class, which would tell who is among a few rows. With
+        No squares are kept per class, as they would tell who is among a few rows. So a column's
+        variance in a class is taken to go with the class's mean in it, as counts have it. With
         `m_j = sum_c n_c |mu_jc| / n`, R is `E S E + sum_c mu_c mu_c^T`,
         `E_jj^2 = sum_c |mu_jc| / m_j`; C where classes are of one size.
         """
@@ -204,7 +193,7 @@ class ThinSums(PerClass):
 
     @property
     def gram(self) -> Tensor:
-        """All d^2 numbers of the Gram as far as it was seen: for whoever looks at what is kept."""
+        """All d^2 numbers of the Gram as far as it was seen, for an audit."""
         return self.products().to_dense()
 
     def products(self) -> Thin:
@@ -245,3 +234,130 @@ def _root(core: Tensor, shift: float) -> Tensor:
 def at_once_mb(device: torch.device) -> float:
     """Megabytes of dense rows that are added at a time."""
     return _ON_CPU_MB if device.type == "cpu" else BUDGET_MB
+
+
+# ridge regression without a square matrix ---------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Thin:
+    """`diag(diagonal) + factor factor^T`, for d columns and k directions."""
+
+    diagonal: Tensor
+    factor: Tensor
+
+    @property
+    def diag(self) -> Tensor:
+        """The diagonal of the matrix itself."""
+        return self.diagonal + self.factor.square().sum(dim=1)
+
+    def times(self, right: Tensor) -> Tensor:
+        """The product with a matrix; cost 4 d k columns operations."""
+        return self.diagonal.unsqueeze(1) * right + self.factor @ (self.factor.T @ right)
+
+    def scaled(self, by: float) -> Thin:
+        """The matrix times a number that is not negative."""
+        return Thin(self.diagonal * by, self.factor * by**0.5)
+
+    def stretched(self, by: Tensor) -> Thin:
+        """`E M E` with `E = diag(by)`."""
+        return Thin(self.diagonal * by.square(), self.factor * by.unsqueeze(1))
+
+    def plus(self, columns: Tensor) -> Thin:
+        """The matrix plus `columns columns^T`."""
+        return Thin(self.diagonal, torch.cat([self.factor, columns], dim=1))
+
+    def to_dense(self) -> Tensor:
+        """All `d x d` numbers."""
+        return torch.diag(self.diagonal) + self.factor @ self.factor.T
+
+
+@dataclass(frozen=True, eq=False)
+class ThinInverse:
+    """`(M + ridge I)^-1` of a `Thin` M, as `E (I - turned^T turned) E`, `E = diag(root)`.
+
+    The identity of Sherman, Morrison and Woodbury, by a Cholesky factor L of k columns. Cost:
+    2 d k^2 + k^3 / 3 operations.
+    """
+
+    root: Tensor
+    turned: Tensor
+    lower: Tensor
+
+    @classmethod
+    def of(cls, matrix: Thin, ridge: float) -> ThinInverse:
+        """The inverse at a ridge greater than zero."""
+        root = (matrix.diagonal + ridge).rsqrt()
+        leaning = root.unsqueeze(1) * matrix.factor
+        lower = factorise(leaning.T @ leaning, 1.0).lower
+        return cls(root, torch.linalg.solve_triangular(lower, leaning.T, upper=False), lower)
+
+    def times_factor(self, mix: Tensor) -> Tensor:
+        """`(M + ridge I)^-1 F mix` for the factor F of M, as `E turned^T L^-1 mix`.
+
+        Nothing cancels in this form. The identity as it is written lost up to seven digits.
+        """
+        half: Tensor = torch.linalg.solve_triangular(self.lower, mix, upper=False)
+        return self.root.unsqueeze(1) * (self.turned.T @ half)
+
+    def trace_with(self, matrix: Thin) -> float:
+        """The trace of the inverse times another `Thin`."""
+        own = self.root.square() * (1 - self.turned.square().sum(dim=0))
+        leaning = self.root.unsqueeze(1) * matrix.factor
+        rest = leaning.square().sum() - (self.turned @ leaning).square().sum()
+        return float((own * matrix.diagonal).sum() + rest)
+
+
+@dataclass(frozen=True, eq=False)
+class ThinStatistics:
+    """As `RidgeStatistics`, with a `Thin` R. Q is `F mix`: class means are among its directions."""
+
+    matrix: Thin
+    mix: Tensor
+    count: int
+    energy: float
+
+    @classmethod
+    def of_classes(
+        cls, within: Thin, columns: Tensor, sizes: Tensor, count: int, energy: float
+    ) -> ThinStatistics:
+        """`R = within + columns columns^T`, and each column times its size in Q."""
+        directions = within.factor.shape[1]
+        mix = torch.cat([columns.new_zeros(directions, sizes.numel()), torch.diag(sizes)])
+        return cls(within.plus(columns), mix, count, energy)
+
+    @property
+    def outputs(self) -> int:
+        """Columns of a target: C."""
+        return int(self.mix.shape[1])
+
+    @property
+    def moment(self) -> Tensor:
+        """Q."""
+        return self.matrix.factor @ self.mix
+
+    @property
+    def mean_diagonal(self) -> float:
+        """The mean of R's diagonal: what a relative gamma is relative to."""
+        return float(self.matrix.diag.mean())
+
+    def freedom_of_rows(self, freedom: float) -> float:
+        """Degrees of freedom that n rows can have, of those that the diagonal makes of them.
+
+        Directions that were not seen are a diagonal over all d columns, but n rows fill no more
+        than `m = n - k` of them. So 1 / f grows by `1 / m - 1 / d`, where m < d.
+        """
+        d, k = self.matrix.factor.shape
+        m = max(self.count - k, 1)
+        return freedom if m >= d or freedom <= 0 else 1 / (1 / freedom + 1 / m - 1 / d)
+
+    def squared_error(self, weights: Tensor) -> float:
+        """`sum w |y - W^T x|^2` over the rows of the sum, as far as R tells."""
+        along = self.matrix.factor.T @ weights
+        quadratic = (self.matrix.diagonal @ weights.square()).sum() + along.square().sum()
+        return float(quadratic - 2 * (along * self.mix).sum()) + self.energy
+
+    def solution(self, ridge: float, rows: Thin | None) -> tuple[Tensor, float]:
+        """W, and the degrees of freedom it uses: `tr (R + g I)^-1 rows`, or with R itself."""
+        inverse = ThinInverse.of(self.matrix, ridge)
+        return inverse.times_factor(self.mix), inverse.trace_with(rows or self.matrix)

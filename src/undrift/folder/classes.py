@@ -20,7 +20,7 @@ from undrift.learners.small_classes import SmallClasses
 
 if TYPE_CHECKING:
     from undrift.folder.batch import Batch, LargeBatch
-    from undrift.learners.parts.propagation.private import Private
+    from undrift.propagation.private import PrivatePropagation
 
 AnyBatch = TypeVar("AnyBatch", bound="Batch | LargeBatch")
 
@@ -208,9 +208,9 @@ def public_classes(learner: Learner) -> dict[str, int] | None:
 
     Which classes came, and in which order, is data. So names and ids come from the list alone.
     """
-    private: Private | None = getattr(learner, "private", None)
-    if private is None:
+    if getattr(learner, "account_", None) is None:
         return None
+    private: PrivatePropagation = learner  # type: ignore[assignment]  # who has an account is one
     ids = {class_name(name): c for name, c in private.class_ids.items()}
     if len(ids) != len(private.class_list) or "" in ids:
         raise InputError(

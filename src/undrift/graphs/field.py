@@ -69,10 +69,8 @@ def _within(graph: Graph, nodes: Tensor, hops: Tensor) -> Tensor | None:
 
 
 def rings(links: Csr, nodes: Tensor) -> Iterator[Tensor]:
-    """The nodes that are first reached after 1, 2, ... hops from these, in rising order.
-
-    A hop leads from a row to its columns: against the edges in an adjacency, along them in its
-    transpose. Cost: the entries of the rows that are passed.
+    """The nodes that are first reached after 1, 2, ... hops from these, rising; a hop leads from a
+    row to its columns.
     """
     seen = torch.zeros(links.shape[0], dtype=torch.bool, device=links.device)
     seen[nodes] = True
@@ -86,10 +84,8 @@ def rings(links: Csr, nodes: Tensor) -> Iterator[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One step of message passing from `operator.shape[1]` sources to its rows, the targets.
-
-    `own` gives each target's place among the sources (None: they are the same nodes in the same
-    order). A layer that keeps a node's own features beside its neighbours' needs it.
+    """One step of message passing; `own` gives each target's place among the sources (None: the
+    same).
     """
 
     operator: Csr
@@ -103,11 +99,9 @@ class Hop:
 def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop, ...], Tensor]:
     """The hops that compute `nodes` exactly, and the input nodes they start from.
 
-    `nodes` are indices, in any order and with repeats if need be, or a boolean mask. The input
-    nodes come sorted, each once; the last hop's rows are `nodes` as given.
-
-    Weights are those of the full operator, so forward and gradient equal the full-batch ones.
-    Cost: the entries of the rows visited; no sampling, no compiled add-on.
+    `nodes` are indices, or a boolean mask. The input nodes come sorted, each once; the last hop's
+    rows are `nodes` as given. Weights are those of the full operator, so forward and gradient
+    equal the full-batch ones. Cost: the entries of the rows visited.
     """
     if operators:
         nodes = row_index(nodes.to(operators[-1].device), operators[-1].shape[0], "node")
@@ -116,10 +110,7 @@ def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop,
 
 
 def narrowed(hops: Sequence[Hop], targets: Tensor) -> tuple[tuple[Hop, ...], tuple[Tensor, ...]]:
-    """The hops that lead to some of the targets, which are places among all of them.
-
-    Also the places that the remaining rows had among all: before the first hop, and after each.
-    """
+    """The hops that lead to some of the targets, and the places of the rows that remain."""
     made: list[Hop] = []
     places = [targets]
     for hop in reversed(hops):

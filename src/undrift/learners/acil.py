@@ -12,6 +12,7 @@ from undrift.learners.parameters import check_positive
 from undrift.learners.parts.backbone import Backbone, Grid
 from undrift.learners.parts.expanded import weighed
 from undrift.learners.parts.frozen_encoder import FrozenLearner, FrozenRows
+from undrift.typing import Progress
 
 
 @dataclass(kw_only=True)
@@ -44,8 +45,12 @@ class Acil(FrozenLearner):
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
-        self._expansion()
+        self.check_expansion()
 
-    def classifier(self, sums: ClassSums) -> Classifier:
-        """W; there is no offset."""
-        return Classifier(solve(weighed(sums, balanced=self.balanced), self.gamma))
+    def _solve(
+        self, plan: FrozenRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
+    ) -> Classifier:
+        progress("classify", 0, 1)
+        weights = solve(weighed(sums, balanced=self.balanced), self.gamma)
+        progress("classify", 1, 1)
+        return Classifier(weights)

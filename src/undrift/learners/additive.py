@@ -2,21 +2,22 @@
 
 A method says three things, each a pure function:
 
-    plan      what rows depend on, decided once, by the first batch
+    plan      what rows depend on, decided once, by the first batch: a value that makes rows
     sums      the sums over some rows of a batch
-    solve     what sums come to
+    solve     what sums come to: a value that scores rows
 
 Observing adds a batch's sums, forgetting subtracts them, revising does both with the rows within
-reach of a change, merging adds another learner's.
+reach of a change, merging adds another learner's. Reading is the plan's rows, and the solution's
+scores of them.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, fields, is_dataclass, replace
+from hashlib import sha256
+from typing import Any, ClassVar, Generic, Self, TypeVar, final, get_args, get_type_hints
 
 import torch
 from torch import Tensor
@@ -26,74 +27,100 @@ from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Ids, Learner, Revision
+from undrift.learners.base import Learner, Nodes, Replacement, Revision
 from undrift.learners.kept import Inventory, of_class_sums
 from undrift.sharing import once
 from undrift.storage.state import State, pack, unpack
 from undrift.streams.changes import changed_nodes, is_digest_of, within_reach
-from undrift.streams.task import Task, isolating, joined
+from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
 
 _DRAWS = 3
 
 
-class RowPlan(Protocol):
-    """What rows depend on beside their batch: a frozen dataclass."""
+class RowPlan(ABC):
+    """What rows depend on beside their batch: a frozen dataclass that makes the rows of nodes.
+
+    A plan that was trained on a batch has its digest as `trained_on`: that batch cannot be
+    forgotten.
+    """
+
+    num_features: int
+
+    @abstractmethod
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Rows:
+        """The rows of all nodes or of these (indices), in float64."""
 
     @property
-    def num_features(self) -> int:
-        """The feature width that was learned."""
-        ...
+    @abstractmethod
+    def furthest(self) -> int:
+        """How many hops away a row looks."""
 
     @property
     def sees_all_edges(self) -> bool:
         """Whether every row depends on all edges of its batch."""
-        ...
-
-    @property
-    def trained_on(self) -> str | None:
-        """The digest (`is_digest_of`) of a batch that the feature map itself was trained on."""
-        ...
+        return False
 
     def reach(self, graph: Graph) -> Tensor:
         """For every node, how many hops away its row looks."""
-        ...
+        return torch.full((graph.num_nodes,), self.furthest, device=graph.device)
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
-        ...
+        return torch.full(nodes.shape, hops <= self.furthest, device=nodes.device)
 
+    def score_hops(self, solution: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        """How many hops away the scores of these nodes look; None: at much of the graph."""
+        return self.furthest
 
-class Sums(Protocol):
-    """What a method sums over rows: a group, with a column per class (`Additive`)."""
+    def scores(
+        self, solution: Any, graph: Graph, nodes: Tensor | None, *, ranked: bool = False
+    ) -> Tensor:
+        """Scores of all or these nodes; `ranked`: up to a positive factor per node, for less."""
+        found: Tensor = solution.scores(self.rows_of(graph, nodes))
+        return found
 
-    @property
-    def counts(self) -> Tensor:
-        """How many training rows each class has."""
-        ...
+    def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
+        """Which tensors of the state are sums over rows, and which are not."""
 
-    def __add__(self, other: Self) -> Self: ...
-    def __sub__(self, other: Self) -> Self: ...
-    def select(self, columns: Sequence[int]) -> Self:
-        """The same sum with these classes in this order; -1 is a class without rows."""
-        ...
+        def rows(graph: Graph, nodes: Tensor) -> Tensor:
+            return self.rows_of(graph, nodes).double().to_dense()
 
-    def emptied(self) -> Self:
-        """The sum of no rows and no classes, over the same columns."""
-        ...
+        kept = of_class_sums("classifier", sums, rows, classes, ("sums",))
+        return Inventory((kept,), rest=("plan", "solution"))
 
 
 P = TypeVar("P", bound=RowPlan)
-S = TypeVar("S", bound=Any)  # `Sums`, which no union of classes is for a type checker
-A = TypeVar("A")
+S = TypeVar("S", bound=Any)  # `Additive`, which no union of classes is for a type checker
+A = TypeVar("A", bound=Any)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A solution whose scores are `z W + b`; without an offset b is zero."""
+
+    weights: Tensor
+    offset: Tensor | None = None
+
+    @property
+    def temperature(self) -> float | None:
+        """Scores of ridge regression are no logits."""
+        return None
+
+    def scores(self, rows: Rows) -> Tensor:
+        """Of these rows."""
+        found: Tensor = rows @ self.weights
+        return found if self.offset is None else found + self.offset
+
+    def linear(self, sums: Any) -> Linear | None:
+        """What scores are linear in; None where sums are more than rounding away from the rows."""
+        plain = isinstance(sums, ClassSums)
+        return Linear(sums, self.weights, self.offset) if plain else None
 
 
 @dataclass(frozen=True, eq=False)
 class Known(Generic[P, S, A]):
-    """What such a learner knows: the plan, the sums over all rows, and what they come to.
-
-    `solution` is None until it is needed: many small batches cost one solution, not one each.
-    """
+    """What such a learner knows: a plan, sums, and what they come to (None until it is needed)."""
 
     classes: tuple[int, ...]
     plan: P
@@ -112,16 +139,18 @@ class Known(Generic[P, S, A]):
         return self.solution
 
 
+Found = tuple[tuple[int, ...], S]
+"""Classes, and sums with a column for each."""
+
+
 class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
     """A learner whose knowledge is a sum over rows that are a fixed function of their batch.
 
-    What is known is a function of the rows that are in, to rounding. A method says on its class
-    what it can (`returns`, `forgets`, `merges`), as tables read it there, and what its state is
-    made of (`learned_type`, a `Known`). Validation nodes are not used.
+    What is known is a function of the rows that are in, to rounding. Validation nodes are not
+    used.
     """
 
     validates: ClassVar[bool] = False
-    planned: ClassVar[tuple[str, ...]] = ()  # hyperparameters that say nothing beyond the plan
 
     # what a method implements ------------------------------------------------------------
 
@@ -129,35 +158,70 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
     def _plan(self, task: Task, progress: Progress) -> P:
         """What rows depend on beside their batch: every decision, made once, by the first batch."""
 
-    @abstractmethod
-    def _sums(
-        self,
-        plan: P,
-        task: Task,
-        classes: tuple[int, ...],
-        rows: Tensor | None,
-        progress: Progress,
-    ) -> S:
-        """The sums of a batch over the labelled rows in the mask `rows`; None takes all.
+    def _sums(self, plan: P, task: Task, within: Tensor | None, progress: Progress) -> Found[S]:
+        """The sums of a batch over the labelled rows in the mask `within` (None: all), and their
+        classes.
 
         What is counted beside rows (such as edges) is counted in the whole batch either way.
+        Without a function of its own a method has `ClassSums` of the plan's rows.
         """
+        progress("accumulate", 0, 1)
+        train = task.train if within is None else task.train & within
+        nodes = train.nonzero().flatten()
+
+        def make() -> ClassSums:
+            return ClassSums.of(
+                plan.rows_of(task.graph, nodes), one_hot(task.labels[nodes], task.classes)
+            )
+
+        told: Any = plan
+        settings = tuple(getattr(plan, f.name) for f in fields(told))
+        sums: Any = once(make, "class sums", type(plan).__name__, settings, task, within)
+        progress("accumulate", 1, 1)
+        return task.classes, sums
 
     @abstractmethod
     def _solve(self, plan: P, classes: tuple[int, ...], sums: S, progress: Progress) -> A:
-        """What these sums come to."""
+        """What these sums come to: a value with `scores`, `temperature` and `linear`."""
 
-    def _linear(self, known: Known[P, S, A]) -> Linear | None:
-        """What scores are linear in; None where sums are more than rounding away from the rows."""
-        return None
-
-    # what is known -----------------------------------------------------------------------
+    # reading -----------------------------------------------------------------------------
 
     @property
     def known(self) -> Known[P, S, A]:
         """What was learned, of a learner that has observed something."""
         found: Known[P, S, A] = self.learned_
         return found
+
+    def predict(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
+        """A class id per node, or per node of `nodes`; never one that was not observed."""
+        graph, index = self._narrowed(graph, nodes)
+        with torch.no_grad():
+            ranking = self._read(self.known, graph, index, ranked=True).cpu()
+        return torch.tensor(self.classes_)[ranking.argmax(dim=1)]
+
+    @final
+    def _scores(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None) -> Tensor:
+        return self._read(learned, graph, nodes)
+
+    @final
+    def _read(
+        self, known: Known[P, S, A], graph: Graph, nodes: Tensor | None, *, ranked: bool = False
+    ) -> Tensor:
+        there = None if nodes is None else nodes.to(self.device)
+        return known.plan.scores(known.answer, graph.to(self.device), there, ranked=ranked)
+
+    @final
+    def _hops(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        return learned.plan.score_hops(learned.answer, graph, nodes)
+
+    @final
+    def _temperature(self, learned: Known[P, S, A]) -> float | None:
+        told: float | None = learned.answer.temperature
+        return told
+
+    @final
+    def _inventory(self, learned: Known[P, S, A]) -> Inventory:
+        return learned.plan.inventory(learned.sums, learned.classes)
 
     def settle(self, *, progress: Progress = silent) -> Self:
         """Solve what was put off; predicting and saving do it on their own."""
@@ -171,12 +235,10 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         """How far rounding may have moved scores, over the largest score of a class's mean.
 
         Measured, not proved: the sums count their own rounding, and are solved three more times
-        with noise that is larger. So it covers every step from sums to scores, the choice of gamma
-        among them, for rows like those that were learned (docs/methods/propagation.md). Infinite
-        where rounding decides which bank is used, or whether there is a solution. Cost: three
-        solutions.
+        with noise that is larger (docs/methods/propagation.md). Infinite where rounding decides
+        which feature variant is used, or whether there is a solution. Cost: three solutions.
         """
-        told = self._linear(self.settle().known) if self.classes_ else None
+        told = self.settle().known.answer.linear(self.known.sums) if self.classes_ else None
         if told is None:
             return None
         known, noise, found = self.known, torch.Generator().manual_seed(0), 0.0
@@ -186,87 +248,101 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
                 solution = self._solve(known.plan, known.classes, sums, silent)
             except InputError:  # the system is not even positive definite any more
                 return math.inf
-            other = self._linear(replace(known, sums=sums, solution=solution))
-            found = max(found, math.inf if other is None else told.moved(other))
+            found = max(found, told.moved(solution.linear(sums)))
         return found
 
     # the verbs ---------------------------------------------------------------------------
 
+    @final
     def _learn(self, task: Task, progress: Progress) -> Known[P, S, A]:
         plan = self._plan(task, progress) if self.learned_ is None else self.known.plan
-        classes = joined(self.classes_, task.classes)
-        sums = self._sums(plan, task, classes, None, progress)
-        return self._with(plan, classes, sums)
+        return self._with(plan, *self._sums(plan, task, None, progress))
 
     def take(
         self, plan: P, classes: tuple[int, ...], sums: S, *, progress: Progress = silent
     ) -> Self:
         """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
 
-        `plan` is what its rows depend on: of the first batch, or as it is known here. The columns
-        of `sums` are `classes`. No batch is known to be in by that (`batches_`).
+        `plan` is what its rows depend on, `classes` are the columns of `sums`. No batch is known
+        to be in by that (`batches_`).
         """
-        every = joined(self.classes_, classes)
-        self.learned_ = self._with(plan, every, _columns(sums, classes, every))
+        self.learned_ = self._with(plan, classes, sums)
         self.batches_ = replace(self._ledger(), complete=False)
         return self
-
-    def _with(self, plan: P, classes: tuple[int, ...], more: S) -> Known[P, S, A]:
-        """What is known with more sums; learners side by side share them."""
-        if self.learned_ is None:
-            return Known(classes, plan, more)
-        sums = self.known.sums
-        return Known(classes, plan, once(lambda: sums + more, "both sums", sums, more))
 
     def give_back(self, classes: tuple[int, ...], sums: S, *, progress: Progress = silent) -> Self:
         """Subtract the sums of a batch that were made elsewhere: the other way of `take`."""
         self._must("forgets", "forget")
-        gone = _columns(sums, classes, self.known.classes)
-        self.learned_ = self._left(self.known.classes, self.known.sums - gone)
+        known = self.known
+        self.learned_ = self._left(
+            known.classes, known.sums - _columns(sums, classes, known.classes)
+        )
         return self
 
-    def _forgotten(self, task: Task, progress: Progress) -> Known[P, S, A]:
-        known = self.known
-        self._check_forgettable(task)
-        gone = self._sums(known.plan, task, known.classes, None, progress)
-        return self._left(known.classes, known.sums - gone)
+    @final
+    def _with(self, plan: P, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
+        """What is known with more sums; learners side by side share them."""
+        classes = joined(self.classes_, found)
+        if self.learned_ is None:
+            return Known(classes, plan, _columns(sums, found, classes))
+        before = self.known.sums
 
-    def _revised(
-        self, before: Task, after: Task, ids: tuple[Ids, Ids] | None, progress: Progress
-    ) -> tuple[Known[P, S, A], Revision]:
-        plan = self.known.plan
-        self._check_forgettable(before)
-        changed = changed_nodes(before, after, ids)
+        inputs = before, sums, found, classes
+        both = once(lambda: before + _columns(sums, found, classes), "both sums", *inputs)
+        return Known(classes, plan, both)
+
+    @final
+    def _replaced(self, change: Replacement, progress: Progress) -> tuple[Known[P, S, A], Revision]:
+        """With the rows within reach of the change computed again, in both batches."""
+        known, before, after = self.known, change.before, change.after
+        base = getattr(known.plan, "trained_on", None)
+        if base is not None and is_digest_of(base, before):
+            raise InputError(
+                f"the encoder of {self.display} was trained on this batch and would remember it; "
+                "learn anew without it, or use propagation, which trains no encoder"
+            )
+        if after is None:
+            gone = self._sums(known.plan, before, None, progress)
+            left = known.sums - _columns(gone[1], gone[0], known.classes)
+            return self._left(known.classes, left), Revision(int(before.train.sum()), 0, 0)
+        reached = self._reached(change, after)
+        classes = joined(known.classes, after.classes)
+        sums = known.sums
+        found, old = self._sums(known.plan, before, reached[0], progress)
+        sums = sums - _columns(old, found, classes)
+        found, new = self._sums(known.plan, after, reached[1], progress)
+        sums = sums + _columns(new, found, classes)
+        subtracted, added = (
+            int((mask & task.train).sum())
+            for mask, task in zip(reached, (before, after), strict=True)
+        )
+        revision = Revision(subtracted, added, int(after.train.sum()))
+        return self._left(classes, sums), revision
+
+    @final
+    def _reached(self, change: Replacement, after: Task) -> tuple[Tensor, Tensor]:
+        """The nodes of both batches whose rows the change may have moved, as masks."""
+        plan, before, gone = self.known.plan, change.before, change.isolated
         if plan.sees_all_edges:
-            everyone = (torch.ones_like(before.train), torch.ones_like(after.train))
-            return self._exchanged((before, after), everyone, progress)
-        reached = [
-            within_reach(task.graph, touched, plan.reach(task.graph))
-            for task, touched in zip((before, after), changed, strict=True)
-        ]
-        return self._exchanged((before, after), (reached[0], reached[1]), progress)
+            return torch.ones_like(before.train), torch.ones_like(after.train)
+        if gone is not None and before.graph.adjacency.symmetric:  # no need to compare two graphs
+            seen = torch.zeros_like(before.train)
+            seen[self._rows_that_see(before.graph, gone)] = True
+            still = seen.clone()
+            still[gone] = False
+            return seen, still
+        was, now = changed_nodes(before, after, change.ids)
+        return (
+            within_reach(before.graph, was, plan.reach(before.graph)),
+            within_reach(after.graph, now, plan.reach(after.graph)),
+        )
 
-    def _without(self, task: Task, nodes: Tensor, progress: Progress) -> Known[P, S, A]:
-        """Without a comparison of two graphs, where edges go both ways."""
-        if not task.graph.adjacency.symmetric:
-            return self._revised(task, isolating(task, nodes), None, progress)[0]
-        self._check_forgettable(task)
-        seen = torch.zeros(task.graph.num_nodes, dtype=torch.bool, device=task.graph.device)
-        if self.known.plan.sees_all_edges:
-            seen[:] = True
-        else:
-            seen[self._rows_that_see(task.graph, nodes)] = True
-        still = seen.clone()
-        still[nodes] = False
-        both = task, isolating(task, nodes)
-        return self._exchanged(both, (seen, still), progress)[0]
-
+    @final
     def _rows_that_see(self, graph: Graph, nodes: Tensor) -> Tensor:
         """The nodes whose rows change if these vanish, and these; edges go both ways.
 
-        Their neighbours' degrees change, so a row changes that looks as far as one of those. A
-        row that looks k + 1 hops away lies behind one that looks k hops in the same direction, as
-        evidence grows with every hop, so the search goes ring by ring.
+        A row that looks k + 1 hops away lies behind one that looks k hops in the same direction,
+        as evidence grows with every hop. So the search goes ring by ring.
         """
         reached: Tensor = torch.unique(torch.cat([nodes, graph.adjacency.columns_of(nodes)]))
         ring, hops = reached, 0
@@ -278,29 +354,7 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
             reached = torch.unique(torch.cat([reached, ring]))
         return reached
 
-    def _exchanged(
-        self, tasks: tuple[Task, Task], reached: tuple[Tensor, Tensor], progress: Progress
-    ) -> tuple[Known[P, S, A], Revision]:
-        """What is known with some rows of the one task in the place of some of the other."""
-        known = self.known
-        before, after = tasks
-        classes = joined(known.classes, after.classes)
-        old = self._sums(known.plan, before, classes, reached[0], progress)
-        new = self._sums(known.plan, after, classes, reached[1], progress)
-        learned = self._left(classes, known.sums - old + new)
-        subtracted, added = (
-            int((mask & task.train).sum()) for mask, task in zip(reached, tasks, strict=True)
-        )
-        return learned, Revision(subtracted, added, int(after.train.sum()))
-
-    def _check_forgettable(self, task: Task) -> None:
-        base = self.known.plan.trained_on
-        if base is not None and is_digest_of(base, task):
-            raise InputError(
-                f"the encoder of {self.display} was trained on this batch and would remember it; "
-                "learn anew without it, or use propagation, which trains no encoder"
-            )
-
+    @final
     def _left(self, classes: tuple[int, ...], sums: S) -> Known[P, S, A]:
         """What is known from a sum of which something was subtracted."""
         if sums.below_zero(self.known.sums):
@@ -314,6 +368,7 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         left = tuple(classes[i] for i in kept)
         return Known(left, self.known.plan, sums.select(kept))
 
+    @final
     def _merged(self, other: Any) -> Known[P, S, A]:
         mine, theirs = self.known, other.known
         if self.map_digest() != other.map_digest():
@@ -323,16 +378,15 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
                 "or give both one plan"
             )
         classes = joined(mine.classes, theirs.classes)
-        sums = _columns(theirs.sums, theirs.classes, classes)
-        return Known(classes, mine.plan, mine.sums + _to(sums, self.device))
+        sums = _to(_columns(theirs.sums, theirs.classes, classes), self.device)
+        return Known(classes, mine.plan, mine.sums + sums)
 
+    @final
     def _emptied(self) -> Known[P, S, A]:
         return Known((), self.known.plan, self.known.sums.emptied())
 
     def map_digest(self) -> str:
         """A SHA-256 of what rows depend on: learners with the same one can merge."""
-        from hashlib import sha256
-
         if self.learned_ is None:
             raise InputError("what rows depend on is fixed by the first batch; observe one first")
         tensors, values = pack(self.known.plan)
@@ -346,31 +400,44 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
             digest.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
 
+    # states of before --------------------------------------------------------------------
+
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters.
 
-        A state of before there was a plan in it has the same parts under other names; what was
-        solved is solved again.
+        States of before have parts under other names, and hyperparameters that are now in the
+        plan.
         """
-        return super().load(self._renamed(state) if "fixed.@" in state.values else state)
+        if "fixed.@" in state.values:
+            tensors, values = _renamed(state.tensors), _renamed(state.values)
+            state = State(state.method, state.params, tensors, {"solution": None, **values})
+        if "plan.@" in state.values:
+            there = {*state.tensors, *state.values}
+            more = self._lacking(get_args(self.learned_type)[0], "plan", there)
+            state = State(state.method, state.params, state.tensors, {**more, **state.values})
+        return super().load(state)
 
-    def _renamed(self, state: State) -> State:
-        def kept(parts: dict[str, Any]) -> dict[str, Any]:
-            found = {}
-            for key, value in parts.items():
-                first, _, rest = key.partition(".")
-                if first == "fixed":
-                    found[f"plan.{rest}"] = value
-                elif first in ("classes", "sums") or first.startswith("@"):
-                    found[key] = value
-            return found
+    @final
+    def _lacking(self, kind: Any, prefix: str, there: set[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, hint in get_type_hints(kind).items():
+            path = f"{prefix}.{name}"
+            if not any(key == path or key.startswith(f"{path}.") for key in there):
+                found |= pack(getattr(self, name), path)[1] if hasattr(self, name) else {}
+            elif is_dataclass(hint):
+                found |= self._lacking(hint, path, there)
+        return found
 
-        values = {"solution": None, **self._then_decided(), **kept(state.values)}
-        return State(state.method, state.params, kept(state.tensors), values)
 
-    def _then_decided(self) -> dict[str, Any]:
-        """What a state of before lacks of the plan, as values by their path."""
-        return {}
+def _renamed(parts: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for key, value in parts.items():
+        first, _, rest = key.partition(".")
+        if first == "fixed":
+            found[f"plan.{rest}"] = value
+        elif first in ("classes", "sums") or first.startswith("@"):
+            found[key] = value
+    return found
 
 
 def _columns(sums: Any, classes: tuple[int, ...], every: tuple[int, ...]) -> Any:
@@ -387,150 +454,3 @@ def _to(sums: Any, device: str) -> Any:
         return sums
     tensors, values = pack(sums)
     return unpack(type(sums), {k: t.to(device) for k, t in tensors.items()}, values)
-
-
-# sums over plain rows, and one linear classifier -----------------------------------------
-
-
-@dataclass(frozen=True)
-class HopPlan:
-    """The plan of rows that only the graph and the seed decide: each looks so many hops away."""
-
-    num_features: int
-    hops: int
-
-    @property
-    def sees_all_edges(self) -> bool:
-        """No row depends on more than its surroundings."""
-        return False
-
-    @property
-    def trained_on(self) -> str | None:
-        """Nothing was trained."""
-        return None
-
-    def reach(self, graph: Graph) -> Tensor:
-        """The same for every node."""
-        return torch.full((graph.num_nodes,), self.hops, device=graph.device)
-
-    def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
-        """The same for every node."""
-        return torch.full(nodes.shape, hops <= self.hops, device=nodes.device)
-
-
-@dataclass(frozen=True, eq=False)
-class Classifier:
-    """Scores are `z W + b`; without an offset b is zero."""
-
-    weights: Tensor
-    offset: Tensor | None = None
-
-    def scores(self, rows: Rows) -> Tensor:
-        """Of these rows."""
-        found: Tensor = rows @ self.weights
-        return found if self.offset is None else found + self.offset
-
-
-class LinearLearner(AdditiveLearner[P, ClassSums, Classifier], ABC, Generic[P]):
-    """Plain sums over rows, and a linear classifier that they come to.
-
-    A method says what its rows are (`rows`) and what its sums come to (`classifier`). No dataclass
-    itself: what is annotated here are fields.
-    """
-
-    @abstractmethod
-    def rows(self, plan: P, graph: Graph, nodes: Tensor | None = None) -> Rows:
-        """The rows of all nodes or of these (indices or a mask), in float64."""
-
-    @abstractmethod
-    def rows_depend_on(self, plan: P) -> tuple[object, ...]:
-        """What rows depend on beside their graph: learners side by side that agree share them."""
-
-    @abstractmethod
-    def classifier(self, sums: ClassSums) -> Classifier:
-        """What these sums come to."""
-
-    def _sums(
-        self,
-        plan: P,
-        task: Task,
-        classes: tuple[int, ...],
-        rows: Tensor | None,
-        progress: Progress,
-    ) -> ClassSums:
-        progress("accumulate", 0, 1)
-        train = task.train if rows is None else task.train & rows
-
-        def make() -> ClassSums:
-            found = self.rows(plan, task.graph, train)
-            return ClassSums.of(found, one_hot(task.labels[train], classes))
-
-        inputs = self.name, self.rows_depend_on(plan), task, classes, rows
-        sums = once(make, "class sums", *inputs)
-        progress("accumulate", 1, 1)
-        return sums
-
-    def _solve(
-        self, plan: P, classes: tuple[int, ...], sums: ClassSums, progress: Progress
-    ) -> Classifier:
-        progress("classify", 0, 1)
-        found = self.classifier(sums)
-        progress("classify", 1, 1)
-        return found
-
-    def _linear(self, known: Known[P, ClassSums, Classifier]) -> Linear | None:
-        return Linear(known.sums, known.answer.weights, known.answer.offset)
-
-    def _inventory(self, learned: Known[P, ClassSums, Classifier]) -> Inventory:
-        def rows(graph: Graph, nodes: Tensor) -> Tensor:
-            return self.rows(learned.plan, graph, nodes).double().to_dense()
-
-        kept = of_class_sums("classifier", learned.sums, rows, learned.classes, ("sums",))
-        return Inventory((kept,), rest=("plan", "solution"))
-
-    def _scores(self, learned: Known[P, ClassSums, Classifier], graph: Graph) -> Tensor:
-        return learned.answer.scores(self.rows(learned.plan, graph.to(self.device)))
-
-    def _scores_of(
-        self, learned: Known[P, ClassSums, Classifier], graph: Graph, nodes: Tensor
-    ) -> Tensor:
-        there = graph.to(self.device)
-        return learned.answer.scores(self.rows(learned.plan, there, nodes.to(self.device)))
-
-
-class SeededLearner(LinearLearner[HopPlan], ABC):
-    """A linear classifier on rows that nothing is trained for, so that every verb is exact."""
-
-    @abstractmethod
-    def rows_of(self, graph: Graph) -> Rows:
-        """A row for every node, in float64."""
-
-    @property
-    @abstractmethod
-    def settings(self) -> tuple[object, ...]:
-        """The hyperparameters that rows depend on."""
-
-    @property
-    @abstractmethod
-    def reach(self) -> int:
-        """How many hops away a row looks."""
-
-    def _plan(self, task: Task, progress: Progress) -> HopPlan:
-        return HopPlan(task.graph.num_features, self.reach)
-
-    def _then_decided(self) -> dict[str, Any]:
-        return {"plan.hops": self.reach}
-
-    def rows_depend_on(self, plan: HopPlan) -> tuple[object, ...]:
-        """No batch decides anything."""
-        return self.settings
-
-    def rows(self, plan: HopPlan, graph: Graph, nodes: Tensor | None = None) -> Rows:
-        """Made of the whole graph, once for learners side by side."""
-        every = once(lambda: self.rows_of(graph), "rows", self.name, self.settings, graph)
-        if nodes is None:
-            return every
-        return every[nodes.nonzero().flatten() if nodes.dtype == torch.bool else nodes]
-
-    def _hops(self, learned: Known[HopPlan, ClassSums, Classifier]) -> int | None:
-        return learned.plan.hops

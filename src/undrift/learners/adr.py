@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.solve import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.adam import Moments
 from undrift.encoders.encoder import Encoder, Head
@@ -191,7 +191,9 @@ class AdrStages(Expanded, Learner):
         seen = tuple(_counts(before).get(c, 0) for c in task.classes)
         return balanced_rows(task, nodes, before.share, seen)
 
-    def _kinds(self) -> dict[Any, type]:
+    @property
+    def kinds(self) -> dict[Any, type]:
+        """The merging rule that was chosen by name."""
         rule = self._stages().rule
         return {} if rule == "none" else {Merger: merging_rule(rule)}
 

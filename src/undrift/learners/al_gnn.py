@@ -14,13 +14,53 @@ from undrift.analytic.solve import solve
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph
-from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
+from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPlan
+from undrift.learners.base import at_nodes
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.backbone import Grid
+from undrift.sharing import once
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+
+@dataclass(frozen=True)
+class RandomRows(RowPlan):
+    """Expanded embeddings of an encoder; both are drawn from the seed."""
+
+    num_features: int
+    hidden: tuple[int, ...]
+    alpha: int
+    seed: int
+
+    @property
+    def architecture(self) -> Architecture:
+        """Of the encoder."""
+        return Architecture("gcn", self.hidden)
+
+    @property
+    def expansion(self) -> Expansion:
+        """Of the embeddings."""
+        return Expansion(self.architecture.width, self.alpha, self.seed)
+
+    @property
+    def furthest(self) -> int:
+        """A hop per layer."""
+        return self.architecture.reach
+
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """H, made for every node, once for learners side by side."""
+
+        def make() -> Tensor:
+            generator = torch.Generator().manual_seed(self.seed)
+            device = str(graph.device)
+            encoder = Encoder.create(self.architecture, graph.num_features, generator, device)
+            return self.expansion(encoder.double().embed(graph))
+
+        return at_nodes(once(make, "rows", self, graph), nodes)
 
 
 @dataclass(kw_only=True)
-class AlGnn(SeededLearner):
+class AlGnn(AdditiveLearner[RandomRows, ClassSums, Classifier]):
     """Ridge regression on the expanded embeddings of a GCN with random weights.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
@@ -37,7 +77,7 @@ class AlGnn(SeededLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
+    learned_type: ClassVar[type] = Known[RandomRows, ClassSums, Classifier]
     grid: ClassVar[Grid] = {"gamma": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)}
 
     gamma: float = 0.1
@@ -46,31 +86,18 @@ class AlGnn(SeededLearner):
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
-        self._expansion()
+        _ = self._rows(1).expansion  # rejects an alpha that is none
 
-    def _expansion(self) -> Expansion:
-        return Expansion(self._architecture().width, self.alpha, self.seed)
+    def _rows(self, num_features: int) -> RandomRows:
+        return RandomRows(num_features, self.hidden, self.alpha, self.seed)
 
-    def _architecture(self) -> Architecture:
-        return Architecture("gcn", self.hidden)
+    def _plan(self, task: Task, progress: Progress) -> RandomRows:
+        return self._rows(task.graph.num_features)
 
-    @property
-    def settings(self) -> tuple[object, ...]:
-        """Encoder and expansion are drawn from the seed."""
-        return self.hidden, self.alpha, self.seed
-
-    @property
-    def reach(self) -> int:
-        """A hop per layer."""
-        return self._architecture().reach
-
-    def rows_of(self, graph: Graph) -> Tensor:
-        """H of every node."""
-        generator = torch.Generator().manual_seed(self.seed)
-        architecture, device = self._architecture(), str(graph.device)
-        encoder = Encoder.create(architecture, graph.num_features, generator, device)
-        return self._expansion()(encoder.double().embed(graph))
-
-    def classifier(self, sums: ClassSums) -> Classifier:
-        """W; there is no offset."""
-        return Classifier(solve(sums.plain(), self.gamma))
+    def _solve(
+        self, plan: RandomRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
+    ) -> Classifier:
+        progress("classify", 0, 1)
+        weights = solve(sums.plain(), self.gamma)
+        progress("classify", 1, 1)
+        return Classifier(weights)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, final
 
 import numpy as np
 import torch
@@ -50,6 +50,18 @@ class Revision(NamedTuple):
     rows: int
 
 
+class Replacement(NamedTuple):
+    """A batch that is in, and what comes in its place; None is nothing.
+
+    `isolated` are the nodes of a batch that it loses with their edges, where nothing else changes.
+    """
+
+    before: Task
+    after: Task | None
+    ids: tuple[Ids, Ids] | None = None
+    isolated: Tensor | None = None
+
+
 class Learned(Protocol):
     """What a method knows after some tasks: one frozen dataclass per method."""
 
@@ -68,22 +80,19 @@ class Learned(Protocol):
 class Learner(Parameters):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
 
-    What a method can do beyond that it says on its class: `returns` (a batch may bring nodes of
-    known classes), `forgets` (`forget` and `revise` are exact), `merges` (`merge` equals training
-    on both). The others refuse in one sentence.
+    A method is a dataclass whose fields are its hyperparameters. It implements two pure functions:
+    `_learn(task, progress)` returns what is known after the task, and `_scores(learned, graph,
+    nodes)` reads from it. This class does the rest: checks, the single assignment that makes
+    `observe` all or nothing, prediction, state, clone.
 
-    A method is a dataclass whose fields are its hyperparameters and that implements two pure
-    functions: `_learn(task, progress)` returns what is known after the task without changing
-    the learner, and `_scores(learned, graph)` reads from it. This class does the rest: checks,
-    the single assignment that makes `observe` all or nothing, prediction, state, clone.
+    What a method can do beyond that it says on its class: `returns` (a batch may bring known
+    classes), `forgets` (`forget` and `revise` are exact), `merges` (`merge` equals training on
+    both). `verbs_need` is a setting without which it cannot, such as `cleansing=False`, and
+    `why_not` the reason.
 
-    `batches_` knows which batches are in, by salted digests, and which of their nodes were taken
-    out (`Ledger`). So a batch is not counted twice, nor subtracted twice.
-
-    `seed` is the only source of randomness. `device` is where tensors are computed: `cpu`, or a
-    GPU that is usable here.
-    `scaling_`: the units that columns are put into before the method sees them, such as a folder
-    fixes for tables; None: as they are given.
+    `batches_` knows which batches are in (`Ledger`), so that none is counted or subtracted twice.
+    `seed` is the only source of randomness. `scaling_`: the units that columns are put into; None:
+    as given.
     """
 
     name: ClassVar[str]
@@ -95,9 +104,12 @@ class Learner(Parameters):
     returns: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
     merges: ClassVar[bool] = False
+    verbs_need: ClassVar[str] = ""
+    why_not: ClassVar[str] = ""
     validates: ClassVar[bool] = True  # whether validation nodes are of any use to it
-    learned_type: ClassVar[type]
+    learned_type: ClassVar[Any]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
+    planned: ClassVar[tuple[str, ...]] = ()  # hyperparameters that say nothing beyond `plan_`
 
     seed: int = 0
     device: str = "cpu"
@@ -115,66 +127,30 @@ class Learner(Parameters):
             check_device(value)
         super().__setattr__(name, value)
 
-    # what a method implements ------------------------------------------------------------
+    # what a method implements: two functions, and six more if it can say or do more ------------
 
     @abstractmethod
     def _learn(self, task: Task, progress: Progress) -> Learned:
         """What is known after `task`. Must not change `self`."""
 
     @abstractmethod
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        """`[nodes, classes]` scores, larger is likelier, columns as in `learned.classes`."""
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        """Scores of these nodes (indices; None: all), columns as in `learned.classes`."""
 
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor) -> Tensor:
-        """The same for some nodes; for a method that can spare the others' work."""
-        scores = self._scores(learned, graph)
-        return scores[nodes.to(scores.device)]
-
-    def _hops(self, learned: Any) -> int | None:
-        """How many hops away a node's scores look; None: further, or it is not known.
-
-        With a number, scores of some nodes are made on their receptive field alone.
-        """
+    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        """How many hops away the scores of these nodes look, or for each; None: the whole graph."""
         return None
-
-    def _field(self, learned: Any, graph: Graph, nodes: Tensor) -> ReceptiveField | None:
-        """What the scores of these nodes depend on; None: the whole graph, or much of it."""
-        hops = self._hops(learned)
-        return None if hops is None else ReceptiveField.of(graph, nodes, hops)
-
-    def _ranking(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        """Scores up to a positive factor per node, for a method that has those for less work."""
-        if nodes is None:
-            return self._scores(learned, graph)
-        return self._scores_of(learned, graph, nodes)
 
     def _temperature(self, learned: Any) -> float | None:
         """What scores are divided by to be the logits of probabilities; None: there are none."""
         return None
 
     def _inventory(self, learned: Any) -> Inventory:
-        """Which tensors of the state are sums over rows, and which are not; see `Inventory`.
-
-        Without it an audit does not judge what is kept, and is not passed.
-        """
+        """Which tensors of the state are sums over rows; without it an audit does not judge."""
         return Inventory()
 
-    def _kinds(self) -> Mapping[Any, type]:
-        """Which class a protocol stands for in `learned_type`, such as a rule chosen by name."""
-        return {}
-
-    def _forgotten(self, task: Task, progress: Progress) -> Learned:
-        """What is known without this batch; for a method that `forgets`."""
-        raise NotImplementedError
-
-    def _without(self, task: Task, nodes: Tensor, progress: Progress) -> Learned:
-        """What is known with a batch that lacks these nodes; for a method that `forgets`."""
-        return self._revised(task, isolating(task, nodes), None, progress)[0]
-
-    def _revised(
-        self, before: Task, after: Task, ids: tuple[Ids, Ids] | None, progress: Progress
-    ) -> tuple[Learned, Revision]:
-        """What is known with `after` in the place of `before`; for a method that `forgets`."""
+    def _replaced(self, change: Replacement, progress: Progress) -> tuple[Learned, Revision]:
+        """What is known with another batch in the place of one; for a method that `forgets`."""
         raise NotImplementedError
 
     def _merged(self, other: Any) -> Learned:
@@ -185,17 +161,6 @@ class Learner(Parameters):
         """What `sibling` starts from: what rows depend on, and the sum of none."""
         raise NotImplementedError
 
-    def _may_differ(self, other: Any) -> tuple[str, ...]:
-        """Hyperparameters in which a learner may differ that this one merges with."""
-        return ()
-
-    def _hindrance(self, verb: Verb) -> str | None:
-        """Why this learner cannot, as its hyperparameters are, what its class can; None if it can.
-
-        A sentence's end that says what to change, such as "set cleansing=False".
-        """
-        return None
-
     # the verbs ---------------------------------------------------------------------------
 
     def observe(
@@ -205,9 +170,8 @@ class Learner(Parameters):
 
         It may bring new classes, and known ones where the method `returns`. Nodes without a label
         are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
-        the labelled nodes are for validation, drawn by `seed`, where the method `validates`
-        (`as_task`). A batch that is in already is an error; `again=True` counts it once more, but
-        not with `epsilon`.
+        the labelled nodes are for validation where the method `validates` (`as_task`). A batch
+        that is in already is an error; `again=True` counts it once more, but not with `epsilon`.
         """
         self._check_again(again)
         task = self.as_task(batch)
@@ -227,18 +191,18 @@ class Learner(Parameters):
     ) -> Self:
         """Be as if this batch had never been observed; it must be given as it was then.
 
-        `nodes`: only these of its nodes, with their edges, as if the batch had come without them.
-        Afterwards it may be given as it was observed, or without them. What the first batch fixed
-        for all (such as the homophily weight of `propagation`) stays.
+        `nodes`: only these of its nodes, with their edges. Afterwards the batch may be given as it
+        was observed, or without them. What the first batch fixed for all stays.
 
         A batch that is not in, and a node that was taken out already, are errors. `again=True`
         subtracts a batch that came in other parts, and passes over nodes that are out. A learner
-        out of a folder, with `epsilon`, or from a file of an earlier version does not know which
-        batches it learned before: of those, none is refused for being unknown.
+        out of a folder, with `epsilon`, or from an older file refuses no batch for being unknown.
         """
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
-        asked = None if nodes is None else self._numbers(moved, nodes)
+        asked: list[int] | None = None
+        if nodes is not None:
+            asked = row_index(_as_tensor(nodes), moved.graph.num_nodes, "node").unique().tolist()
         digest, ledger = self._digest(moved), self._ledger()
         held = ledger.find(digest, asked or (), again=again)
         out = () if held is None else ledger.gone(held, digest)
@@ -247,11 +211,14 @@ class Learner(Parameters):
         more = None if asked is None else check_still_in(asked, out, again=again)
         left = None if more is None else without(moved, _index(moved, (*out, *more)))
         if more is None or left is None:  # nothing of it is left
-            self.learned_, self.batches_ = self._forgotten(there, progress), ledger.forgotten(held)
+            change, known = Replacement(there, None), ledger.forgotten(held)
         elif more:
-            learned = self._without(there, _index(moved, more), progress)
+            gone = _index(moved, more)
+            change = Replacement(there, isolating(there, gone), isolated=gone)
             known = ledger.without(digest, held, (*out, *more), self._digest(left))
-            self.learned_, self.batches_ = learned, known
+        else:
+            return self
+        self.learned_, self.batches_ = self._replaced(change, progress)[0], known
         return self
 
     def revise(
@@ -265,11 +232,9 @@ class Learner(Parameters):
     ) -> Revision:
         """Put a corrected batch in the place of one that was observed.
 
-        Nodes, edges, features or labels may differ. `ids` names the nodes of both; without it
-        node i is node i in both, and those that one side lacks stand last. Only rows within reach
-        of a change are computed again: how many is returned. Nodes that were taken out stay out.
-        A batch before that is not in, and one after that is, are errors, as in `forget` and
-        `observe`.
+        Nodes, edges, features or labels may differ. `ids` names the nodes of both; without it node
+        i is node i in both. Only rows within reach of a change are computed again: how many is
+        returned. Nodes that were taken out stay out.
         """
         self._must("forgets", "revise")
         was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
@@ -279,9 +244,10 @@ class Learner(Parameters):
         out = () if held is None else ledger.gone(held, digest)
         still = _same(out, ids, now.graph.num_nodes)
         known = ledger.revised(held, self._digest(now), still, again=again)
-        both = _isolating(was, out), _isolating(now, still)
-        self._check_known(both[0])
-        self.learned_, revision = self._revised(*both, ids, progress)
+        there = _isolating(was, out)
+        self._check_known(there)
+        change = Replacement(there, _isolating(now, still), ids)
+        self.learned_, revision = self._replaced(change, progress)
         self.batches_ = known
         return revision
 
@@ -289,9 +255,9 @@ class Learner(Parameters):
         """Add what another learner knows, as if this one had observed its batches as well.
 
         Both must be of one method with the same hyperparameters, and rows must mean the same to
-        both: make one the `sibling` of the other before it observes anything, or give both the same
-        `plan` where the method has one. A batch that both
-        hold is an error; `again=True` counts it twice, but not with `epsilon`.
+        both: make one the `sibling` of the other before it observes anything, or give both the
+        same `plan`. A batch that both hold is an error; `again=True` counts it twice, but not with
+        `epsilon`.
         """
         self._must("merges", "merge")
         self._check_again(again)
@@ -300,7 +266,9 @@ class Learner(Parameters):
                 f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
                 "must be of one method"
             )
-        self._check_same_params(other.params(), "the other learner has", self._may_differ(other))
+        same = self.plan_ is not None and self.plan_ == other.plan_
+        told = self.planned if same else ()
+        self._check_same_params(other.params(), "the other learner has", told)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
             raise InputError(
                 "the two learners scale their columns differently, so their rows mean different "
@@ -329,77 +297,31 @@ class Learner(Parameters):
         """Finish what `observe` put off until it is needed; predicting and saving do it too."""
         return self
 
-    def as_task(self, batch: Task | Graph, ids: Ids | None = None) -> Task:
-        """A batch as this learner sees it: the function `as_task`, with its seed."""
-        return as_task(batch, self.seed, ids, validation=self.validates)
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
-        return False
-
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
-        return bool(getattr(self, verb)) and self._hindrance(verb) is None
+        return bool(getattr(self, verb)) and self._is_set_for_verbs()
 
-    def _moved(self, task: Task) -> Task:
-        task = self.scaled(task)
-        return once(lambda: task.to(self.device), "task", task, self.device)
-
-    def scaled(self, task: Task) -> Task:
-        """The task as the method sees it: its columns in the units of `scaling_`."""
-        if self.scaling_ is None:
-            return task
-        graph = task.graph.scaled(self.scaling_)
-        return Task(graph, task.train, task.val, task.test, task.classes)
-
-    def _digest(self, task: Task) -> str:
-        return once(lambda: batch_digest(task), "digest", task)
-
-    def _ledger(self) -> Ledger:
-        """The batches that are in; of what was learned without a ledger, none is known."""
-        return self.batches_ or Ledger.empty(complete=self.learned_ is None)
-
-    def _numbers(self, task: Task, nodes: Nodes) -> list[int]:
-        index = row_index(_as_tensor(nodes), task.graph.num_nodes, "node")
-        numbers: list[int] = index.unique().tolist()
-        return numbers
-
-    def _must(self, verb: Verb, what: str) -> None:
-        why = self._hindrance(verb)
-        if not getattr(self, verb):
-            raise InputError(
-                f"{self.display} cannot {what}; undrift methods lists those that can, such as "
-                "propagation"
-            )
-        if why is not None:
-            raise InputError(f"{self.display} cannot {what} as it is set; {why}")
+    # reading -----------------------------------------------------------------------------
 
     def scores(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A score per node and class seen; columns in the order of `classes_`.
 
-        `nodes`: only these, a list or array of their numbers or a mask. What is computed then is
-        their receptive field, however large the graph.
+        `nodes`: only these, by number or as a mask. What is computed then is their receptive
+        field.
         """
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
-            if index is None:
-                return self._scores(self.learned_, graph).cpu()
-            return self._scores_of(self.learned_, graph, index).cpu()
+            return self._scores(self.learned_, graph, index).cpu()
 
     def predict(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A class id per node, or per node of `nodes`; never one that was not observed."""
-        graph, index = self._narrowed(graph, nodes)
-        with torch.no_grad():
-            ranking = self._ranking(self.learned_, graph, index).cpu()
-        return torch.tensor(self.classes_)[ranking.argmax(dim=1)]
+        return torch.tensor(self.classes_)[self.scores(graph, nodes).argmax(dim=1)]
 
     def predict_proba(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
         """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
 
         T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
-        and `hybrid` (docs/methods/propagation.md says how well); without one there are no
-        probabilities.
+        and `hybrid`; without one there are no probabilities.
         """
         scores = self.scores(graph, nodes).double()
         temperature = self._temperature(self.learned_)
@@ -412,11 +334,33 @@ class Learner(Parameters):
             )
         return torch.softmax(scores / temperature, dim=1)
 
+    # what is kept ------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> tuple[int, ...]:
+        """Every class observed so far, in order of arrival."""
+        return () if self.learned_ is None else tuple(self.learned_.classes)
+
+    @property
+    def plan_(self) -> Any:
+        """Every decision about rows, as a value to share, where a method has one; else None."""
+        return None
+
+    @property
+    def kinds(self) -> Mapping[Any, type]:
+        """Which class a protocol in `learned_type` stands for, such as a rule chosen by name."""
+        return {}
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
+        return False
+
     def state(self, *, batches: bool = True) -> State:
         """Everything needed to go on, as named tensors and plain values.
 
-        `batches=False` leaves out which batches are in. So does a learner with `epsilon`, always:
-        the digest of a batch would tell of single nodes.
+        `batches=False` leaves out which batches are in, and so does `epsilon`: a digest would tell
+        of single nodes.
         """
         self.settle()
         tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
@@ -431,42 +375,10 @@ class Learner(Parameters):
         """Write the learner as one file, whole or not at all; `undrift.load` reads it.
 
         A class of fewer training nodes than `least_rows` is an error, as its sums would give them
-        away, where the method can tell (`class_rows`); 1 writes anything.
+        away.
         """
         check_class_rows(self.class_rows(), least_rows)
         save_state(path, self.state())
-
-    def class_rows(self) -> dict[int, int] | None:
-        """How many training nodes stand behind what is kept of each class.
-
-        None where the method keeps no `counts`, in what it learned or in the sums, moments or
-        prototypes of it, and where they have noise.
-        """
-        if bounded(self):
-            return None
-        known = self.learned_
-        parts = (known, *(getattr(known, name, None) for name in ("sums", "moments", "prototypes")))
-        counts = next((part.counts for part in parts if hasattr(part, "counts")), None)
-        if counts is None:
-            return None
-        return dict(zip(self.classes_, (round(float(n)) for n in counts), strict=True))
-
-    def inventory(self) -> Inventory:
-        """What the state is made of: sums over rows, and the rest. Nothing large is made for it."""
-        return Inventory() if self.learned_ is None else self._inventory(self.learned_)
-
-    def exactness(self) -> float | None:
-        """How far rounding may have moved scores from those of one training; see `AdditiveLearner`.
-
-        None where a method does not promise to equal one training on all that is in it.
-        """
-        return None
-
-    def nbytes(self) -> int:
-        """Bytes of all tensors in `state()`: the size of what is kept."""
-        if self.learned_ is None:
-            return 0
-        return packed_bytes(self.settle().learned_)
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
@@ -488,12 +400,99 @@ class Learner(Parameters):
                     f"the state is to be loaded on the device {self.device!r}, which is not "
                     "usable here; give another, as in device='cpu'"
                 ) from error
-            learned = unpack(self.learned_type, tensors, values, kinds=self._kinds())
+            learned = unpack(self.learned_type, tensors, values, kinds=self.kinds)
         self.learned_, self.batches_, self.scaling_ = learned, known, scaling
         if self.classes_:
             self._check_fit()
         return self
 
+    def class_rows(self) -> dict[int, int] | None:
+        """How many training nodes stand behind each class; None where that is not kept, or has
+        noise.
+        """
+        if bounded(self):
+            return None
+        known = self.learned_
+        parts = (known, *(getattr(known, name, None) for name in ("sums", "moments", "prototypes")))
+        counts = next((part.counts for part in parts if hasattr(part, "counts")), None)
+        if counts is None:
+            return None
+        return dict(zip(self.classes_, (round(float(n)) for n in counts), strict=True))
+
+    def inventory(self) -> Inventory:
+        """What the state is made of: sums over rows, and the rest. Nothing large is made for it."""
+        return Inventory() if self.learned_ is None else self._inventory(self.learned_)
+
+    def exactness(self) -> float | None:
+        """How far rounding may have moved scores (`AdditiveLearner`); None: equality is not
+        promised.
+        """
+        return None
+
+    def nbytes(self) -> int:
+        """Bytes of all tensors in `state()`: the size of what is kept."""
+        return 0 if self.learned_ is None else packed_bytes(self.settle().learned_)
+
+    # batches and graphs as the method sees them ------------------------------------------------
+
+    def as_task(self, batch: Task | Graph, ids: Ids | None = None) -> Task:
+        """A batch as this learner sees it: the function `as_task`, with its seed."""
+        return as_task(batch, self.seed, ids, validation=self.validates)
+
+    def scaled(self, task: Task) -> Task:
+        """The task as the method sees it: its columns in the units of `scaling_`."""
+        if self.scaling_ is None:
+            return task
+        graph = task.graph.scaled(self.scaling_)
+        return Task(graph, task.train, task.val, task.test, task.classes)
+
+    @final
+    def _moved(self, task: Task) -> Task:
+        task = self.scaled(task)
+        return once(lambda: task.to(self.device), "task", task, self.device)
+
+    @final
+    def _digest(self, task: Task) -> str:
+        return once(lambda: batch_digest(task), "digest", task)
+
+    @final
+    def _ledger(self) -> Ledger:
+        """The batches that are in; of what was learned without a ledger, none is known."""
+        return self.batches_ or Ledger.empty(complete=self.learned_ is None)
+
+    @final
+    def _narrowed(self, graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
+        """The nodes asked for (None: all), and the graph they are looked at in."""
+        self._check_graph(graph)
+        self.settle()
+        if self.scaling_ is not None:
+            graph = graph.scaled(self.scaling_)
+        if nodes is None:
+            return graph, None
+        index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
+        # side by side the work on the whole graph is done once for many
+        hops = None if is_shared() else self._hops(self.learned_, graph, index)
+        field = None if hops is None else ReceptiveField.of(graph, index, hops)
+        return (graph, index) if field is None else (field.graph, field.at)
+
+    # checks ------------------------------------------------------------------------------
+
+    @final
+    def _is_set_for_verbs(self) -> bool:
+        name, _, value = self.verbs_need.partition("=")
+        return not name or str(getattr(self, name)) == value
+
+    @final
+    def _must(self, verb: Verb, what: str) -> None:
+        if not getattr(self, verb):
+            how = self.why_not or "undrift methods lists those that can, such as propagation"
+            raise InputError(f"{self.display} cannot {what}; {how}")
+        if not self._is_set_for_verbs():
+            raise InputError(
+                f"{self.display} cannot {what} as it is set; {self.why_not}, set {self.verbs_need}"
+            )
+
+    @final
     def _check_fit(self) -> None:
         """Predict a node without features: parts of a state that do not fit each other fail."""
         try:
@@ -504,27 +503,22 @@ class Learner(Parameters):
         if not fits:
             raise _unfit()
 
-    # what everyone may ask ---------------------------------------------------------------
-
-    @property
-    def classes_(self) -> tuple[int, ...]:
-        """Every class observed so far, in order of arrival."""
-        return () if self.learned_ is None else tuple(self.learned_.classes)
-
-    # checks ------------------------------------------------------------------------------
-
+    @final
     def _check_task(self, task: Task) -> None:
         if self.learned_ is None:
             return
         seen = [c for c in task.classes if c in self.classes_]
         if seen and not self.can("returns"):
-            how = self._hindrance("returns") or "undrift methods lists those that can"
+            how = "undrift methods lists those that can"
+            if self.returns:
+                how = f"{self.why_not}, set {self.verbs_need}"
             raise InputError(
                 f"class {seen[0]} was observed before, and {self.display} takes new classes only "
                 f"(observed so far: {list(self.classes_)}); {how}"
             )
         self._check_width(task.graph)
 
+    @final
     def _check_again(self, again: bool) -> None:
         if again and has_noise(self):
             raise InputError(
@@ -532,6 +526,7 @@ class Learner(Parameters):
                 "epsilon allows; leave out again=True"
             )
 
+    @final
     def _check_known(self, task: Task) -> None:
         """Reject a batch that cannot have been observed."""
         if self.learned_ is None:
@@ -544,24 +539,13 @@ class Learner(Parameters):
             )
         self._check_width(task.graph)
 
-    def _narrowed(self, graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
-        """The nodes asked for (None: all), and the graph they are looked at in."""
-        self._check_graph(graph)
-        self.settle()
-        if self.scaling_ is not None:
-            graph = graph.scaled(self.scaling_)
-        if nodes is None:
-            return graph, None
-        index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
-        # side by side the work on the whole graph is done once for many
-        field = None if is_shared() else self._field(self.learned_, graph, index)
-        return (graph, index) if field is None else (field.graph, field.at)
-
+    @final
     def _check_graph(self, graph: Graph) -> None:
         if not self.classes_:
             raise InputError("nothing was observed yet; call observe(task) before predicting")
         self._check_width(graph)
 
+    @final
     def _check_width(self, graph: Graph) -> None:
         if graph.num_features != self.learned_.num_features:
             raise InputError(
@@ -569,6 +553,11 @@ class Learner(Parameters):
                 f"{self.learned_.num_features} were learned; give the same columns in the same "
                 "order"
             )
+
+
+def at_nodes(rows: Tensor, nodes: Tensor | None) -> Tensor:
+    """Of a row per node those of these nodes; None takes all."""
+    return rows if nodes is None else rows[nodes.to(rows.device)]
 
 
 def _scaling(told: Any) -> Scaling | None:

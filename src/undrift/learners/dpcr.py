@@ -14,6 +14,7 @@ from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.training import Loss, TrainingStep
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.learners.base import at_nodes
 from undrift.learners.kept import Inventory, KeptSum
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.backbone import Backbone, Grid, distillation, task_cross_entropy
@@ -164,8 +165,8 @@ class Dpcr(ModelLearner):
 
         return loss
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        scores: Tensor = learned.model.double().embed(graph) @ learned.classifier
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        scores: Tensor = at_nodes(learned.model.double().embed(graph), nodes) @ learned.classifier
         return scores
 
     def _inventory(self, learned: DpcrLearned) -> Inventory:

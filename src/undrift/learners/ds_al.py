@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.additive import Additive
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Activation
-from undrift.analytic.rounding import Linear
-from undrift.analytic.solve import solve
-from undrift.encoders.encoder import Encoder
+from undrift.analytic.solve import RidgeBank, solve
+from undrift.analytic.statistics import RidgeStatistics
 from undrift.graphs import Graph
 from undrift.learners.additive import Classifier, Known
-from undrift.learners.base import Verb
 from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.backbone import Backbone, Grid
 from undrift.learners.parts.expanded import balanced_rows, mean_class_size, targets_of, weighed
 from undrift.learners.parts.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.sharing import once
-from undrift.streams.task import Task, joined
+from undrift.streams.task import Task
 from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedStreams:
-    """The banks of both streams in the published form, in which the order of tasks counts."""
+class OrderedStreams(Additive):
+    """The sums of both streams in the published form, in which the order of tasks counts."""
+
+    told: ClassVar[tuple[str, ...]] = ("share",)
 
     main: RidgeBank
     second: RidgeBank
@@ -38,6 +39,54 @@ class OrderedStreams:
 
 Streams = ClassSums | OrderedStreams
 """Without cleansing sums over rows `[relu(Z), tanh(Z)]`, else the published form."""
+
+
+@dataclass(frozen=True, eq=False)
+class TwoStreamRows(FrozenRows):
+    """`[relu(Z), tanh(Z)]`. `balanced`: whether rows have weights in the published form."""
+
+    activation: ClassVar[Activation] = "identity"
+
+    balanced: bool
+
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """Of all nodes or of these."""
+        return torch.cat(self.both(graph, nodes), dim=1)
+
+    def both(self, graph: Graph, nodes: Tensor | None) -> tuple[Tensor, Tensor]:
+        """relu(Z) and tanh(Z), once for learners side by side."""
+
+        def make() -> tuple[Tensor, Tensor]:
+            z = FrozenRows.rows_of(self, graph, nodes).to_dense()
+            return torch.relu(z), torch.tanh(z)
+
+        return once(make, "two streams", self.encoder, self.alpha, self.seed, graph, nodes)
+
+    def inventory(self, sums: Streams, classes: tuple[int, ...]) -> Inventory:
+        """One sum over both streams, or two in the published form."""
+        return Inventory(tuple(self._kept(sums, classes)), rest=("plan.encoder", "solution"))
+
+    def _kept(self, sums: Streams, classes: tuple[int, ...]) -> Iterator[KeptSum]:
+        if isinstance(sums, ClassSums):
+            yield of_class_sums("two streams", sums, self.rows_of, classes, ("sums",))
+            return
+        exact = not self.balanced
+        yield of_statistics(
+            "main stream",
+            sums.main.statistics,
+            lambda graph, nodes: self.both(graph, nodes)[0],
+            ("sums.main",),
+            classes=classes,
+            exact=exact,
+        )
+        # the second stream's targets are residuals: its moment is no class mean
+        yield of_statistics(
+            "second stream",
+            sums.second.statistics,
+            lambda graph, nodes: self.both(graph, nodes)[1],
+            ("sums.second",),
+            exact=exact,
+        )
 
 
 @dataclass(kw_only=True)
@@ -64,9 +113,12 @@ class DsAl(FrozenLearner):
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
     verbs_need: ClassVar[str] = "cleansing=False"
-    learned_type: ClassVar[type] = Known[FrozenRows, Streams, Classifier]
-    activation: ClassVar[Activation] = "identity"
-    grid: ClassVar[Grid] = {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
+    why_not: ClassVar[str] = "its second stream depends on the order of tasks"
+    learned_type: ClassVar[type] = Known[TwoStreamRows, Streams, Classifier]
+    grid: ClassVar[Grid] = {
+        "gamma": (1e-3, 1e-2, 1e-1, 1.0),
+        "alpha": (1, 2, 4, 8, 16, 32, 64),
+    }
 
     gamma: float = 0.1
     alpha: int = 16
@@ -78,93 +130,53 @@ class DsAl(FrozenLearner):
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
         check_not_negative(compensation=self.compensation)
-        self._expansion()
+        self.check_expansion()
 
-    def _hindrance(self, verb: Verb) -> str | None:
-        how = f"its second stream depends on the order of tasks; set {self.verbs_need}"
-        return how if self.cleansing else None
+    def _plan(self, task: Task, progress: Progress) -> TwoStreamRows:
+        plain = super()._plan(task, progress)
+        told = plain.num_features, plain.encoder, plain.trained_on, plain.alpha, plain.seed
+        return TwoStreamRows(*told, self.balanced)
 
-    def _learn(self, task: Task, progress: Progress) -> Any:
-        if not self.cleansing:
-            return super()._learn(task, progress)
-        before: Any = self.learned_  # with `OrderedStreams`
-        plan = before.plan if before else self._plan(task, progress)
-        empty = RidgeBank.empty(self._expansion().outputs, self.gamma, device=self.device)
-        banks = before.sums if before else OrderedStreams(empty, empty, mean_class_size(task))
-        main, second = banks.main, banks.second
-        classes = joined(before.classes if before else (), task.classes)
-        progress("classify", 0, 2)
-        active, tanh = self._rows(plan.encoder, task.graph, task.train)
-        targets = targets_of(task, classes)
-        rows = balanced_rows(task, "train", banks.share) if self.balanced else None
-        main = main.add(active, targets, rows)
-        weights = main.solve()
-        progress("classify", 1, 2)
-        residual = targets - active @ weights
-        residual[:, : len(classes) - len(task.classes)] = 0  # previous-label cleansing
-        second = second.add(tanh, residual, rows)
-        found = OrderedStreams(main, second, banks.share)
-        progress("classify", 2, 2)
-        return Known(classes, plan, found, self._both(weights, second.solve()))
+    def _sums(
+        self, plan: FrozenRows, task: Task, within: Tensor | None, progress: Progress
+    ) -> tuple[tuple[int, ...], Any]:
+        if self.cleansing and isinstance(plan, TwoStreamRows):
+            progress("classify", 0, 1)
+            return task.classes, self._cleansed(plan, task)
+        return super()._sums(plan, task, within, progress)
 
-    def rows(self, plan: FrozenRows, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        """`[relu(Z), tanh(Z)]`."""
-        return torch.cat(self._rows(plan.encoder, graph, nodes), dim=1)
+    def _cleansed(self, plan: TwoStreamRows, task: Task) -> OrderedStreams:
+        """The published form: the residual of the main weights that the batch leads to."""
+        before = None if self.learned_ is None else self.known.sums
+        share = mean_class_size(task) if before is None else before.share
+        active, tanh = plan.both(task.graph, task.train.nonzero().flatten())
+        rows = balanced_rows(task, "train", share) if self.balanced else None
+        empty = RidgeBank.empty(active.shape[1], self.gamma, device=self.device)
+        targets = targets_of(task, task.classes)
+        main = empty.add(active, targets, rows)
+        old = 0 if before is None else len(self.classes_)
+        place = [-1] * old + list(range(len(task.classes)))
+        whole = main if before is None else before.main + main.select(place)
+        residual = targets - active @ whole.solve()[:, old:]  # of new classes: label cleansing
+        return OrderedStreams(main, empty.add(tanh, residual, rows), share)
 
     def _solve(
         self, plan: FrozenRows, classes: tuple[int, ...], sums: Streams, progress: Progress
     ) -> Classifier:
-        if isinstance(sums, OrderedStreams):
-            return self._both(sums.main.solve(), sums.second.solve())
-        return super()._solve(plan, classes, sums, progress)
-
-    def classifier(self, sums: ClassSums) -> Classifier:
         """The weights of both streams, one above the other."""
-        all_rows = weighed(sums, balanced=self.balanced)
+        progress("classify", 0, 1)
+        if isinstance(sums, OrderedStreams):
+            main, second = sums.main.solve(), sums.second.solve()
+        else:
+            main, second = self._by_rows(weighed(sums, balanced=self.balanced))
+        progress("classify", 1, 1)
+        return Classifier(torch.cat([main, self.compensation * second]))
+
+    def _by_rows(self, all_rows: RidgeStatistics) -> tuple[Tensor, Tensor]:
         half = all_rows.width // 2
         gram, moment = all_rows.gram, all_rows.moment
         first = replace(all_rows, gram=gram[:half, :half], moment=moment[:half])
         weights = solve(first, self.gamma)
         left = moment[half:] - gram[half:, :half] @ weights  # of the residual
         second = replace(all_rows, gram=gram[half:, half:], moment=left)
-        return self._both(weights, solve(second, self.gamma))
-
-    def _both(self, main: Tensor, second: Tensor) -> Classifier:
-        return Classifier(torch.cat([main, self.compensation * second]))
-
-    def _linear(self, known: Any) -> Linear | None:
-        return None if isinstance(known.sums, OrderedStreams) else super()._linear(known)
-
-    def _rows(self, encoder: Encoder, graph: Graph, nodes: Tensor | None) -> tuple[Tensor, Tensor]:
-        """relu(Z) and tanh(Z) of some nodes."""
-
-        def make() -> tuple[Tensor, Tensor]:
-            z = self._expanded(encoder, graph, nodes)
-            return torch.relu(z), torch.tanh(z)
-
-        return once(make, "two streams", encoder, graph, nodes, self._expansion())
-
-    def _inventory(self, learned: Any) -> Inventory:
-        rows, sums, classes = self._rows_by(learned.plan.encoder), learned.sums, learned.classes
-
-        def active(graph: Graph, nodes: Tensor) -> Tensor:
-            return torch.relu(rows(graph, nodes))
-
-        def tanh(graph: Graph, nodes: Tensor) -> Tensor:
-            return torch.tanh(rows(graph, nodes))
-
-        def both(graph: Graph, nodes: Tensor) -> Tensor:
-            return torch.cat([active(graph, nodes), tanh(graph, nodes)], dim=1)
-
-        kept: tuple[KeptSum, ...]
-        if isinstance(sums, ClassSums):
-            kept = (of_class_sums("two streams", sums, both, classes, ("sums",)),)
-        else:
-            main, second = sums.main.statistics, sums.second.statistics
-            first, even = ("sums.main",), not self.balanced
-            kept = (
-                of_statistics("main stream", main, active, first, classes=classes, exact=even),
-                # the second stream's targets are residuals: its moment is no class mean
-                of_statistics("second stream", second, tanh, ("sums.second",), exact=even),
-            )
-        return Inventory(kept, rest=("plan.encoder", "solution"))
+        return weights, solve(second, self.gamma)

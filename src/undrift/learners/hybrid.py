@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -16,45 +16,47 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import Linear
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
-from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.additive import AdditiveLearner, Known
+from undrift.graphs import Graph
+from undrift.learners.additive import AdditiveLearner, Known, RowPlan
 from undrift.learners.kept import Inventory, KeptSum, facts_of
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.expanded import embedded
 from undrift.learners.parts.frozen_encoder import base_encoder
-from undrift.learners.parts.propagation.bank import AnySums, Solved, candidate, summed
-from undrift.learners.parts.propagation.feature_map import FeatureMap, Sample, sample_of
-from undrift.learners.parts.propagation.plan import Plan
-from undrift.learners.propagation import (
-    Propagation,
-    PropagationKnown,
-    PropagationSums,
-    class_edges,
-    kept_banks,
-    mean_accuracy,
-    selected_bank,
-)
+from undrift.propagation.features import FeatureMap, Sample, sample_of
+from undrift.propagation.learner import Propagation, with_variants
+from undrift.propagation.mixes import Mix
+from undrift.propagation.plan import Plan
+from undrift.propagation.solve import Solved, candidate, mean_accuracy, selected_variant
+from undrift.propagation.sums import AnySums, PropagationSums, class_edges, summed
+from undrift.storage.state import State
 from undrift.streams.task import Task
-from undrift.typing import Progress, Rows
+from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class HybridPlan:
+class HybridPlan(RowPlan):
     """What rows depend on: propagation's, the frozen encoder, and the batch it was trained on.
 
-    `trained_on` is that batch's digest, `trained_classes` are its classes.
+    `trained_on` is that batch's digest, `trained_classes` are its classes. `scale`: of the
+    encoder's columns.
     """
 
     rows: Plan
     encoder: Encoder
     trained_on: str
     trained_classes: tuple[int, ...]
+    scale: float
 
     @property
-    def num_features(self) -> int:
+    def num_features(self) -> int:  # type: ignore[override]  # a field elsewhere
         """The feature width that was learned."""
         return self.rows.num_features
+
+    @property
+    def furthest(self) -> int:
+        """As far as either kind of columns looks."""
+        return max(self.rows.furthest, self.encoder.hops)
 
     @property
     def sees_all_edges(self) -> bool:
@@ -69,10 +71,46 @@ class HybridPlan:
         """Whether either kind of columns of these nodes looks so many hops away."""
         return self.reach(graph)[nodes] >= hops
 
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """The rows of the first feature variant, with the encoder's columns beside them."""
+        return torch.cat([self.rows.rows_of(graph, nodes), self.embedded(graph, nodes)], dim=1)
+
+    def embedded(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """The encoder's columns, made for every node."""
+        h = self.scale * functional.normalize(embedded(self.encoder, graph), dim=1)
+        return h if nodes is None else h[nodes]
+
+    def score_hops(self, solution: Solved, graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        """Those of the selected columns."""
+        features = self.rows.feature_map(solution.beside or solution.variant)
+        return features.hops_of(graph, nodes, self.encoder.hops if solution.beside else 0)
+
+    def scores(
+        self, solution: Solved, graph: Graph, nodes: Tensor | None, *, ranked: bool = False
+    ) -> Tensor:
+        """By both kinds of columns, or by propagation's alone; the encoder's weights stand last."""
+        if solution.beside is None:
+            return self.rows.scores(solution, graph, nodes, ranked=ranked)
+        features = self.rows.feature_map(solution.beside)
+        every = torch.arange(graph.num_nodes, device=graph.device)
+        h = self.embedded(graph)
+        own = solution.weights.shape[0] - h.shape[1]
+        plain = features.scored(features.plain(graph, every), solution.weights[:own])
+        found: Tensor = plain + h @ solution.weights[own:]
+        return found if nodes is None else found[nodes]
+
+    def inventory(self, sums: HybridSums, classes: tuple[int, ...]) -> Inventory:
+        """Every feature variant, alone and with the encoder's columns beside it."""
+        kept = (*sums.inside.kept(self.rows, classes, "sums.inside"), *sums.kept(self, classes))
+        return Inventory(kept, rest=("plan.encoder", "solution"))
+
 
 @dataclass(frozen=True, eq=False)
 class HybridSums(Additive):
-    """Propagation's sums, and a border around each bank: the encoder's columns beside its own."""
+    """Propagation's sums, and a border around each variant's: the encoder's columns beside it.
+
+    `sketch` is a number, so no variant's Gram is thin.
+    """
 
     inside: PropagationSums
     encoded: dict[str, Border]
@@ -82,18 +120,55 @@ class HybridSums(Additive):
         """Rows per class."""
         return self.inside.counts
 
+    def around(self, name: str) -> ClassSums:
+        """The sums over both kinds of columns of a feature variant."""
+        return self.encoded[name].around(self.whole(name))
+
+    def whole(self, name: str) -> ClassSums:
+        """Those over propagation's columns alone."""
+        sums = self.inside.variants[name]
+        assert isinstance(sums, ClassSums)  # noqa: S101  # `sketch` is a number
+        return sums
+
     def shaken(self, noise: torch.Generator) -> HybridSums:
         """The same sums with noise that is larger than their rounding."""
-        encoded = {name: bank.shaken(noise) for name, bank in self.encoded.items()}
+        encoded = {name: border.shaken(noise) for name, border in self.encoded.items()}
         return HybridSums(self.inside.shaken(noise), encoded)
 
     def below_zero(self, before: HybridSums) -> bool:
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
         return self.inside.below_zero(before.inside)
 
+    def linear(self, solution: Solved) -> Linear | None:
+        """What scores are linear in."""
+        if solution.beside is None:
+            return self.inside.linear(solution)
+        return Linear(self.around(solution.beside), solution.weights)
 
-HybridKnown = Known[HybridPlan, HybridSums, Solved]
-"""What is kept: sums, what their rows depend on, and the solution that scores come from."""
+    def kept(self, plan: HybridPlan, classes: tuple[int, ...]) -> Iterator[KeptSum]:
+        """The encoder's columns beside those of each variant; what is around is made on demand."""
+        for name in self.encoded:
+            yield self._bordered(plan, name, classes)
+
+    def _bordered(self, plan: HybridPlan, name: str, classes: tuple[int, ...]) -> KeptSum:
+        inner, border, features = self.whole(name), self.encoded[name], plan.rows.feature_map(name)
+
+        def rows(graph: Graph, nodes: Tensor) -> Tensor:
+            h = plan.embedded(graph, nodes)
+            return torch.cat([features.rows_of(graph, nodes), h.double()], dim=1)
+
+        return KeptSum(
+            f"{name} and encoder",
+            rows,
+            inner.width + border.own.width,
+            inner.count,
+            classes,
+            (f"sums.encoded.{name}",),
+            make_gram=lambda: border.around(inner).gram,
+            make_means=lambda: torch.cat([inner.moment, border.own.moment]),
+            counts=inner.counts,
+            column_facts=lambda: _column_facts(border, inner),
+        )
 
 
 @dataclass(kw_only=True)
@@ -106,18 +181,16 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     encoder that is trained on the first task and frozen; s is the `scale` of its columns. All
     columns are fixed from then on, so W is the solution of joint training on them.
 
-    After every batch it is decided anew whether the encoder is used, and beside which bank: where
-    the mean accuracy of the classes, as the sums tell it (`expected_accuracy`), is higher by `gain`
-    than that of the bank that propagation selects. Classes of the first batch do not count: the
-    encoder was trained on their rows, so its columns look better there than they are; that batch
-    cannot be forgotten. Without the encoder, scores are those of propagation with the same
-    `sketch`, bit for bit.
+    After every batch it is decided anew whether the encoder is used, and beside which feature
+    variant: where the mean expected accuracy of the classes is higher by `gain`. Classes of the
+    first batch do not count, as the encoder was trained on their rows; that batch cannot be
+    forgotten. Without the encoder, scores are those of propagation with the same `sketch`, bit for
+    bit.
 
-    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`, but the
-    whole Gram of at most 3,072 columns is kept, as it must be bordered; the
-    encoder's hops (SGC) are `backbone__hops`. Cost: propagation's, one training, and for a bank
-    of d columns and k of the encoder 8 d k bytes and a second factorisation per task. See
-    docs/methods/hybrid.md.
+    `evidence_threshold`, `homophily`, `hops`, `sketch`, `fourier`: as in `Propagation`, with the
+    whole Gram of at most 3,072 columns; the encoder's hops (SGC) are `backbone__hops`. Cost:
+    propagation's, one training, and for d columns and k of the encoder 8 d k bytes and a second
+    factorisation per task. See docs/methods/hybrid.md.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
@@ -133,9 +206,11 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = HybridKnown
-    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
+    learned_type: ClassVar[Any] = Known[HybridPlan, HybridSums, Solved]
+    renamed: ClassVar[dict[str, str]] = Propagation.renamed
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
+
+    mix: ClassVar[Mix] = "adaptive"  # what plans of before have not written down
 
     scale: float = 0.3
     gain: float = 0.02
@@ -152,63 +227,46 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
             raise InputError(f"gain must be at least 0 and under 1, not {self.gain}")
         self._propagation()
 
+    def _propagation(self) -> Propagation:
+        shared = ("evidence_threshold", "homophily", "fourier", "hops", "sketch", "seed", "device")
+        return Propagation(**{name: getattr(self, name) for name in shared})
+
     def _plan(self, task: Task, progress: Progress) -> HybridPlan:
         encoder = base_encoder(self, task, progress)
         rows = self._propagation()._plan(task, progress)
-        return HybridPlan(rows, encoder, self._digest(task), task.classes)
+        return HybridPlan(rows, encoder, self._digest(task), task.classes, self.scale)
 
     def _sums(
-        self,
-        plan: HybridPlan,
-        task: Task,
-        classes: tuple[int, ...],
-        rows: Tensor | None,
-        progress: Progress,
-    ) -> HybridSums:
-        h = self._embedded(plan.encoder, task.graph)
-        banks: dict[str, AnySums] = {}
+        self, plan: HybridPlan, task: Task, within: Tensor | None, progress: Progress
+    ) -> tuple[tuple[int, ...], HybridSums]:
+        progress("accumulate", 0, 1)
+        taken = task.train if within is None else task.train & within
+        h = plan.embedded(task.graph)[taken]
+        inside: dict[str, AnySums] = {}
         encoded: dict[str, Border] = {}
-        for k, name in enumerate(plan.rows.banks):
-            progress("accumulate", k, len(plan.rows.banks))
-            features = plan.rows.feature_map(name)
+        for name, features in zip(plan.rows.variants, plan.rows.maps(), strict=True):
             width = features.width(plan.num_features)
-            sample = sample_of(features, task, classes, rows)
-            banks[name] = summed(features, width, sample)
-            taken = task.train if rows is None else task.train & rows
-            encoded[name] = _border(features, width, sample, h[taken])
-        progress("accumulate", len(plan.rows.banks), len(plan.rows.banks))
-        edges = class_edges(plan.rows, task, classes)
-        return HybridSums(PropagationSums(banks, edges), encoded)
+            sample = sample_of(features, task, task.classes, within)
+            inside[name] = summed(features, width, sample)
+            encoded[name] = _border(features, width, sample, h)
+        edges = class_edges(plan.rows, task)
+        progress("accumulate", 1, 1)
+        return task.classes, HybridSums(PropagationSums(inside, edges), encoded)
 
     def _solve(
-        self,
-        plan: HybridPlan,
-        classes: tuple[int, ...],
-        sums: HybridSums,
-        progress: Progress,
+        self, plan: HybridPlan, classes: tuple[int, ...], sums: HybridSums, progress: Progress
     ) -> Solved:
         progress("solve", 0, 1)
         eligible = sums.inside.eligible()
-        plain = {name: candidate(sums.inside.banks[name], None, balanced=True) for name in eligible}
-        bank = selected_bank({name: each.accuracy for name, each in plain.items()})
-        whole: dict[str, Any] = sums.inside.banks  # `sketch` is a number: no bank is thin
-        both = {
-            name: candidate(sums.encoded[name].around(whole[name]), None, balanced=True)
-            for name in eligible
-        }
+        plain = {name: candidate(sums.whole(name), None, balanced=True) for name in eligible}
+        variant = selected_variant({name: each.accuracy for name, each in plain.items()})
+        both = {name: candidate(sums.around(name), None, balanced=True) for name in eligible}
         with_encoder = {name: each.accuracy for name, each in both.items()}
         judged = [i for i, c in enumerate(classes) if c not in plan.trained_classes]
-        beside = self._beside(plain[bank].accuracy, with_encoder, judged)
-        answer = (plain[bank] if beside is None else both[beside]).selected(bank, beside)
+        beside = self._beside(plain[variant].accuracy, with_encoder, judged)
+        answer = (plain[variant] if beside is None else both[beside]).selected(variant, beside)
         progress("solve", 1, 1)
         return answer
-
-    def _linear(self, known: HybridKnown) -> Linear:
-        answer = known.answer
-        whole: Any = known.sums.inside.banks[answer.beside or answer.bank]
-        if answer.beside is not None:
-            whole = known.sums.encoded[answer.beside].around(whole)
-        return Linear(whole, answer.weights)
 
     def _beside(
         self,
@@ -216,7 +274,7 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
         accuracies: Mapping[str, Sequence[float | None]],
         judged: Sequence[int],
     ) -> str | None:
-        """The bank beside which the encoder is used; None if it does not gain enough.
+        """The feature variant beside which the encoder is used; None if it gains too little.
 
         `judged`: the places of the classes that the encoder was not trained on.
         """
@@ -227,82 +285,9 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
         enough = mean_accuracy([without[i] for i in judged]) + self.gain
         return best if means[best] > enough else None
 
-    def _then_decided(self) -> dict[str, Any]:
-        told = self._propagation()._then_decided()
-        return {key.replace("plan.", "plan.rows.", 1): value for key, value in told.items()}
-
-    def _propagation(self) -> Propagation:
-        shared = ("evidence_threshold", "homophily", "fourier", "hops", "sketch", "seed", "device")
-        return Propagation(**{name: getattr(self, name) for name in shared})
-
-    def _embedded(self, encoder: Encoder, graph: Graph) -> Tensor:
-        return self.scale * functional.normalize(embedded(encoder, graph), dim=1)
-
-    def _inventory(self, learned: HybridKnown) -> Inventory:
-        rows, sums = learned.plan.rows, learned.sums.inside
-        kept = list(kept_banks(rows, sums, learned.classes, "sums.inside"))
-        for name, border in learned.sums.encoded.items():
-            whole: Any = sums.banks[name]  # `sketch` is a number: no bank is thin
-            kept.append(self._bordered(learned, name, rows.feature_map(name), border, whole))
-        return Inventory(tuple(kept), rest=("plan.encoder", "solution"))
-
-    def _bordered(
-        self,
-        learned: HybridKnown,
-        name: str,
-        features: FeatureMap,
-        border: Border,
-        inner: ClassSums,
-    ) -> KeptSum:
-        """A bank with the encoder's columns beside its own; what is around it is made on demand."""
-
-        def rows(graph: Graph, nodes: Tensor) -> Tensor:
-            h = self._embedded(learned.plan.encoder, graph)[nodes]
-            return torch.cat([features.rows_of(graph, nodes), h.double()], dim=1)
-
-        return KeptSum(
-            f"{name} and encoder",
-            rows,
-            inner.width + border.own.width,
-            inner.count,
-            learned.classes,
-            (f"sums.encoded.{name}",),
-            make_gram=lambda: border.around(inner).gram,
-            make_means=lambda: torch.cat([inner.moment, border.own.moment]),
-            counts=inner.counts,
-            column_facts=lambda: _column_facts(border, inner),
-        )
-
-    def _field(self, learned: HybridKnown, graph: Graph, nodes: Tensor) -> ReceptiveField | None:
-        plan, answer = learned.plan, learned.answer
-        features = plan.rows.feature_map(answer.beside or answer.bank)
-        return features.field(graph, nodes, plan.encoder.hops if answer.beside else 0)
-
-    def _scores(self, learned: HybridKnown, graph: Graph) -> Tensor:
-        graph = graph.to(self.device)
-        plan, answer = learned.plan, learned.answer
-        features = plan.rows.feature_map(answer.beside or answer.bank)
-        plain = features.plain(graph, torch.arange(graph.num_nodes, device=graph.device))
-        if answer.beside is None:
-            return features.scored(plain, answer.weights)
-        return _scored(features, plain, self._embedded(plan.encoder, graph), answer.weights)
-
-    def _ranking(self, learned: HybridKnown, graph: Graph, nodes: Tensor | None) -> Tensor:
-        if learned.answer.beside is not None:
-            return super()._ranking(learned, graph, nodes)
-        inside: PropagationKnown = Known(
-            learned.classes, learned.plan.rows, learned.sums.inside, learned.solution
-        )
-        return self._propagation()._ranking(inside, graph, nodes)
-
-    def _temperature(self, learned: HybridKnown) -> float | None:
-        return learned.answer.temperature
-
-
-def _scored(features: FeatureMap, plain: Rows, h: Tensor, weights: Tensor) -> Tensor:
-    """Scores by both kinds of columns; the encoder's weights stand last."""
-    own = weights.shape[0] - h.shape[1]
-    return features.scored(plain, weights[:own]) + h @ weights[own:]
+    def load(self, state: State) -> Self:
+        """Go on from a state of the same method with the same hyperparameters."""
+        return super().load(with_variants(state))
 
 
 def _column_facts(border: Border, inner: ClassSums) -> tuple[Tensor, Tensor]:

@@ -52,17 +52,14 @@ class SeenThrough:
 class KeptSum:
     """One sum of a state, and how its rows are made.
 
-    `width`: columns of a row. `count`: all rows. `counts`: those of each of `classes`. `where`: the
-    tensors of the state that hold it, as paths or the beginnings of paths.
+    `width`: columns of a row. `count`: all rows. `counts`: those of each of `classes`. `where`:
+    the tensors of the state that hold it, as paths or the beginnings of paths.
 
-    What is large is made when an attack asks for it, by a function without arguments. `make_gram`:
-    `sum z z^T` over the `nodes` of every batch; an inverse or a factor counts as its Gram.
-    `make_means`: `[d, C]`, a column per class that points where the mean of its rows points.
-    `make_class_grams`: `[C, d, d]`, where each class has its own. `seen`: R through a few
-    directions, where no more of it is kept; then `gram` is what can be made of that.
-
-    `column_facts`: the diagonal of R and the lowest number of each column, where they are known
-    without making R and `means` are the sums of the same rows, each counted once.
+    What is large is made when an attack asks for it. `make_gram`: `sum z z^T` over the `nodes` of
+    every batch; an inverse or a factor counts as its Gram. `make_means`: `[d, C]`, a column per
+    class that points where its mean points. `make_class_grams`: `[C, d, d]`. `seen`: R through a
+    few directions, where no more of it is kept. `column_facts`: the diagonal of R and the lowest
+    number of each column, where they are known without making R.
 
     `exact` is False where the rows cannot be made as they were summed: they had weights or noise,
     or their encoder is gone. `current` is False where that holds for batches before the last.
@@ -180,9 +177,7 @@ def within(path: str, places: Iterable[str]) -> bool:
 def unnamed(learned: Any, inventory: Inventory) -> dict[str, tuple[int, ...]]:
     """The tensors that may be sums over rows and that the inventory does not name, with shapes.
 
-    Such is a matrix, or more numbers in a line than there are features or classes: what grows with
-    columns squared, or with classes times columns. A vector of one number per column or class is
-    none.
+    Such is a matrix, or more numbers in a line than there are features or classes.
     """
     if learned is None:
         return {}

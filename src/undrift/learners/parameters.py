@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
@@ -22,9 +22,10 @@ class Parameters(ABC):
 
     name: ClassVar[str]
     renamed: ClassVar[dict[str, str]] = {}  # parameters by the names they had, for old records
-    gone: ClassVar[
-        dict[str, Any]
-    ] = {}  # parameters that went, with the value that stayed; ...: any
+    gone: ClassVar[dict[str, Any]] = {}  # what went, with the value that stayed; ...: any
+    why_gone: ClassVar[str] = (
+        "is no option any more; leave it out, or take the version that docs/decisions/0022 names"
+    )
 
     def params(self) -> dict[str, Any]:
         """The hyperparameters as plain values; those of a part such as `backbone` stand beside.
@@ -85,6 +86,7 @@ class Parameters(ABC):
             return value
         return checked(name, cls._place(name).hint, value)
 
+    @final
     @classmethod
     def _changed(cls, own: dict[str, Any], params: Mapping[str, Any]) -> Self:
         """The learner of these constructor arguments with some hyperparameters changed."""
@@ -101,6 +103,7 @@ class Parameters(ABC):
             own[part] = replace(own[part], **new)
         return cls(**own)
 
+    @final
     @classmethod
     def _place(cls, name: str) -> _Place:
         known = _places(cls)
@@ -110,6 +113,7 @@ class Parameters(ABC):
                 return place
         raise unknown_name(f"parameter of {cls.name}", name, known)
 
+    @final
     @classmethod
     def _is_gone(cls, name: str, value: Any) -> bool:
         """Whether a parameter went, so that this value, which is how it is now, may be left out."""
@@ -117,16 +121,14 @@ class Parameters(ABC):
         if name not in cls.gone:
             return False
         if cls.gone[name] not in (..., value):
-            raise InputError(
-                f"{cls.name} has no {name} any more, and {name}={value!r} is not how it does it; "
-                "leave it out, or take the version that docs/decisions/0022 names"
-            )
+            raise InputError(f"{cls.name} does not do it by {name}={value!r}, which {cls.why_gone}")
         return True
 
     def __setattr__(self, name: str, value: Any) -> None:
         hint = field_types(type(self)).get(name)
         super().__setattr__(name, value if hint is None else checked(name, hint, value))
 
+    @final
     def _check_same_params(
         self, theirs: Mapping[str, Any], who: str, may_differ: Collection[str] = ()
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from importlib import import_module
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ _OURS = {
     "dpcr": "dpcr:Dpcr",
     "adr": "adr:Adr",
     "adr-plus": "adr_plus:AdrPlus",
-    "propagation": "propagation:Propagation",
+    "propagation": "undrift.propagation.learner:Propagation",
     "hybrid": "hybrid:Hybrid",
     "al-gnn": "al_gnn:AlGnn",
     "ugcn": "ugcn:Ugcn",
@@ -41,10 +42,16 @@ _OURS = {
     "gacl": "gacl:Gacl",
 }
 
+_WITH_EPSILON = {"propagation": "undrift.propagation.private:PrivatePropagation"}
+"""The class that takes a method's place where `epsilon` is given."""
+
 REGISTRY = Registry(
     "method",
     "undrift.methods",
-    {name: f"undrift.learners.{where}" for name, where in _OURS.items()},
+    {
+        name: where if where.startswith("undrift.") else f"undrift.learners.{where}"
+        for name, where in _OURS.items()
+    },
 )
 """Where a method's class is; another package's entry points in `undrift.methods` come after."""
 
@@ -148,7 +155,8 @@ def known_method(name: str) -> str:
 def recorded_name(method: str | type[Learner]) -> str:
     """The name under which a method can be found again: short where it has one."""
     where = method if isinstance(method, str) else f"{method.__module__}:{method.__qualname__}"
-    return next((name for name in REGISTRY.names() if REGISTRY.where(name) == where), where)
+    private = next((name for name, kind in _WITH_EPSILON.items() if kind == where), where)
+    return next((name for name in REGISTRY.names() if REGISTRY.where(name) == where), private)
 
 
 def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
@@ -198,4 +206,8 @@ def make_learner(name: str, /, **params: Any) -> Learner:
     >>> make_learner("adr", gamma=0.1).params()["gamma"]
     0.1
     """
+    if name in _WITH_EPSILON and params.get("epsilon") is not None:
+        module, _, kind = _WITH_EPSILON[name].partition(":")
+        private: type[Learner] = getattr(import_module(module), kind)
+        return private.from_params(**params)
     return method_class(name).from_params(**params)

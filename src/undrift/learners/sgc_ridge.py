@@ -6,20 +6,58 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Sketch
 from undrift.analytic.solve import solve
 from undrift.graphs import Graph
-from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
+from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPlan
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.backbone import Grid
-from undrift.learners.parts.propagation.propagated import Mix, Propagated
-from undrift.typing import Rows
+from undrift.propagation.mixes import Mix, Propagated
+from undrift.sharing import once
+from undrift.streams.task import Task
+from undrift.typing import Progress, Rows
+
+
+@dataclass(frozen=True)
+class HopRows(RowPlan):
+    """Features some hops away; a sketch of them is drawn from the seed."""
+
+    num_features: int
+    hops: int
+    channels: bool
+    sketch: int
+    seed: int
+
+    @property
+    def propagated(self) -> Propagated:
+        """How the hops are mixed."""
+        mix: Mix = "concat" if self.channels else "hop"
+        return Propagated(mix, self.hops)
+
+    @property
+    def furthest(self) -> int:
+        """K."""
+        return self.hops
+
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Rows:
+        """Z, made for every node, once for learners side by side."""
+        every = once(lambda: self._everywhere(graph), "rows", self, graph)
+        return every if nodes is None else every[nodes]
+
+    def _everywhere(self, graph: Graph) -> Rows:
+        everyone = torch.arange(graph.num_nodes, device=graph.device)
+        mix, sketch = self.propagated, None
+        if 0 < self.sketch < mix.width(graph.num_features):
+            size = max(1, self.sketch // mix.blocks)
+            sketch = Sketch(graph.num_features, size, self.seed)
+        return mix.rows(graph, everyone, sketch)
 
 
 @dataclass(kw_only=True)
-class SgcRidge(SeededLearner):
+class SgcRidge(AdditiveLearner[HopRows, ClassSums, Classifier]):
     """Ridge regression on `A^K X`, or on `[X, AX, ..., A^K X]`.
 
         W = (sum z^T z + gamma mean(diag) I)^-1 sum z^T y    over all tasks
@@ -37,8 +75,11 @@ class SgcRidge(SeededLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
-    grid: ClassVar[Grid] = {"gamma": (0.01, 0.1, 1.0, 10.0), "hops": (1, 2)}
+    learned_type: ClassVar[type] = Known[HopRows, ClassSums, Classifier]
+    grid: ClassVar[Grid] = {
+        "gamma": (0.01, 0.1, 1.0, 10.0),
+        "hops": (1, 2),
+    }
 
     gamma: float = 0.1
     hops: int = 2
@@ -48,32 +89,18 @@ class SgcRidge(SeededLearner):
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
         check_not_negative(sketch=self.sketch)
-        self._propagated()
+        _ = self._rows(1).propagated  # rejects hops that are none
 
-    def _propagated(self) -> Propagated:
-        mix: Mix = "concat" if self.channels else "hop"
-        return Propagated(mix, self.hops)
+    def _rows(self, num_features: int) -> HopRows:
+        return HopRows(num_features, self.hops, self.channels, self.sketch, self.seed)
 
-    @property
-    def settings(self) -> tuple[object, ...]:
-        """The sketch is drawn from the seed."""
-        return self.hops, self.channels, self.sketch, self.seed
+    def _plan(self, task: Task, progress: Progress) -> HopRows:
+        return self._rows(task.graph.num_features)
 
-    @property
-    def reach(self) -> int:
-        """K."""
-        return self.hops
-
-    def rows_of(self, graph: Graph) -> Rows:
-        """Z of every node."""
-        everyone = torch.arange(graph.num_nodes, device=graph.device)
-        mix = self._propagated()
-        sketch = None
-        if 0 < self.sketch < mix.width(graph.num_features):
-            size = max(1, self.sketch // mix.blocks)
-            sketch = Sketch(graph.num_features, size, self.seed)
-        return mix.rows(graph, everyone, sketch)
-
-    def classifier(self, sums: ClassSums) -> Classifier:
-        """W; there is no offset."""
-        return Classifier(solve(sums.plain(), self.gamma, relative=True))
+    def _solve(
+        self, plan: HopRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
+    ) -> Classifier:
+        progress("classify", 0, 1)
+        weights = solve(sums.plain(), self.gamma, relative=True)
+        progress("classify", 1, 1)
+        return Classifier(weights)

@@ -10,16 +10,49 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.factor import factorise
+from undrift.analytic.solve import factorise
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import Classifier, HopPlan, Known, SeededLearner
+from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPlan
+from undrift.learners.base import at_nodes
 from undrift.learners.parts.backbone import Grid
-from undrift.typing import Rows
+from undrift.sharing import once
+from undrift.streams.task import Task
+from undrift.typing import Progress, Rows
+
+
+@dataclass(frozen=True)
+class LayerRows(RowPlan):
+    """The layers of a graph network, side by side; its weights are drawn from the seed."""
+
+    num_features: int
+    hidden: tuple[int, ...]
+    seed: int
+
+    @property
+    def furthest(self) -> int:
+        """A hop per layer."""
+        return len(self.hidden)
+
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """The row z, made for every node, once for learners side by side."""
+        return at_nodes(once(lambda: self._layers(graph), "rows", self, graph), nodes)
+
+    def _layers(self, graph: Graph) -> Tensor:
+        generator = torch.Generator().manual_seed(self.seed)
+        operator = graph.operator().to(dtype=torch.float64)
+        held: Rows = graph.features.double()
+        layers = []
+        for width in self.hidden:
+            bound = math.sqrt(6 / (held.shape[1] + width))
+            drawn = torch.rand(held.shape[1], width, dtype=torch.float64, generator=generator)
+            held = (operator @ (held @ ((2 * drawn - 1) * bound).to(graph.device))).tanh()
+            layers.append(held)
+        return torch.cat(layers, dim=1)
 
 
 @dataclass(kw_only=True)
-class Ugcn(SeededLearner):
+class Ugcn(AdditiveLearner[LayerRows, ClassSums, Classifier]):
     """Linear discriminant analysis on the layers of a graph network with random weights.
 
         H_k = tanh(A H_{k-1} Theta_k),  H_0 = X,    z = [H_1, H_2, ...]
@@ -37,7 +70,7 @@ class Ugcn(SeededLearner):
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    learned_type: ClassVar[type] = Known[HopPlan, ClassSums, Classifier]
+    learned_type: ClassVar[type] = Known[LayerRows, ClassSums, Classifier]
     grid: ClassVar[Grid] = {"shrinkage": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}
 
     shrinkage: float = 1e-4
@@ -49,33 +82,17 @@ class Ugcn(SeededLearner):
         if not self.hidden or min(self.hidden) < 1:
             raise InputError(f"hidden must be one width or more, each at least 1: {self.hidden}")
 
-    @property
-    def settings(self) -> tuple[object, ...]:
-        """The layers are drawn from the seed."""
-        return self.hidden, self.seed
+    def _plan(self, task: Task, progress: Progress) -> LayerRows:
+        return LayerRows(task.graph.num_features, self.hidden, self.seed)
 
-    @property
-    def reach(self) -> int:
-        """A hop per layer."""
-        return len(self.hidden)
-
-    def rows_of(self, graph: Graph) -> Tensor:
-        """The row z of every node."""
-        generator = torch.Generator().manual_seed(self.seed)
-        operator = graph.operator().to(dtype=torch.float64)
-        held: Rows = graph.features.double()
-        layers = []
-        for width in self.hidden:
-            bound = math.sqrt(6 / (held.shape[1] + width))
-            drawn = torch.rand(held.shape[1], width, dtype=torch.float64, generator=generator)
-            held = (operator @ (held @ ((2 * drawn - 1) * bound).to(graph.device))).tanh()
-            layers.append(held)
-        return torch.cat(layers, dim=1)
-
-    def classifier(self, sums: ClassSums) -> Classifier:
+    def _solve(
+        self, plan: LayerRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
+    ) -> Classifier:
         """`P mu_c` and `-mu_c^T P mu_c / 2`."""
+        progress("classify", 0, 1)
         means = sums.moment / sums.counts.clamp(min=1)
         scatter = torch.addmm(sums.gram, sums.moment, means.T, alpha=-1)
         scatter *= (1 - self.shrinkage) / max(float(sums.counts.sum()), 1.0)
         weights = factorise(scatter, self.shrinkage).solve(means).contiguous()
+        progress("classify", 1, 1)
         return Classifier(weights, -(means * weights).sum(dim=0) / 2)

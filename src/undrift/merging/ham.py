@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from undrift.analytic.bank import RidgeBank
+from undrift.analytic.solve import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError

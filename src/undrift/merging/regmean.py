@@ -9,8 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from undrift.analytic.factor import factorise
-from undrift.analytic.solve import solve_with
+from undrift.analytic.solve import factorise, solve_with
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
 from undrift.merging.average import merge_average

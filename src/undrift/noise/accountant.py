@@ -14,19 +14,13 @@ class Accountant:
     """The budget (epsilon, delta) of every node, and how much the most exposed one has spent.
 
     A Gaussian release of noise multiplier m costs a node in it `1 / m^2`. Costs of releases that
-    share nodes add (k releases at m are one at `m / sqrt(k)`, exactly: Dong, Roth and Su,
-    "Gaussian differential privacy", 2022). Where no node is in two of them, the largest counts: any
-    one node is in one release, and all others are independent of it.
+    share nodes add (Dong, Roth and Su, "Gaussian differential privacy", 2022). Where no node is in
+    two of them, the largest counts. `spent`: the largest cost of any node; `releases`: how many
+    there were.
 
-    `spent`: the largest cost of any node; `releases`: how many there were.
-
-    >>> account = Accountant(epsilon=4.0, delta=1e-6)
-    >>> m = noise_multiplier(4.0, 1e-6)
+    >>> m, account = noise_multiplier(4.0, 1e-6), Accountant(epsilon=4.0, delta=1e-6)
     >>> round(account.beside(m).beside(m).spent_epsilon, 6)
     4.0
-    >>> account.beside(m).again(m)
-    Traceback (most recent call last):
-    undrift.errors.InputError: the budget is spent: ...
     """
 
     epsilon: float

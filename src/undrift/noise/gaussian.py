@@ -77,11 +77,10 @@ def epsilon_of(multiplier: float, delta: float) -> float:
 
 
 def best_attack(epsilon: float, delta: float) -> float:
-    """How often the best attack on one node is right, at most, with this noise.
+    """How often the best attack on one node is right, at most: `Phi(1 / 2m)` at noise multiplier
+    m.
 
-    The attack knows all other nodes and is told that both cases, with and without the node, are
-    equally likely. Noise of deviation m moves two releases 1/m deviations apart, so it is right
-    with probability `Phi(1 / 2m)`; guessing is right half of the time.
+    The attack knows all other nodes; guessing is right half of the time.
 
     >>> [round(best_attack(e, 1e-6), 3) for e in (0.5, 2.0, 8.0)]
     [0.525, 0.589, 0.778]

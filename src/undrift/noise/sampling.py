@@ -51,11 +51,7 @@ def keyed_normal(key: bytes) -> Normal:
 
 
 def _normal(random: bytes) -> npt.NDArray[np.float64]:
-    """A standard normal number from the upper 52 of every 64 bits.
-
-    With 52 bits the middle of every interval is a float64 between 0 and 1. With 53 the last one
-    rounds to 1, whose normal number is infinite.
-    """
+    """A standard normal number from 52 of every 64 bits: with 53 one would be infinite."""
     bits = np.frombuffer(random, dtype=np.uint64) >> np.uint64(12)
     return np.asarray(ndtri((bits.astype(np.float64) + 0.5) * 2.0**-52), dtype=np.float64)
 

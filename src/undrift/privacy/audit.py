@@ -145,7 +145,7 @@ def audit(
     noise, what holds is their epsilon: nothing is foretold, and rows behind them do not count.
     `names`: of the classes. Cost: d^2, and with batches 9 d^3, for d columns.
 
-    >>> from undrift.learners.propagation import Propagation
+    >>> from undrift.propagation.learner import Propagation
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, *_ = tiny_stream()
     >>> audit(Propagation().observe(first)).behind[0].smallest

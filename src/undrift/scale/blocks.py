@@ -18,12 +18,12 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import of_rows
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
-from undrift.learners.parts.propagation.bank import AnySums, no_rows
-from undrift.learners.parts.propagation.propagated import (
+from undrift.propagation.mixes import (
     Propagated,
     effective_feature_count,
     row_normalised,
 )
+from undrift.propagation.sums import AnySums, no_rows
 from undrift.scale.graph_folder import GB, Array, GraphFolder, npy_header
 from undrift.scale.plan import BlockPlan, Call, Group
 

@@ -17,9 +17,10 @@ import torch
 from undrift.errors import InputError
 from undrift.formatting import class_columns
 from undrift.learners.base import Learner
-from undrift.learners.parts.propagation.plan import Plan
-from undrift.learners.parts.propagation.size import First
-from undrift.learners.propagation import Propagation, PropagationSums
+from undrift.learners.small_classes import has_noise
+from undrift.propagation.learner import Propagation
+from undrift.propagation.plan import First, Plan
+from undrift.propagation.sums import PropagationSums
 from undrift.scale import blocks
 from undrift.scale.graph_folder import AGAIN, GraphFolder, put_array
 from undrift.scale.plan import BlockPlan, Call, Engine, MemoryEstimate, complete
@@ -82,7 +83,7 @@ def _summed(
     progress: Progress,
 ) -> tuple[Plan, tuple[int, ...], PropagationSums, list[BlockPlan]]:
     """How rows are made, class ids, the sums of a graph by them, and the plans of their files."""
-    if propagation.private is not None:
+    if has_noise(propagation):
         raise InputError(
             "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
             "memory, or make a learner without epsilon"
@@ -98,7 +99,7 @@ def _summed(
     known = propagation.learned_
     counted = BlockPlan.of(graph, {}, columns)
     edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
-    if known is None or "separate" in known.plan.banks:
+    if known is None or "separate" in known.plan.variants:
         complete(counted, [Call(blocks.EDGES, blocks.count_edges)], engine, "count edges", progress)
         edges = torch.from_numpy(counted.load(blocks.EDGES)).clone()
     if known is None:
@@ -107,15 +108,15 @@ def _summed(
         rows = propagation.plan_by(m.features, edges, first)
     else:
         rows = known.plan
-    maps = {bank: rows.feature_map(bank) for bank in rows.banks}
+    maps = {name: rows.feature_map(name) for name in rows.variants}
     plan = BlockPlan.of(graph, maps, columns, scaling=propagation.scaling_)
     if tell is not None:
         tell(MemoryEstimate.of(plan, engine.workers))
     complete(plan, blocks.first_calls(plan), engine, "measure", progress)
     complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
     complete(plan, blocks.sum_calls(plan), engine, "accumulate", progress)
-    kept = edges if "separate" in rows.banks else torch.zeros_like(edges)
-    sums = PropagationSums({bank: blocks.added(plan, bank) for bank in rows.banks}, kept)
+    kept = edges if "separate" in rows.variants else torch.zeros_like(edges)
+    sums = PropagationSums({name: blocks.added(plan, name) for name in rows.variants}, kept)
     return rows, ids, sums, [counted, plan]
 
 
@@ -141,7 +142,7 @@ def predict(
     graph.verify(progress)
     learned = propagation.settle(progress=progress).known
     answer = learned.answer
-    maps = {answer.bank: learned.plan.feature_map(answer.bank)}
+    maps = {answer.variant: learned.plan.feature_map(answer.variant)}
     weights = answer.weights.cpu().numpy()
     if probabilities and answer.temperature is None:
         raise no_probabilities()
@@ -165,6 +166,11 @@ def predict(
 
 
 def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
+    if has_noise(learner):
+        raise InputError(
+            "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
+            "memory, or make a learner without epsilon"
+        )
     if not isinstance(learner, Propagation):
         raise InputError(
             f"{learner.display} learns from graphs in memory only; for a graph folder make a "

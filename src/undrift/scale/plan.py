@@ -26,8 +26,8 @@ from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.formatting import duration, size
 from undrift.graphs import Scaling
-from undrift.learners.parts.propagation.feature_map import FeatureMap
-from undrift.learners.parts.propagation.propagated import Propagated
+from undrift.propagation.features import FeatureMap
+from undrift.propagation.mixes import Propagated
 from undrift.scale.graph_folder import WORK, Array, GraphFolder, GraphManifest, put
 from undrift.storage.files import checksum
 from undrift.storage.lock import check_own, check_own_folder, sweep
@@ -79,8 +79,6 @@ class BlockPlan:
         scaling: Scaling | None = None,
     ) -> BlockPlan:
         """A plan for this graph."""
-        if any(each.structure for each in maps.values()):
-            raise InputError("structure=True does not work on a graph folder; learn without it")
         if any(each.counts for each in maps.values()):
             raise InputError(
                 "this learner counts the features of nodes, as its first batch had sparse ones and "

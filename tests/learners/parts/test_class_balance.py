@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from paper.thin import thin
 from tests.harness.references import joint_ridge
-from undrift.analytic.bank import RidgeBank
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.solve import RidgeBank
 from undrift.analytic.statistics import one_hot
 from undrift.learners.parts.expanded import (
     balanced_rows,

@@ -22,7 +22,7 @@ from undrift.evaluation.protocols import Protocol
 from undrift.graphs import Graph
 from undrift.graphs.normalise import Normalisation
 from undrift.learners.bare import Bare
-from undrift.learners.base import Learner
+from undrift.learners.base import Learner, at_nodes
 from undrift.learners.parts.backbone import Backbone
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -151,9 +151,9 @@ class Reader(Learner):
     def _learn(self, task: Task, progress: Progress) -> Table:
         return Table((*self.classes_, *task.classes), task.graph.num_features)
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         assert isinstance(graph.features, Tensor)
-        return graph.features[:, : len(learned.classes)]
+        return at_nodes(graph.features, nodes)[:, : len(learned.classes)]
 
 
 def by_hand() -> tuple[Reader, TaskStream]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from abc import ABC
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.random_maps import Activation, Expansion
+from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph, ReceptiveField
+from undrift.learners.base import Learner
 from undrift.learners.kept import RowsOf
 from undrift.learners.parts.backbone import Backbone, columns_of
 from undrift.machine import need
@@ -40,31 +41,32 @@ def targets_of(task: Task, classes: tuple[int, ...]) -> Tensor:
     return once(lambda: one_hot(labels, classes), "targets", task, classes)
 
 
-class Expanded:
-    """For a learner whose classifier reads embeddings expanded by `alpha`."""
+def checked_expansion(backbone: Backbone, alpha: int, seed: int) -> Expansion:
+    """The random map of embeddings; one that memory does not hold is an error."""
+    width = backbone.architecture().width
+    columns = width * alpha
+    what = f"an expansion by alpha = {alpha:,} to {columns:,} columns"
+    need(8 * columns**2, what, "lower alpha, or use a machine with more")
+    return Expansion(width, alpha, seed)
 
-    activation: ClassVar[Activation] = "relu"
+
+class Expanded(Learner, ABC):
+    """For a learner whose classifier reads the embeddings of its `encoder`, expanded by `alpha`.
+
+    No dataclass itself: what is annotated here are fields of the methods.
+    """
+
     alpha: int
     backbone: Backbone
-    seed: int
-    learned_: Any
-    _check_graph: Callable[[Graph], None]
 
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node: what must not drift."""
         self._check_graph(graph)
-        return self._encoder(self.learned_).embed(graph).cpu()
-
-    def _encoder(self, learned: Any) -> Encoder:
-        encoder: Encoder = learned.encoder
-        return encoder
+        encoder: Encoder = self.learned_.encoder
+        return encoder.embed(graph).cpu()
 
     def _expansion(self) -> Expansion:
-        width = self.backbone.architecture().width
-        columns = width * self.alpha
-        what = f"an expansion by alpha = {self.alpha:,} to {columns:,} columns"
-        need(8 * columns**2, what, "lower alpha, or use a machine with more")
-        return Expansion(width, self.alpha, self.seed, self.activation)
+        return checked_expansion(self.backbone, self.alpha, self.seed)
 
     def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         return self._expansion()(embedded(encoder, graph, nodes))
@@ -73,14 +75,11 @@ class Expanded:
         """The rows that this encoder makes, as they are summed."""
         return lambda graph, nodes: self._expanded(encoder, graph, nodes).double()
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        return self._scores_of(learned, graph, None)
-
-    def _scores_of(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         scores: Tensor = self._expanded(learned.encoder, graph, nodes) @ learned.classifier
         return scores
 
-    def _hops(self, learned: Any) -> int | None:
+    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
         return self.backbone.architecture().reach
 
 

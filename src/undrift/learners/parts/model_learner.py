@@ -11,7 +11,7 @@ from torch import Tensor
 
 from undrift.encoders.training import Loss, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.base import Learner
+from undrift.learners.base import Learner, at_nodes
 from undrift.learners.kept import Inventory, RowsOf
 from undrift.learners.parts.backbone import Backbone, Model, generator_for
 from undrift.sharing import drawn_once
@@ -34,11 +34,10 @@ class ModelLearner(Learner, ABC):
         model: Model = self.learned_.model
         return model.embed(graph).cpu()
 
-    def _scores(self, learned: Any, graph: Graph) -> Tensor:
-        logits: Tensor = learned.model.double().logits(graph)
-        return logits
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return at_nodes(learned.model.double().logits(graph), nodes)
 
-    def _hops(self, learned: Any) -> int | None:
+    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
         hops: int = learned.model.encoder.hops
         return hops
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.labelled_edges import edges_between
+from undrift.propagation.sums import edges_between
 from undrift.streams.task import Task
 
 

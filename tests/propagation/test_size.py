@@ -6,8 +6,8 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.size import First, Size, Wanted, bytes_of
-from undrift.learners.propagation import Propagation
+from undrift.propagation.learner import Propagation
+from undrift.propagation.plan import First, Size, Wanted, bytes_of
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_stream
@@ -108,7 +108,7 @@ def test_the_size_is_a_part_of_what_learners_share() -> None:
     assert one.learned_ is not None
     assert other.learned_ is not None
     assert other.learned_.plan == one.learned_.plan
-    assert other.learned_.plan.size("mix").rank == 2
+    assert other.learned_.plan.sizes[0].rank == 2
     one.merge(other)
     assert Propagation(rank=3).observe(first).map_digest() != one.map_digest()
 

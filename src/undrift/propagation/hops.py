@@ -22,10 +22,7 @@ _NARROWEST = 64  # columns of a block, at least
 
 @dataclass(frozen=True)
 class Mixing:
-    """One way to mix hops: its weights at the nodes asked for, D_0, D_1, ...; summed or not.
-
-    Hops that are not summed stand side by side, a channel each.
-    """
+    """A way to mix hops: weights D_0, D_1, ... at the nodes asked for; summed or side by side."""
 
     weights: Sequence[Tensor]
     summed: bool
@@ -60,8 +57,8 @@ class Hop:
 class Hops:
     """`sum_k D_k A^k H` at some nodes: hop k only where one takes it or a later hop passes.
 
-    Several mixes of the same hops are made in one pass. Few nodes take many hops, so most products
-    have few rows. `start`: the nodes at which H is read, rising, of which mixes take `first`.
+    Several mixes of the same hops are made in one pass. `start`: the nodes at which H is read,
+    rising, of which mixes take `first`.
     """
 
     start: Tensor
@@ -78,10 +75,7 @@ class Hops:
         nodes: Tensor,
         num_nodes: int,
     ) -> Hops:
-        """For these nodes (indices) of so many; `operator` gives all rows of A, or some.
-
-        Memory: 8 bytes for every edge into a node that a hop computes.
-        """
+        """For these nodes (indices) of so many; `operator` gives all rows of A, or some."""
         most = max(len(mix.weights) for mix in mixes)
         hops = range(most - 1, 0, -1)
         weights = {k: [_at_hop(mix, k) for mix in mixes] for k in hops}
@@ -116,7 +110,7 @@ class Hops:
         """Each mix in this type, where `held` are the rows of H at `start`.
 
         Sparse rows stay sparse while that is cheaper; then, some columns at a time, they are
-        dense. `scale`: a factor of every row of a dense H, which may be of any type.
+        dense. `scale`: a factor of every row of a dense H.
         """
         if not isinstance(held, Csr):
             scale = None if scale is None else scale.to(dtype).unsqueeze(1)

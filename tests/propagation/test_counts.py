@@ -9,9 +9,9 @@ import torch
 from undrift import TaskStream, evaluate
 from undrift.datasets.synthetic import generate
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.counts import COUNTS, TABLE, count_columns
-from undrift.learners.parts.propagation.plan import Plan
-from undrift.learners.propagation import Propagation
+from undrift.propagation.features import COUNTS, TABLE, count_columns
+from undrift.propagation.learner import Propagation
+from undrift.propagation.plan import Plan
 from undrift.streams.task import isolating
 from undrift.testing.graphs import patterned_graph
 
@@ -79,7 +79,7 @@ def test_forgetting_nodes_is_never_having_had_them() -> None:
     by_name.forget(second, gone)
     revised.revise(second, left)
     for forgot in (by_name, revised):
-        ours, theirs = forgot.learned_.sums.banks["mix"], never.learned_.sums.banks["mix"]
+        ours, theirs = forgot.learned_.sums.variants["mix"], never.learned_.sums.variants["mix"]
         torch.testing.assert_close(ours.moment, theirs.moment, rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(ours.counts, theirs.counts)
         a, b = forgot.scores(stream.graph), never.scores(stream.graph)

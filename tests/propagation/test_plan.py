@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from undrift import Graph, InputError, Propagation, make_learner
-from undrift.learners.parts.propagation.plan import Plan, decides_badly
+from undrift.propagation.plan import Plan, decides_badly
 from undrift.testing.check_living import tiny_batch
 from undrift.testing.graphs import noisy_stream, tiny_stream
 
@@ -27,7 +27,7 @@ def test_what_the_first_batch_decides_is_shown() -> None:
     assert learner.plan_ is None
     plan = learner.observe(tiny_stream().task(0)).plan_
     assert plan is not None
-    assert (plan.hops, plan.mix, plan.banks[0]) == (3, "adaptive", "mix")
+    assert (plan.hops, plan.mix, plan.variants[0]) == (3, "adaptive", "mix")
     assert plan.num_features == tiny_stream().graph.num_features
 
 
@@ -88,7 +88,7 @@ def test_a_pinned_learner_is_saved_with_its_plan() -> None:
     [
         ({"hops": 3}, "hops"),
         ({"rank": 8}, "rank"),
-        ({"epsilon": 4.0, "class_list": (0,)}, "epsilon"),
+        ({"epsilon": 4.0, "class_list": (0,)}, "PrivatePropagation"),
     ],
 )
 def test_what_a_plan_decides_is_not_given_beside_it(

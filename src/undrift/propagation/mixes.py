@@ -14,7 +14,7 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.parts.propagation.hops import Hops, Mixing
+from undrift.propagation.hops import Hops, Mixing
 from undrift.sparse import Csr
 from undrift.typing import Rows
 
@@ -34,19 +34,15 @@ class Propagated:
 
     A is the symmetric-normalised adjacency with self-loops, D_k a diagonal of hop weights:
 
-    - `mean`: `D_k = I` for k = 0..hops; `hop`: only k = hops; `concat`: `[X, AX, A^2 X, ...]`, a
-      channel per hop.
+    - `mean`: `D_k = I` for k = 0..hops; `hop`: only k = hops; `concat`: `[X, AX, A^2 X, ...]`.
     - `adaptive`: each node takes hops until it has enough evidence. `e_k = (B + I)^k m` is the
       effective feature count within k hops (m a node's own, B the unweighted adjacency), and
       hop k + 1 weighs `max(0, 1 - e_k / evidence_threshold)`. No label enters.
     - `separate`: `[X, 2NX, 2N^2 X, ...]` with N the mean over neighbours without the node
       itself: ego and neighbour channels, which ridge can weigh with either sign (heterophily).
 
-    `homophily` in 0..1 damps hop k by `homophily^k`; 0 leaves the node's own features, and
-    `separate` ignores it. Isolated nodes keep their own features; rows of zeros stay zeros.
-
-    Cost: rows for m nodes visit only the nodes within reach, and sparse features stay sparse.
-    `spread`, which scores a whole graph, never forms Z.
+    `homophily` in 0..1 damps hop k by `homophily^k`; `separate` ignores it. Isolated nodes keep
+    their own features; rows of zeros stay zeros.
 
     >>> graph = Graph.from_arrays(torch.eye(2), [[0, 1], [1, 0]])
     >>> rows = Propagated(mix="mean", hops=1).rows(graph, torch.tensor([0]))
@@ -80,15 +76,12 @@ class Propagated:
         """How many times the features stand side by side in a row."""
         return self.hops + 1 if self.mix in ("concat", "separate") else 1
 
-    def hop_weights(self, graph: Graph) -> list[Tensor]:
-        """The diagonals D_0, D_1, ... in float64; trailing hops that no node takes are left out."""
-        return self.weights_at(graph, torch.arange(graph.num_nodes, device=graph.device))
-
-    def weights_at(self, graph: Graph, nodes: Tensor) -> list[Tensor]:
-        """The entries of D_0, D_1, ... at these nodes (indices).
-
-        A node that does not take a hop takes none after it, as evidence only grows.
+    def weights_at(self, graph: Graph, nodes: Tensor | None = None) -> list[Tensor]:
+        """The entries of D_0, D_1, ... at these nodes (indices); who does not take a hop takes
+        none after.
         """
+        if nodes is None:
+            nodes = torch.arange(graph.num_nodes, device=graph.device)
         ones = torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)
         same = self.same_for_all()
         if same is not None:
@@ -119,10 +112,7 @@ class Propagated:
         return [self.homophily**k * there for k, there in enumerate(taken)]
 
     def by_evidence(self, counts: Tensor, spread: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
-        """The adaptive weights D_0, D_1, ..., one after the other.
-
-        `counts` are the effective feature counts, `spread` is the product with B.
-        """
+        """The adaptive weights D_0, D_1, ... of feature counts; `spread` is the product with B."""
         yield torch.ones_like(counts)
         reached = counts
         for k in range(1, self.hops + 1):
@@ -136,20 +126,20 @@ class Propagated:
     def reach(self, graph: Graph) -> Tensor:
         """For every node, the hops that its row looks away."""
         reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
-        for k, weight in enumerate(self.hop_weights(graph)):
+        for k, weight in enumerate(self.weights_at(graph)):
             reach[weight > 0] = k
         return reach
 
-    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> ReceptiveField | None:
-        """What the rows of these nodes depend on, at least so many hops; None: much of the graph.
+    def hops_of(self, graph: Graph, nodes: Tensor, least: int = 0) -> int | Tensor | None:
+        """How many hops the rows of these nodes look away, at least so many; None: far.
 
         Adaptive nodes take hops while they lack evidence, so the field grows hop by hop, and only
-        around those that take another: e_k at a node needs no more than k hops around it.
+        around those that take another.
         """
         if nodes.numel() * _FEW > graph.num_nodes:
             return None
         if self.mix != "adaptive":
-            return ReceptiveField.of(graph, nodes, max(self.hops, least))
+            return max(self.hops, least)
         nodes = nodes.to(graph.device)
         taken = torch.full_like(nodes, least)
         taking = torch.arange(nodes.numel(), device=graph.device)
@@ -161,7 +151,7 @@ class Propagated:
             if not taking.numel():
                 break
             taken[taking] = max(k + 1, least)
-        return ReceptiveField.of(graph, nodes, taken)
+        return taken
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
@@ -171,7 +161,7 @@ class Propagated:
         return self._takes(field.graph, hops)[field.at]
 
     def _takes(self, graph: Graph, hop: int) -> Tensor:
-        weights = self.hop_weights(graph)
+        weights = self.weights_at(graph)
         if hop >= len(weights):
             return torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
         return weights[hop] > 0
@@ -195,10 +185,9 @@ class Propagated:
     ) -> Tensor:
         """`Z W` for all or these nodes, up to a positive factor per node, which no argmax sees.
 
-        `sum_k D_k A^k (X W)`: the order that multiplies `nodes x classes` numbers instead of
-        `nodes x width`. With channels, `X W_0 + A (X W_1 + A (...))`. The factor is the length of
-        Z's row, which is not computed. All is in the type of the weights. Cost: 2 nnz(X) C + 2 hops
-        nnz(A) C operations, with channels (hops + 1) times the first.
+        `sum_k D_k A^k (X W)` multiplies `nodes x classes` numbers instead of `nodes x width`. With
+        channels it is `X W_0 + A (X W_1 + A (...))`. Cost: 2 nnz(X) C + 2 hops nnz(A) C
+        operations, with channels (hops + 1) times the first.
         """
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
         if self.blocks == 1:
@@ -243,11 +232,10 @@ def rows_of_mixes(
 ) -> list[Rows]:
     """Z at these nodes (indices) for each mix of the same hops, rows of length one, in one pass.
 
-    Sparse features stay sparse while that is cheaper, then they are dense, some columns at a
-    time. In float64 a row does not depend, to 1e-12, on which others there are.
-    Hop k is computed only where a node asked for takes it, or a later hop passes through. A
-    `sketch` of the columns comes first, as it is linear and makes every hop cheaper:
-    `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that a hop computes.
+    Sparse features stay sparse while that is cheaper, then they are dense, some columns at a time.
+    In float64 a row does not depend, to 1e-12, on which others there are. A `sketch` of the
+    columns comes first: `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that
+    a hop computes.
     """
     hops = Propagated._hops(mixes, graph, nodes.to(graph.device))
     held = graph.features if hops.everywhere else graph.features[hops.start]
@@ -286,9 +274,7 @@ class Evidence:
 
 
 def effective_feature_count(features: Rows) -> Tensor:
-    """`|x|_1^2 / |x|_2^2` of every row, in float64, 0 for a row of zeros.
-
-    The number of entries where all are equal, less where a few dominate.
+    """`|x|_1^2 / |x|_2^2` of every row, in float64: the number of entries where all are equal.
 
     >>> effective_feature_count(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
     [3.0, 1.0]

@@ -25,13 +25,14 @@ from undrift.datasets.synthetic import generate
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
-from undrift.learners.propagation import (
-    INFORMATIVE_FROM,
+from undrift.learners.registry import make_learner
+from undrift.propagation.learner import (
     Propagation,
     homophily_weight,
     label_association,
-    selected_bank,
 )
+from undrift.propagation.plan import INFORMATIVE_FROM
+from undrift.propagation.solve import selected_variant
 from undrift.sparse import Csr
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
@@ -45,8 +46,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sketched hop": {"sketch": 7, "mix": "hop", "hops": 1},
     "sketched, no fourier": {"sketch": 5, "mix": "mean", "hops": 2, "fourier": 0},
     "separate channels": {"mix": "separate", "hops": 2},
-    "structure, sparse rows": {"structure": True, "sketch": 0, "fourier": 0},
-    "structure, fourier": {"structure": True, "sketch": 7},
     "not balanced": {"balanced": False, "homophily": 0.5},
 }
 
@@ -99,7 +98,7 @@ def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
     fourier=st.sampled_from([0, None]),
     rank=st.sampled_from([0, 6]),
 )
-def test_any_order_of_tasks_gives_the_same_banks(
+def test_any_order_of_tasks_gives_the_same_sums(
     order: list[int], seed: int, sparse: bool, fourier: int | None, rank: int
 ) -> None:
     stream = tiny_stream(seed, sparse=sparse)
@@ -111,7 +110,7 @@ def test_any_order_of_tasks_gives_the_same_banks(
     columns = [shuffled.classes_.index(c) for c in straight.classes_]
     ours, theirs = shuffled.learned_.solution, straight.learned_.solution
     assert (ours.gamma, ours.temperature) == (theirs.gamma, theirs.temperature)
-    assert shuffled.learned_.solution.bank == straight.learned_.solution.bank
+    assert shuffled.learned_.solution.variant == straight.learned_.solution.variant
     error = float((ours.weights[:, columns] - theirs.weights).norm())
     assert error < 1e-9 * float(theirs.weights.norm())
 
@@ -121,7 +120,7 @@ def test_one_task_at_a_time_is_all_tasks_at_once() -> None:
     stream = tiny_stream()
     apart = taught(stream, homophily=1.0, mix="mean", sketch=0)
     together = Propagation(homophily=1.0, mix="mean", sketch=0).observe(_union(stream)).settle()
-    a, b = (learner.learned_.sums.banks["mix"] for learner in (apart, together))
+    a, b = (learner.learned_.sums.variants["mix"] for learner in (apart, together))
     torch.testing.assert_close(a.gram, b.gram, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(a.moment, b.moment, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(a.squares, b.squares, rtol=1e-9, atol=1e-12)
@@ -145,7 +144,7 @@ def test_small_classes_weigh_as_much_as_large_ones() -> None:
     stream = tiny_stream()
     once = taught(stream, homophily=1.0, sketch=0)
     more = taught(stream, homophily=1.0, sketch=0).observe(stream.task(1), again=True)
-    ours, theirs = (learner.learned_.sums.banks["mix"] for learner in (more, once))
+    ours, theirs = (learner.learned_.sums.variants["mix"] for learner in (more, once))
     assert ours.counts.tolist() != theirs.counts.tolist()
     assert ours.balanced().energy == theirs.balanced().energy == 6.0
     torch.testing.assert_close(ours.balanced().moment, theirs.balanced().moment)
@@ -200,7 +199,7 @@ def test_informative_heterophily_selects_the_separate_channels() -> None:
     stream = patterned(increment=2)
     learner = taught(stream, sketch=0, fourier=0)
     assert learner.learned_.plan.homophily < 0.5
-    assert learner.learned_.solution.bank == "separate"
+    assert learner.learned_.solution.variant == "separate"
     ours, own, believing = (
         evaluate(Propagation(sketch=0, fourier=0, homophily=weight), stream).by_class.a_f
         for weight in (None, 0.0, 1.0)
@@ -221,7 +220,7 @@ def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
         labels.append(task.graph.labels[task.train])
     targets = one_hot(torch.cat(labels), learner.classes_)
     joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
-    assert learner.learned_.solution.bank == "separate"
+    assert learner.learned_.solution.variant == "separate"
     torch.testing.assert_close(learner.learned_.solution.weights, joint, rtol=1e-4, atol=1e-5)
 
 
@@ -229,34 +228,36 @@ def test_a_class_that_came_alone_ends_the_separate_channels() -> None:
     """A class alone in its batch has no neighbours to learn from, but will have in the world."""
     stream = patterned(increment=1)
     learner = Propagation(sketch=0, fourier=0).observe(stream.task(0)).settle()
-    assert learner.learned_.solution.bank == "separate"
+    assert learner.learned_.solution.variant == "separate"
     learner.observe(stream.task(1))
-    assert learner.settle().learned_.solution.bank == "mix"
+    assert learner.settle().learned_.solution.variant == "mix"
     learner.forget(stream.task(1))
-    assert learner.settle().learned_.solution.bank == "separate"
+    assert learner.settle().learned_.solution.variant == "separate"
 
 
-def test_another_bank_is_selected_where_sums_tell_of_two_points_more() -> None:
-    assert selected_bank({"mix": [0.9, 0.8], "separate": [0.9, 0.83]}) == "mix"
-    assert selected_bank({"mix": [0.9, 0.8], "separate": [0.95, 0.83], "hops": [1, 0.9]}) == "hops"
-    assert selected_bank({"mix": [0.5, None], "hops": [0.6, None]}) == "hops"
-    assert selected_bank({"mix": [None], "hops": [None]}) == "mix"
+def test_another_variant_is_selected_where_sums_tell_of_two_points_more() -> None:
+    assert selected_variant({"mix": [0.9, 0.8], "separate": [0.9, 0.83]}) == "mix"
+    assert (
+        selected_variant({"mix": [0.9, 0.8], "separate": [0.95, 0.83], "hops": [1, 0.9]}) == "hops"
+    )
+    assert selected_variant({"mix": [0.5, None], "hops": [0.6, None]}) == "hops"
+    assert selected_variant({"mix": [None], "hops": [None]}) == "mix"
 
 
 @pytest.mark.parametrize("fixed", [{"homophily": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
-def test_a_fixed_homophily_or_mix_opens_no_other_bank(fixed: dict[str, Any]) -> None:
-    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.plan.banks
+def test_a_fixed_homophily_or_mix_opens_no_other_variant(fixed: dict[str, Any]) -> None:
+    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.plan.variants
 
 
-def test_structural_columns_stand_beside_the_features() -> None:
-    stream = tiny_stream()
-    plain, more = (
-        taught(stream, sketch=0, fourier=0, structure=s).learned_.sums.banks["mix"].gram
-        for s in (False, True)
-    )
-    width = plain.shape[0]
-    assert more.shape[0] == width + 3
-    torch.testing.assert_close(more[:width, :width], plain, rtol=1e-9, atol=1e-12)
+def test_columns_of_degrees_are_no_more_and_what_lacked_them_loads() -> None:
+    learner = taught(tiny_stream())
+    state = learner.state()
+    before = replace(state, params={**state.params, "structure": False})
+    assert Propagation().load(before).classes_ == learner.classes_
+    with pytest.raises(InputError, match="structure"):
+        Propagation().load(replace(state, params={**state.params, "structure": True}))
+    with pytest.raises(InputError, match="structure"):
+        make_learner("propagation", structure=True)
 
 
 # memory ------------------------------------------------------------------------------------
@@ -290,7 +291,7 @@ def test_hops_side_by_side_share_the_sketch() -> None:
 def test_the_default_is_bounded_and_a_budget_is_kept() -> None:
     task = wide_stream(2500).task(0)
     learner = Propagation().observe(task).settle()
-    assert learner.learned_.plan.size("mix").rank <= max(int(task.train.sum() / 2.8), 8)
+    assert learner.learned_.plan.sizes[0].rank <= max(int(task.train.sum() / 2.8), 8)
     assert learner.nbytes() <= 4e6
     assert Propagation(budget="60 kB").observe(task).settle().nbytes() <= 6e4
 
@@ -417,24 +418,24 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
     stream = noisy_stream(noise=12.0)
     learner, apart = taught(stream), taught(stream, mix="concat", hops=2, sketch=0, fourier=0)
-    assert learner.learned_.solution.bank == "hops"
+    assert learner.learned_.solution.variant == "hops"
     assert torch.equal(learner.predict(stream.graph), apart.predict(stream.graph))
     plain = evaluate(Propagation(mix="mean", hops=2, sketch=0, fourier=0), stream).by_class.a_f
     assert evaluate(Propagation(), stream).by_class.a_f > plain + 5
 
 
 def test_only_narrow_dense_features_are_asked() -> None:
-    assert "hops" in taught(noisy_stream(0.1)).learned_.plan.banks
-    assert "hops" in taught(noisy_stream(0.1, sparse=True)).learned_.plan.banks  # none is zero
-    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.plan.banks
-    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.plan.banks
+    assert "hops" in taught(noisy_stream(0.1)).learned_.plan.variants
+    assert "hops" in taught(noisy_stream(0.1, sparse=True)).learned_.plan.variants  # none is zero
+    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.plan.variants
+    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.plan.variants
     wide = tiny_stream(features=1025)
-    assert "hops" not in taught(wide).learned_.plan.banks
+    assert "hops" not in taught(wide).learned_.plan.variants
 
 
 def test_good_dense_features_stay_mixed() -> None:
     learner = taught(noisy_stream(0.1))
-    assert learner.learned_.solution.bank == "mix"
+    assert learner.learned_.solution.variant == "mix"
 
 
 def base_task(homophily: float) -> Task:
@@ -528,7 +529,7 @@ def test_scores_are_right_and_not_only_their_order() -> None:
     for task in stream:
         learner.observe(task)
     known, graph = learner.settle().learned_, stream.graph
-    features = known.plan.feature_map(known.solution.bank)
+    features = known.plan.feature_map(known.solution.variant)
     rows = features.plain(graph, torch.arange(graph.num_nodes))
     slow = dense(rows).double() @ known.solution.weights
     torch.testing.assert_close(learner.scores(graph), slow, rtol=1e-6, atol=1e-9)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-import undrift.learners.parts.propagation.private as private_steps
+import undrift.propagation.private as private_steps
+from tests.harness.lower_bound import epsilon_lower_bound
+from undrift import load, make_learner
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.denoise import denoised
-from undrift.learners.parts.propagation.private import Private
-from undrift.learners.propagation import Propagation
-from undrift.noise.empirical import epsilon_lower_bound
 from undrift.noise.gaussian import noise_multiplier
 from undrift.noise.release import ClippedSums, Scales
+from undrift.propagation.learner import Propagation
+from undrift.propagation.private import PrivatePropagation, denoised
 from undrift.streams.task import Task, isolating
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_stream
@@ -25,7 +25,7 @@ EXACT = {"merging_is_exact"}  # merging equals learning from scratch only withou
 
 
 def private(level="node", epsilon=50.0, **more):
-    return Propagation(epsilon=epsilon, level=level, class_list=SIX, **more)
+    return PrivatePropagation(epsilon=epsilon, level=level, class_list=SIX, **more)
 
 
 def taught(learner, stream):
@@ -57,8 +57,7 @@ def unlabelled(task, node):
 def summed(learner, task):
     if task is None:
         return ClippedSums.zero(4, 6)
-    features = learner._plan(task, silent).feature_map("mix")
-    return learner.private.summed(features, task.graph.num_features, task)
+    return learner.summed(learner._plan(task, silent), task)
 
 
 def moved(one, other):
@@ -130,8 +129,8 @@ def attack_on_a_hub():
     for k, sums in enumerate(worlds):
         scores.append([])
         for seed in range(300):
-            one = Private(1.0, 1e-3, "node", SIX, test_seed=2 * seed + k)
-            noisy = one.released(sums, one.account)[1]
+            one = private(epsilon=1.0, delta=1e-3, testing=True, seed=2 * seed + k)
+            noisy = one.released(sums, one.account_)[1]
             # what the hub adds, in the direction that tells most
             score = float((noisy.gram * (worlds[0].gram - worlds[1].gram)).sum())
             scores[-1].append(score)
@@ -176,16 +175,11 @@ def test_no_two_batches_get_the_same_noise():
 def test_nothing_that_is_kept_is_free_of_noise():
     stream = tiny_stream()
     learner = private().observe(stream.task(0))
-    exact = summed_of(learner, stream.task(0))
+    exact = summed(learner, stream.task(0))
     kept = learner.learned_.sums
     assert not bool((kept.gram == exact.gram).any())
     assert not np.isin(kept.counts.numpy(), exact.counts.numpy()).any()
     assert not any("squares" in name or "edges" in name for name in learner.state().tensors)
-
-
-def summed_of(learner, task):
-    features = learner._plan(task, silent).feature_map("mix")
-    return learner.private.summed(features, task.graph.num_features, task)
 
 
 def test_nothing_is_measured_for_the_feature_map():
@@ -195,7 +189,7 @@ def test_nothing_is_measured_for_the_feature_map():
     task = Task(Graph(graph.features, graph.adjacency, torch.from_numpy(labels)), labels_known(60))
     assert Propagation().observe(task).learned_.plan.homophily < 1
     assert private().observe(task).learned_.plan.homophily == 1
-    assert private().observe(task).learned_.plan.banks == ("mix",)
+    assert private().observe(task).learned_.plan.variants == ("mix",)
 
 
 def labels_known(n):
@@ -211,7 +205,6 @@ def test_batches_of_other_nodes_spend_epsilon_once():
     taught(learner, tiny_stream())
     assert learner.account_.spent_epsilon == pytest.approx(4.0)
     assert learner.account_.releases == 3
-    assert Propagation().account_ is None
 
 
 def test_a_spent_budget_refuses():
@@ -249,14 +242,13 @@ def test_what_was_released_cannot_be_taken_back(verb):
     with pytest.raises(InputError, match="is out"):
         getattr(learner, verb)(*batches)
     assert not learner.can("forgets")
-    assert Propagation().can("forgets")
 
 
 # what is refused -------------------------------------------------------------------------
 
 
 def test_a_class_outside_the_list_is_refused_before_anything_is_released():
-    learner = Propagation(epsilon=1.0, class_list=(0, 1))
+    learner = PrivatePropagation(epsilon=1.0, class_list=(0, 1))
     learner.observe(tiny_stream().task(0))
     with pytest.raises(InputError, match="class 2 is not in class_list"):
         learner.observe(tiny_stream().task(1))
@@ -278,13 +270,26 @@ def test_sums_without_noise_cannot_be_put_in():
         ({"epsilon": 1.0, "class_list": (1, 1)}, "needs class_list"),
         ({"epsilon": -1.0, "class_list": (0,)}, "epsilon must"),
         ({"epsilon": 1.0, "delta": 0.0, "class_list": (0,)}, "delta must"),
-        ({"epsilon": 1.0, "class_list": (0,), "structure": True}, "structure=False"),
+        ({"epsilon": 1.0, "class_list": (0,), "structure": True}, "structure=True"),
+        ({"epsilon": 1.0, "class_list": (0,), "rank": 8}, "whole Gram"),
+        ({"epsilon": 1.0, "class_list": (0,), "plan": "plan.json"}, "no batch decides"),
         ({"epsilon": 1.0, "class_list": (0,), "mix": "concat"}, "without channels"),
     ],
 )
 def test_settings_that_would_not_be_private_are_refused(how, sentence):
     with pytest.raises(InputError, match=sentence):
-        Propagation(**how)
+        make_learner("propagation", **how)
+
+
+def test_epsilon_makes_a_learner_of_its_own_wherever_it_is_said(tmp_path):
+    made = make_learner("propagation", epsilon=1.0, class_list=SIX, structure=False)
+    assert type(made) is PrivatePropagation
+    assert made.state().method == "propagation"
+    made.save(tmp_path / "learner")
+    assert load(tmp_path / "learner") == made
+    assert type(make_learner("propagation", epsilon=None, delta=1e-6)) is Propagation
+    with pytest.raises(InputError, match="PrivatePropagation"):
+        Propagation(epsilon=1.0, class_list=SIX)
 
 
 # what comes of it ------------------------------------------------------------------------
@@ -298,7 +303,7 @@ def test_it_is_a_learner(name):
 def test_with_hardly_any_noise_the_sums_are_the_plain_ones():
     stream = tiny_stream()
     learner = taught(private("row", epsilon=1e7, testing=True, delta=9e-3), stream)
-    plain = taught(Propagation(homophily=1.0, fourier=0), stream).learned_.sums.banks["mix"]
+    plain = taught(Propagation(homophily=1.0, fourier=0), stream).learned_.sums.variants["mix"]
     clean = denoised(learner.learned_.sums, 6)
     assert float((clean.counts - plain.counts).abs().max()) < 0.1
     assert float((clean.moment - plain.moment).abs().max()) < 0.1

@@ -12,7 +12,7 @@ from tests.harness.references import adaptive_features, separate_features
 from undrift.analytic.random_maps import Sketch
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.parts.propagation.propagated import (
+from undrift.propagation.mixes import (
     Propagated,
     effective_feature_count,
     row_normalised,
@@ -59,9 +59,9 @@ def test_rows_with_separate_channels_equal_a_loop_over_nodes(sparse: bool) -> No
 
 def test_words_decide_how_far_a_node_looks() -> None:
     graph = tiny_graph()
-    assert len(Propagated(evidence_threshold=1.0).hop_weights(graph)) == 1
-    assert len(Propagated(evidence_threshold=1e12, hops=5).hop_weights(graph)) == 6
-    weights = torch.stack(Propagated(evidence_threshold=60.0).hop_weights(graph))
+    assert len(Propagated(evidence_threshold=1.0).weights_at(graph)) == 1
+    assert len(Propagated(evidence_threshold=1e12, hops=5).weights_at(graph)) == 6
+    weights = torch.stack(Propagated(evidence_threshold=60.0).weights_at(graph))
     assert bool((weights[1:] <= weights[:-1]).all())
     assert weights[1].unique().numel() > 2
 
@@ -72,7 +72,7 @@ def test_hop_weights_of_some_nodes_are_those_of_all(threshold: float, count: int
     graph = tiny_graph()
     nodes = torch.randperm(60, generator=torch.Generator().manual_seed(count))[:count]
     for mix in (Propagated(evidence_threshold=threshold), Propagated("concat", 2, homophily=0.3)):
-        whole, ours = mix.hop_weights(graph), mix.weights_at(graph, nodes)
+        whole, ours = mix.weights_at(graph), mix.weights_at(graph, nodes)
         assert all(not bool(weight[nodes].any()) for weight in whole[len(ours) :])
         for theirs, weight in zip(whole, ours, strict=False):
             torch.testing.assert_close(weight, theirs[nodes], rtol=1e-12, atol=1e-12)
@@ -84,8 +84,8 @@ def test_mixes_made_in_one_pass_are_those_made_alone(
     sparse: bool, narrow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if narrow:  # some columns at a time, few of them in each product
-        monkeypatch.setattr("undrift.learners.parts.propagation.hops._BLOCK", {"cpu": 1})
-        monkeypatch.setattr("undrift.learners.parts.propagation.hops._NARROWEST", 5)
+        monkeypatch.setattr("undrift.propagation.hops._BLOCK", {"cpu": 1})
+        monkeypatch.setattr("undrift.propagation.hops._NARROWEST", 5)
         monkeypatch.setattr("undrift.sparse._BYTES_IN_CACHE", 1)
     graph = tiny_graph(sparse=sparse)
     mixes = [
@@ -182,10 +182,8 @@ def test_columns_some_at_a_time_give_the_same_rows(
 ) -> None:
     graph = tiny_graph(sparse=sparse)
     at_once = dense(Propagated("mean", 3).rows(graph, everyone(graph)))
-    monkeypatch.setattr(
-        "undrift.learners.parts.propagation.hops._NARROWEST", 5
-    )  # of the 12 columns
-    monkeypatch.setattr("undrift.learners.parts.propagation.hops._BLOCK", {"cpu": 1})
+    monkeypatch.setattr("undrift.propagation.hops._NARROWEST", 5)  # of the 12 columns
+    monkeypatch.setattr("undrift.propagation.hops._BLOCK", {"cpu": 1})
     assert torch.equal(dense(Propagated("mean", 3).rows(graph, everyone(graph))), at_once)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -13,9 +15,9 @@ from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.parts.propagation.counts import COUNTS, TABLE, count_columns
-from undrift.learners.parts.propagation.propagated import (
+from undrift.propagation.mixes import (
     Propagated,
+    effective_feature_count,
     row_normalised,
     rows_of_mixes,
 )
@@ -24,6 +26,15 @@ from undrift.streams.task import Task
 from undrift.typing import Rows
 
 _SCORED_MB = {"cpu": 8, "cuda": 128}  # on a CPU their Fourier features stay in the cache
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_FINE = 26  # columns of the count alone: two to each doubling, up to some eight thousand
+_COARSE = 13  # places of the count and of the degree: one to each doubling
+_DEGREE_SCALE = 64.0  # of a degree over the root of all edges: most lie between 0.01 and 10
+_WEIGHT = 3.0  # of the columns: so much less than words they are shrunk
+COUNTS = _FINE  # columns that tell the feature count
+TABLE = _COARSE**2  # columns that tell the feature count and the degree together
 _NEAR = 1e-6  # of the length of W's columns: what float32 may not tell apart
 
 
@@ -42,30 +53,24 @@ class Sample:
 class FeatureMap:
     """What ridge regression sees of a node: propagated features, then two fixed random maps.
 
-    `sketch`: rows of more columns are sketched to this many (`Sketch`); a mix with a channel per
-    hop shares them among the channels; 0 never does. `fourier`: how many random Fourier features
-    (`Fourier`) stand beside. Both maps come from the seed and are not stored. `power`: every entry
-    z of a row becomes `sign(z) |z|^power`, and the row is scaled to length one again. `structure`:
-    three columns of degrees (`structural_columns`). `rank`: how the rows are summed (`no_rows`).
-    `counts`: columns that tell how many features a node has, with `degrees` how many edges as well
-    (`count_columns`).
+    `sketch`: rows of more columns are sketched to this many, shared among the channels of a mix; 0
+    never. `fourier`: how many random Fourier features stand beside. Both maps come from the seed
+    and are not stored. `power`: every entry z of a row becomes `sign(z) |z|^power`, and the row is
+    scaled to length one again. `rank`: how the rows are summed (`no_rows`). `counts`: columns that
+    tell how many features a node has, with `degrees` how many edges as well (`count_columns`).
     """
 
     propagated: Propagated
     sketch: int = 0
     fourier: int = 0
     seed: int = 0
-    structure: bool = False
     power: float = 1.0
     rank: int = 0
     counts: bool = False
     degrees: bool = False
 
     def plain(self, graph: Graph, nodes: Tensor, dtype: torch.dtype = torch.float64) -> Rows:
-        """The rows of these nodes before Fourier features.
-
-        Of few nodes, what is computed is their field.
-        """
+        """The rows of these nodes before Fourier features; of few nodes, on their field alone."""
         field = self.field(graph, nodes)
         if field is not None:
             graph, nodes = field.graph, field.at
@@ -76,9 +81,6 @@ class FeatureMap:
     def _completed(self, rows: Rows, graph: Graph, nodes: Tensor) -> Rows:
         """Propagated rows with their power, and with columns beside them."""
         parts = [self.powered(rows)]
-        if self.structure:
-            columns = sp.csr_matrix(structural_columns(graph)[nodes].cpu().numpy())
-            parts.append(Csr.from_scipy(columns, dtype=rows.dtype).to(rows.device))
         if self.counts:
             counted = count_columns(graph, nodes, degrees=self.degrees)
             parts.append(counted.to(dtype=rows.dtype))
@@ -92,22 +94,16 @@ class FeatureMap:
             return row_normalised(rows.signed_power(self.power))
         return row_normalised(rows.sign() * rows.abs().pow(self.power))
 
-    def field(self, graph: Graph, nodes: Tensor, least: int = 0) -> ReceptiveField | None:
-        """What the rows of these nodes depend on; None: much of the graph (`Propagated.field`)."""
+    def hops_of(self, graph: Graph, nodes: Tensor, least: int = 0) -> int | Tensor | None:
+        """How many hops the rows of these nodes look away; None: far (`Propagated.hops_of`)."""
         if self.degrees:  # all edges
             return None
-        return self.propagated.field(graph, nodes, max(least, 2) if self.structure else least)
+        return self.propagated.hops_of(graph, nodes, least)
 
-    def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
-        """Whether the rows of these nodes look so many hops away."""
-        if self.structure and hops <= 2:
-            return torch.ones_like(nodes, dtype=torch.bool)
-        return self.propagated.looks(graph, nodes, hops)
-
-    def reach(self, graph: Graph) -> Tensor:
-        """For every node, the hops that its row looks away."""
-        reach = self.propagated.reach(graph)
-        return reach.clamp(min=2) if self.structure else reach
+    def field(self, graph: Graph, nodes: Tensor) -> ReceptiveField | None:
+        """What the rows of these nodes depend on; None: much of the graph."""
+        hops = self.hops_of(graph, nodes)
+        return None if hops is None else ReceptiveField.of(graph, nodes, hops)
 
     def width(self, num_features: int) -> int:
         """Columns of a row, Fourier features among them."""
@@ -138,10 +134,8 @@ class FeatureMap:
             yield where, torch.cat([part.to_dense(), made(part)], dim=1)
 
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """Scores of all or these nodes, up to a factor per node (see `Propagated.spread`).
-
-        Where a row is not linear in features it must be formed, and the factor is one. All is in
-        the type of the weights.
+        """Scores of all or these nodes up to a factor per node; rows are formed where they are not
+        linear.
         """
         if self._linear:
             sketch = self.sketch_of(graph.num_features)
@@ -152,10 +146,11 @@ class FeatureMap:
         return self.scored(self.plain(graph, asked, weights.dtype), weights)
 
     def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
-        """`spread` in float32; the scores of float64 where its best two are too near to tell apart.
+        """`spread` in float32; the scores of float64 where its best two are too near to tell
+        apart.
 
-        Rounding was seen to move a score by 6e-8 of the length of W's column where a row has length
-        one, and by 3e-7 after eight hops.
+        Rounding was seen to move a score by 6e-8 of the length of W's column, by 3e-7 after eight
+        hops.
         """
         rough = self.spread(graph, weights.float(), nodes).double()
         if rough.shape[1] < 2 or not rough.shape[0]:
@@ -170,12 +165,7 @@ class FeatureMap:
     @property
     def _linear(self) -> bool:
         """Whether a row is, up to its length, a linear function of features."""
-        return self.power == 1 and not (self.fourier or self.structure or self.counts)
-
-    def scores(self, graph: Graph, weights: Tensor) -> Tensor:
-        """`Z W` of every node, with Z formed some nodes at a time."""
-        everyone = torch.arange(graph.num_nodes, device=graph.device)
-        return self.scored(self.plain(graph, everyone), weights)
+        return self.power == 1 and not (self.fourier or self.counts)
 
     def scored(self, rows: Rows, weights: Tensor) -> Tensor:
         """`Z W` of plain rows."""
@@ -210,8 +200,7 @@ class FeatureMap:
     def _columns(self, num_features: int) -> int:
         sketch = self.sketch_of(num_features)
         columns = self.propagated.width(num_features if sketch is None else sketch.size)
-        columns += self._counted
-        return columns + (STRUCTURE if self.structure else 0)
+        return columns + self._counted
 
 
 def sample_of(
@@ -249,27 +238,61 @@ def samples_of(
     ]
 
 
-STRUCTURE = 3
-"""How many columns there are."""
-
-_SCALE = 0.1  # degrees up to some thousands stay under one
+# columns that tell how many features and edges a node has -------------------------------------
 
 
-def structural_columns(graph: Graph) -> Tensor:
-    """`[nodes, 3]` in float64: logarithms of own, neighbours' mean and neighbours' summed degree.
+def count_columns(graph: Graph, nodes: Tensor, *, degrees: bool) -> Csr:
+    """`[nodes, 26]` in float64: how many features each of these nodes has; 195 with `degrees`.
 
-    Each is `log(1 + value) / 10`; an isolated node has zeros. Degrees count the edges that are
-    there: a task's graph lacks those to other tasks, so the columns of one node grow between
-    learning and testing. Cost: one product with the adjacency.
+    The first 26 tell the effective feature count: column k stands for `2^(k / 2) - 1`. A count
+    lies between two columns and weighs on both, so that a linear function of them is any curve
+    over the logarithm. The other 169 are a table of 13 places for the count and 13 for the
+    relative degree, of which four share a node's weight. The relative degree is `d / sqrt(e)` with
+    e all directed edges: if edges do not look at classes, it is the same in a batch's graph and in
+    the world.
 
-    >>> path = Graph.from_arrays(torch.eye(3), [[0, 1], [1, 2]], undirected=True)
-    >>> structural_columns(path).mul(10).exp().sub(1).round().tolist()
-    [[1.0, 2.0, 2.0], [2.0, 1.0, 2.0], [1.0, 2.0, 2.0]]
+    >>> path = Graph.from_arrays(torch.ones(3, 3), [[0, 1], [1, 2]], undirected=True)
+    >>> count_columns(path, torch.tensor([1]), degrees=False).to_dense().nonzero().tolist()
+    [[0, 4]]
     """
-    edges = graph.adjacency
-    degree = edges.indptr.diff().double()
-    around = torch.zeros_like(degree).index_add(
-        0, edges.row_of_entry(), degree[edges.indices.long()]
-    )
-    columns = torch.stack([degree, around / degree.clamp(min=1), around], dim=1)
-    return _SCALE * columns.log1p()
+    held = effective_feature_count(graph.features[nodes])
+    count = held.cpu().numpy()
+    fine, left = _between(2 * np.log2(1 + count), _FINE)
+    columns, shares = [fine, fine + 1], [left, 1 - left]
+    if degrees:
+        for column, share in _table(count, _relative_degrees(graph, nodes)):
+            columns.append(_FINE + column)
+            shares.append(share)
+    values = _WEIGHT * np.stack(shares, axis=1)
+    each = np.arange(len(count) + 1) * len(columns)
+    parts = (values.ravel(), np.stack(columns, axis=1).ravel(), each)
+    width = COUNTS + (TABLE if degrees else 0)
+    matrix = sp.csr_matrix(parts, shape=(len(count), width))
+    matrix.eliminate_zeros()
+    return Csr.from_scipy(matrix, dtype=held.dtype).to(held.device)
+
+
+def _relative_degrees(graph: Graph, nodes: Tensor) -> FloatArray:
+    pointers = graph.adjacency.indptr
+    degree = (pointers[nodes + 1] - pointers[nodes]).cpu().numpy()
+    return np.asarray(_DEGREE_SCALE * degree / max(graph.num_edges, 1) ** 0.5, dtype=np.float64)
+
+
+def _table(count: FloatArray, degree: FloatArray) -> list[tuple[IntArray, FloatArray]]:
+    """The four cells that each node lies between, and its share of each."""
+    row, above = _between(np.log2(1 + count), _COARSE)
+    column, before = _between(np.log2(1 + degree), _COARSE)
+    cell = _COARSE * row + column
+    return [
+        (cell, above * before),
+        (cell + 1, above * (1 - before)),
+        (cell + _COARSE, (1 - above) * before),
+        (cell + _COARSE + 1, (1 - above) * (1 - before)),
+    ]
+
+
+def _between(place: FloatArray, columns: int) -> tuple[IntArray, FloatArray]:
+    """The column to the left of each place, and its share; what lies outside is in the last."""
+    held = np.clip(place, 0, columns - 1)
+    first = np.minimum(held.astype(np.int64), columns - 2)
+    return first, 1 - (held - first)

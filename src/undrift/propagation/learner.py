@@ -1,0 +1,252 @@
+"""Propagation: ridge regression on a fixed function of the graph, so that nothing can drift."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import InitVar, dataclass
+from typing import Any, ClassVar, Self
+
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.learners.additive import AdditiveLearner, Known
+from undrift.learners.parameters import check_positive
+from undrift.propagation.mixes import Mix, Propagated
+from undrift.propagation.plan import (
+    First,
+    Plan,
+    Size,
+    Wanted,
+    association_of,
+    decided,
+    decides_badly,
+    homophily_of,
+    read_plan,
+)
+from undrift.propagation.solve import Solved, candidate, selected_variant
+from undrift.propagation.sums import PropagationSums, edges_between
+from undrift.storage.state import State
+from undrift.streams.task import Task
+from undrift.typing import Progress
+
+_PINNED = (
+    "mix",
+    "hops",
+    "evidence_threshold",
+    "homophily",
+    "fourier",
+    "sketch",
+    "rank",
+    "budget",
+)  # what a plan decides: with one given, these are not
+_WITH_NOISE = ("epsilon", "delta", "level", "class_list", "testing")  # of `PrivatePropagation`
+
+
+def homophily_weight(task: Task) -> float:
+    """How far neighbours resemble a node, 0 to 1 (`homophily_of`)."""
+    return homophily_of(edges_between(task, task.classes))
+
+
+def label_association(task: Task, least_classes: int = 3) -> float:
+    """How much a neighbour's class tells of a node's, 0 to 1 (`association_of`)."""
+    return association_of(edges_between(task, task.classes), least_classes)
+
+
+PropagationKnown = Known[Plan, PropagationSums, Solved]
+"""What is kept: sums, what their rows depend on, and what the selected variant's come to."""
+
+
+@dataclass(kw_only=True)
+class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
+    """Class-balanced ridge regression on propagated features; needs no hyperparameter.
+
+        Z = sum_k D_k A^k X,    W = (R + gamma mean(diag R) I)^-1 Q
+
+    Z is a fixed function of the graph (`Propagated`). What is kept are plain sums over its rows
+    (`ClassSums`), and R and Q are made from them when solving, so that every class weighs the same.
+    So W is the solution of joint training, whatever the order of batches, and classes may come
+    back, batches be forgotten or revised, and learners merged.
+
+    `gamma`: chosen by generalised cross-validation, from the sums; a number fixes it. Validation
+    nodes are not used. `mix`, `hops`, `evidence_threshold`: see `Propagated`. `homophily`: damping
+    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`).
+    `balanced=False`: every node weighs the same, not every class.
+
+    How much is kept follows the first batch (`Wanted.size`) or a `budget`: bytes, or a text such as
+    `4MB`. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps all of it.
+    `sketch`: the whole Gram of rows that are cut to this many columns, 0 for all. `fourier`: random
+    Fourier features.
+
+    Two more feature variants are kept where the default mix may fail: with ego and neighbour
+    channels where the first batch shows informative heterophily (`label_association`), and with a
+    channel per hop for narrow dense features. One of them is selected where its sums tell of an
+    accuracy two points higher (`expected_accuracy`).
+
+    `plan`: every decision that the first batch makes otherwise (`Plan`, its JSON text, or a file of
+    it). Sites that are given one plan can merge whatever they observe, in any order. `plan_` is the
+    plan that is in force. A plan holds `mix`, `hops`, `sketch` and the like, so those are not given
+    beside it.
+
+    With differential privacy (`epsilon`) it is `PrivatePropagation`.
+
+    Cost, for rows of D <= 3072 columns, n nodes and rank r <= 512: 4 n D r + 6 D r^2 operations per
+    task and 8 D (r + 2 C) bytes per variant. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where
+    rows are sketched; else, and for scores and probabilities, the rows are formed, n D numbers. See
+    docs/methods/propagation.md.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Propagation().observe(first).observe(second)
+    >>> learner.scores(first.graph).shape
+    torch.Size([20, 4])
+    """
+
+    name: ClassVar[str] = "propagation"
+    display: ClassVar[str] = "Propagation"
+    family: ClassVar[str] = "analytic"
+    keeps: ClassVar[str] = "sums over training nodes: R or a part of it, Q, counts"
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
+    learned_type: ClassVar[Any] = PropagationKnown
+    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
+    gone: ClassVar[dict[str, Any]] = {
+        **dict.fromkeys(_WITH_NOISE, ...),
+        "epsilon": None,
+        "structure": False,
+    }
+    why_gone: ClassVar[str] = (
+        "is no option here: epsilon is one of PrivatePropagation (make_learner finds it), and for "
+        "structure take the version that docs/decisions/0022 names; leave it out"
+    )
+    grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
+    planned: ClassVar[tuple[str, ...]] = ("plan", *_PINNED, "seed")
+
+    gamma: float | None = None
+    mix: Mix = "adaptive"
+    hops: int = 8
+    evidence_threshold: float = 1e4
+    homophily: float | None = None
+    fourier: int | None = None
+    sketch: int | None = None
+    rank: int | None = None
+    budget: float | str | None = None
+    balanced: bool = True
+    plan: str | Plan | None = None
+    epsilon: InitVar[Any] = None  # this and the next four are refused: `PrivatePropagation`
+    delta: InitVar[Any] = None
+    level: InitVar[Any] = None
+    class_list: InitVar[Any] = None
+    testing: InitVar[Any] = None
+
+    def __post_init__(self, *with_noise: Any) -> None:
+        if any(value is not None for value in with_noise):
+            raise InputError(
+                "propagation with noise is a learner of its own; write PrivatePropagation("
+                "epsilon=..., class_list=...), or make_learner('propagation', epsilon=...)"
+            )
+        if self.gamma is not None:
+            check_positive(gamma=self.gamma)
+        Wanted(self.sketch, self.fourier, self.rank, self.budget)
+        damping = 1.0 if self.homophily is None else self.homophily
+        Propagated(self.mix, self.hops, self.evidence_threshold, damping)
+        pinned = read_plan(self.plan)
+        self.plan = None if pinned is None else pinned.to_json()  # as params and states have it
+        beside = [name for name in _PINNED if getattr(self, name) != getattr(type(self), name)]
+        if pinned is not None and beside:
+            raise InputError(
+                f"a plan decides {beside[0]} already; leave {beside[0]} away, or change it in the "
+                "plan"
+            )
+
+    # the plan ----------------------------------------------------------------------------
+
+    @property
+    def plan_(self) -> Plan | None:
+        """Every decision of the first batch, or the plan that was given; None before either."""
+        return self.known.plan if self.learned_ is not None else read_plan(self.plan)
+
+    def plan_note(self, task: Task) -> str | None:
+        """What is wrong with this first batch, where it decides a plan and tells too little."""
+        if self.plan_ is not None:
+            return None
+        why = decides_badly(len(task.classes), task.graph.num_edges, int(task.train.sum()))
+        return why and (
+            f"the first batch decides for good how rows are made, and {why}; learn a larger one "
+            "first, or pin a plan made of one: undrift learner new DIR --plan OTHER/plan.json"
+        )
+
+    def _plan(self, task: Task, progress: Progress) -> Plan:
+        width = task.graph.num_features
+        if self.plan is not None:
+            return self._pinned(width)
+        return self.plan_by(width, edges_between(task, task.classes), First.of(task))
+
+    def plan_by(self, num_features: int, edges: Tensor, first: First) -> Plan:
+        """What a first batch decides: its features, its labelled edges by class, and its size."""
+        if self.plan is not None:
+            return self._pinned(num_features)
+        how = self.mix, self.hops, self.evidence_threshold, 1.0, ("mix",), (Size(0, 0, 0),)
+        blank = Plan(num_features, *how, seed=self.seed)
+        wanted = Wanted(self.sketch, self.fourier, self.rank, self.budget)
+        return decided(blank, wanted, edges, first, homophily=self.homophily, gamma=self.gamma)
+
+    def _pinned(self, num_features: int) -> Plan:
+        pinned = read_plan(self.plan)
+        assert pinned is not None  # noqa: S101  # whoever asks has seen one
+        if pinned.num_features != num_features:
+            raise InputError(
+                f"the plan is for {pinned.num_features} features per node, this batch has "
+                f"{num_features}; give the same columns, or another plan"
+            )
+        return pinned
+
+    # sums, and what they come to -----------------------------------------------------------
+
+    def _sums(
+        self, plan: Plan, task: Task, within: Tensor | None, progress: Progress
+    ) -> tuple[tuple[int, ...], PropagationSums]:
+        progress("accumulate", 0, 1)
+        sums = PropagationSums.of(plan, task, within)
+        progress("accumulate", 1, 1)
+        return task.classes, sums
+
+    def _solve(
+        self, plan: Plan, classes: tuple[int, ...], sums: PropagationSums, progress: Progress
+    ) -> Solved:
+        progress("solve", 0, 1)
+        candidates = {
+            name: candidate(sums.variants[name], self.gamma, balanced=self.balanced)
+            for name in sums.eligible()
+        }
+        selected = selected_variant({name: each.accuracy for name, each in candidates.items()})
+        answer = candidates[selected].selected(selected)
+        progress("solve", 1, 1)
+        return answer
+
+    # names of before -----------------------------------------------------------------------
+
+    @classmethod
+    def check_param(cls, name: str, value: Any) -> Any:
+        """The value as the hyperparameter takes it, with noise or without."""
+        if name in _WITH_NOISE:
+            from undrift.propagation.private import PrivatePropagation
+
+            return PrivatePropagation.check_param(name, value)
+        return super().check_param(name, value)
+
+    def load(self, state: State) -> Self:
+        """Go on from a state of the same method with the same hyperparameters."""
+        return super().load(with_variants(state))
+
+
+def with_variants(state: State) -> State:
+    """A state of before feature variants were called so: they were banks."""
+
+    def named(parts: dict[str, Any]) -> dict[str, Any]:
+        return {re.sub(r"\bbank(s?)\b", r"variant\1", key): parts[key] for key in parts}
+
+    params = dict(state.params)
+    if isinstance(params.get("plan"), str):
+        params["plan"] = Plan.from_json(params["plan"]).to_json()
+    return State(state.method, params, named(state.tensors), named(state.values))

@@ -1,0 +1,367 @@
+"""`PrivatePropagation`: propagation with noise, released once per batch, and the account of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+
+from undrift.analytic.additive import PerClass
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import Linear
+from undrift.errors import InputError
+from undrift.learners.additive import AdditiveLearner, Known
+from undrift.learners.kept import KeptSum, facts_of
+from undrift.learners.parameters import check_positive
+from undrift.noise.accountant import Accountant
+from undrift.noise.gaussian import check_guarantee
+from undrift.noise.release import ClippedSums, Mechanism
+from undrift.noise.sampling import Normal, seeded_normal, system_normal
+from undrift.propagation.features import FeatureMap, sample_of
+from undrift.propagation.learner import with_variants
+from undrift.propagation.mixes import Mix
+from undrift.propagation.plan import Plan, Size, Wanted
+from undrift.propagation.solve import Solved, candidate
+from undrift.storage.state import State
+from undrift.streams.task import Task
+from undrift.typing import Progress, silent
+
+Level = Literal["row", "node"]
+
+ClassList = tuple[int | str, ...]
+"""Every class that may ever come: ids, or names whose ids are their places in the list."""
+
+WIDTH = 512
+"""Columns of a row at most, where there is noise: more columns get more of it in all."""
+
+HOMOPHILY = 1.0
+"""The homophily weight that is not given: none is measured, as that would look at labels."""
+
+GAMMA = 0.1
+"""The ridge, relative to the mean diagonal, that is not given; chosen on validation nodes."""
+
+_PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach in a batch
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateSums(PerClass):
+    """Sums of releases: R, Q and counts with noise. `parts`: in how many releases a class was
+    found.
+    """
+
+    per_class: ClassVar[tuple[str, ...]] = ("moment", "counts", "parts")
+
+    gram: Tensor
+    moment: Tensor
+    counts: Tensor
+    parts: Tensor
+    account: Accountant
+
+    def linear(self, solution: Solved) -> Linear | None:
+        """Sums are more than rounding away from the rows."""
+        return None
+
+    def kept(self, plan: PrivatePlan, classes: tuple[int, ...]) -> Iterator[KeptSum]:
+        """Releases with noise, attacked as if they had none."""
+        yield KeptSum(
+            "noisy",
+            plan.of_training().rows_of,
+            int(self.gram.shape[0]),
+            int(self.counts.sum()),
+            classes,
+            ("sums",),
+            make_gram=lambda: self.gram,
+            make_means=lambda: self.moment,
+            counts=self.counts,
+            column_facts=lambda: facts_of(self.gram),
+            exact=False,
+        )
+
+    def _beside(self, other: PrivateSums, sign: int) -> dict[str, Any]:
+        if sign < 0:
+            raise TypeError("what was released with noise cannot be subtracted")
+        return {"account": self.account.merged(other.account)}
+
+    def emptied(self) -> PrivateSums:
+        """The sum of no release over the same features."""
+        account = Accountant(self.account.epsilon, self.account.delta)
+        return replace(self.select([]), gram=torch.zeros_like(self.gram), account=account)
+
+
+@dataclass(frozen=True)
+class PrivatePlan(Plan):
+    """A plan that no batch decides. `level`: whether training rows are propagated."""
+
+    level: Level = "node"
+
+    def of_training(self) -> FeatureMap:
+        """The map of the rows that are summed."""
+        features = self.feature_map("mix")
+        if self.level == "row":
+            return features
+        return replace(features, propagated=replace(features.propagated, hops=0))
+
+
+@dataclass(kw_only=True)
+class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
+    """`Propagation` with differential privacy: each batch is released once, as sums with noise.
+
+    What is kept is (`epsilon`, `delta`) private for every node that is in one batch at most
+    (docs/privacy/differential-privacy.md has the proof). `level="node"`: with or without a node,
+    its features, edges and label; training rows are then nodes' own features, whatever their
+    degree, and predictions propagate. `level="row"`: with or without a node's label, in a graph
+    that is known; training rows are propagated. `class_list`: the classes that may ever come, as
+    ids or as names, whose ids are their places in the list: which classes a batch has is in its
+    labels. The noise is the system's; `testing=True` draws it from `seed`, which is not private.
+
+    The rest is as in `Propagation`, but no batch decides anything: one feature variant of at most
+    512 columns, its whole Gram, and `homophily` is 1 if it is not given. What was released cannot
+    be forgotten. Cost: that of the whole Gram, and two eigenvalue decompositions when solving.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, *_ = tiny_stream()
+    >>> learner = PrivatePropagation(epsilon=50.0, class_list=range(6)).observe(first)
+    >>> learner.account_.releases
+    1
+    """
+
+    name: ClassVar[str] = "propagation"
+    display: ClassVar[str] = "Propagation"
+    family: ClassVar[str] = "analytic"
+    keeps: ClassVar[str] = "sums over training nodes with noise: R, Q, counts"
+    returns: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
+    why_not: ClassVar[str] = (
+        "what was released with noise is out, and tells of any one node no more than epsilon "
+        "allows, whether it is forgotten or not; to be without it, learn anew"
+    )
+    learned_type: ClassVar[Any] = Known[PrivatePlan, PrivateSums, Solved]
+    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
+    gone: ClassVar[dict[str, Any]] = {
+        "structure": False,
+        "rank": None,
+        "budget": None,
+        "plan": None,
+    }
+    why_gone: ClassVar[str] = (
+        "is no option with epsilon: no batch decides anything, and the whole Gram of at most "
+        f"{WIDTH} columns is kept; leave it out, give every site the same settings, and sketch for "
+        "fewer columns"
+    )
+
+    epsilon: float
+    delta: float = 1e-6
+    level: Level = "node"
+    class_list: ClassList = ()
+    testing: bool = False
+    gamma: float | None = None
+    mix: Mix = "adaptive"
+    hops: int = 8
+    evidence_threshold: float = 1e4
+    homophily: float | None = None
+    fourier: int | None = None
+    sketch: int | None = None
+    balanced: bool = True
+    draw_: Normal = field(
+        default_factory=lambda: system_normal, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.gamma is not None:
+            check_positive(gamma=self.gamma)
+        check_guarantee(self.epsilon, self.delta)
+        if not self.class_list or len(set(map(str, self.class_list))) != len(self.class_list):
+            raise InputError(
+                "epsilon needs class_list, every class that may ever come, none twice, as the list "
+                "of classes seen would tell of single nodes; give it, such as class_list=(0, 1, 2) "
+                "or class_list=('fine', 'mule')"
+            )
+        Wanted(self.sketch, self.fourier)
+        if self._blank(1).propagated("mix").blocks > 1:
+            raise InputError(
+                "epsilon is for rows of a node's features alone; take a mix without channels: "
+                "adaptive, mean or hop"
+            )
+
+    @property
+    def class_ids(self) -> dict[str, int]:
+        """The id of every class by its name: an id is its own, the id of a name its place.
+
+        The order of columns, and every id, comes from `class_list` and from nothing else.
+        """
+        if all(isinstance(c, int) for c in self.class_list):
+            return {str(c): int(c) for c in self.class_list}
+        return {str(name): i for i, name in enumerate(self.class_list)}
+
+    @property
+    def account_(self) -> Accountant:
+        """What was spent of epsilon."""
+        empty = Accountant(self.epsilon, self.delta)
+        return empty if self.learned_ is None else self.known.sums.account
+
+    @property
+    def plan_(self) -> PrivatePlan | None:
+        """What rows depend on, after the first batch."""
+        return None if self.learned_ is None else self.known.plan
+
+    def outside(self, name: str) -> InputError:
+        """The error for a class that is not in the list."""
+        known = list(self.class_ids)
+        own = known == [str(c) for c in self.class_ids.values()]
+        ids = "" if own else ", whose ids count from 0"
+        return InputError(
+            f"class {name} is not in class_list {known}{ids}, and with noise the list of classes "
+            "is fixed beforehand; correct the label, or make a learner whose class_list has it"
+        )
+
+    # plan, sums and what they come to ------------------------------------------------------
+
+    def _plan(self, task: Task, progress: Progress) -> PrivatePlan:
+        return self._blank(task.graph.num_features)
+
+    def _blank(self, num_features: int) -> PrivatePlan:
+        size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
+        damping = HOMOPHILY if self.homophily is None else self.homophily
+        how = self.mix, self.hops, self.evidence_threshold, damping, ("mix",), (size,)
+        return PrivatePlan(num_features, *how, seed=self.seed, level=self.level)
+
+    def _sums(
+        self, plan: PrivatePlan, task: Task, within: Tensor | None, progress: Progress
+    ) -> tuple[tuple[int, ...], PrivateSums]:
+        progress("accumulate", 0, 1)
+        found = self.released(self.summed(plan, task), self.account_)
+        progress("accumulate", 1, 1)
+        return found
+
+    def summed(self, plan: PrivatePlan, task: Task) -> ClippedSums:
+        """The sums of a batch before noise, which they must get before they are kept."""
+        ids = tuple(self.class_ids.values())
+        strange = [c for c in task.classes if c not in ids]
+        if strange:
+            raise self.outside(str(strange[0]))
+        features = plan.of_training()
+        sample = sample_of(features, task, ids)
+        width = features.width(plan.num_features)
+        sums = ClippedSums.zero(width, len(ids), str(task.graph.device))
+        for where, part in features.pieces(sample.rows):
+            sums = sums + ClippedSums.of(part.to_dense(), sample.targets[where])
+        return sums
+
+    def released(
+        self, sums: ClippedSums, account: Accountant
+    ) -> tuple[tuple[int, ...], PrivateSums]:
+        """The classes found in a batch, whose nodes were in none before, and its release.
+
+        A class is found where its noisy count is three deviations of the noise or more; what was
+        released of the others is left out. Without any, the class of the largest count is found.
+        """
+        mechanism = Mechanism(self.epsilon, self.delta)
+        charged = account.beside(mechanism.multiplier)
+        draw = seeded_normal(self.seed, account.releases) if self.testing else self.draw_
+        noisy = mechanism.released(sums, draw)
+        deviation = mechanism.sigma(sums.width, sums.classes) / mechanism.scales.count
+        found = (noisy.counts > _PRESENT * deviation).nonzero().flatten().tolist()
+        found = found or [int(noisy.counts.argmax())]
+        parts = torch.ones_like(noisy.counts)
+        # of this release alone: what was before is in the sums that it is added to
+        alone = replace(charged, releases=1)
+        whole = PrivateSums(noisy.gram, noisy.moment, noisy.counts, parts, alone)
+        ids = tuple(self.class_ids.values())
+        return tuple(ids[i] for i in found), whole.select(found)
+
+    def _solve(
+        self, plan: PrivatePlan, classes: tuple[int, ...], sums: PrivateSums, progress: Progress
+    ) -> Solved:
+        progress("solve", 0, 1)
+        clean = denoised(sums, len(self.class_list))
+        answer = candidate(clean, self.gamma or GAMMA, balanced=self.balanced).selected()
+        progress("solve", 1, 1)
+        return answer
+
+    def take(
+        self,
+        plan: PrivatePlan,
+        classes: tuple[int, ...],
+        sums: PrivateSums,
+        *,
+        progress: Progress = silent,
+    ) -> Self:
+        """Add releases that were made elsewhere."""
+        if not isinstance(sums, PrivateSums):
+            raise InputError(
+                "sums that were made elsewhere have no noise; with epsilon, observe the batch in "
+                "memory"
+            )
+        return super().take(plan, classes, sums, progress=progress)
+
+    def load(self, state: State) -> Self:
+        """Go on from a state of the same method with the same hyperparameters."""
+        return super().load(with_variants(state))
+
+
+# from noisy sums to sums that can be solved: post-processing, which costs no privacy ---------
+
+
+def denoised(sums: PrivateSums, classes: int) -> ClassSums:
+    """Sums of rows that are as likely as the noise allows, a function of the noisy ones alone.
+
+    `classes`: how many were released. Noise moves eigenvalues by at most about its norm, `edge`.
+    So (1) the scatter within classes keeps its eigenvalues beyond that, each less what noise adds
+    to it, and all others become their mean; (2) class means are shrunk towards the mean of all,
+    most where rows hardly vary (empirical Bayes). All classes get one covariance. Cost: two
+    eigenvalue decompositions, about 20 d^3 operations.
+    """
+    d = sums.gram.shape[0]
+    if not sums.counts.numel():  # a sibling before its first batch
+        return ClassSums.zero(d, 0, str(sums.gram.device))
+    mechanism = Mechanism(sums.account.epsilon, sums.account.delta)
+    sigma = mechanism.sigma(d, classes)
+    scales, releases = mechanism.scales, max(sums.account.releases, 1)
+    edge = math.sqrt(2 * d * releases) * sigma / scales.gram
+    counts = sums.counts.clamp(min=1)
+    total = float(counts.sum())
+    variance = sums.parts * (sigma / scales.moment / counts).square()  # of a mean's every entry
+    means = sums.moment / counts
+    # products of noisy means hold the squares of their noise, which is no scatter
+    bias = float((counts * variance).sum())
+    within = sums.gram - (means * counts) @ means.T
+    within.diagonal().add_(bias)
+    values, vectors = _trimmed(within, edge)
+    pooled = (vectors * values) @ vectors.T
+    means = _shrunk(sums.gram, means, counts, variance, edge)
+    gram = pooled + (means * counts) @ means.T
+    own = pooled.diagonal().unsqueeze(1) / total + means.square()
+    return ClassSums(gram, means * counts, own * counts, counts)
+
+
+def _trimmed(matrix: Tensor, edge: float) -> tuple[Tensor, Tensor]:
+    """Eigenvalues without noise of this norm, and vectors.
+
+    Beyond `edge`, v becomes `(v + sqrt(v^2 - edge^2)) / 2` (Benaych-Georges and Nadakuditi, 2011).
+    """
+    values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
+    beyond = values > edge
+    kept = torch.where(beyond, (values + (values.square() - edge**2).clamp(min=0).sqrt()) / 2, 0.0)
+    others = int((~beyond).sum())
+    left = max(float(values.sum() - kept.sum()), 0.0) / max(others, 1)
+    return torch.where(beyond, kept, left), vectors
+
+
+def _shrunk(gram: Tensor, means: Tensor, counts: Tensor, variance: Tensor, edge: float) -> Tensor:
+    """Class means as likely as their noise allows (`denoised`)."""
+    total = counts.sum()
+    centre = (means * counts).sum(dim=1) / total
+    values, vectors = _trimmed(gram - torch.outer(centre, centre) * total, edge)
+    spread = values / total
+    apart = vectors.T @ (means - centre.unsqueeze(1))
+    # how far means differ in units of `spread`, by moments; where noise is strong weighs less
+    weight = spread / (spread + variance.mean()).square()
+    energy = apart.square().sum(dim=1) - variance.sum()
+    size = float((weight * energy).sum() / (weight * spread * means.shape[1]).sum().clamp(1e-300))
+    prior = max(size, 1e-3) * spread.unsqueeze(1)
+    kept = prior / (prior + variance).clamp(min=1e-300)
+    return centre.unsqueeze(1) + vectors @ (apart * kept)

@@ -1,0 +1,29 @@
+"""Rankings of float32 are those of float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from undrift.propagation.features import FeatureMap
+from undrift.propagation.mixes import Propagated
+from undrift.testing.graphs import tiny_graph
+
+
+@pytest.mark.parametrize("fourier", [0, 8])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_ranking_tells_apart_what_float32_cannot(sparse: bool, fourier: int) -> None:
+    graph = tiny_graph(sparse=sparse)
+    features = FeatureMap(Propagated("mean", 2), fourier=fourier)
+    nodes = torch.arange(60)
+    generator = torch.Generator().manual_seed(0)
+    first = torch.randn(features.width(12), 1, dtype=torch.float64, generator=generator)
+    move = torch.randn(features.width(12), 3, dtype=torch.float64, generator=generator)
+    weights = first + 1e-9 * move  # of float32's precision, three equal columns
+    exact = features.spread(graph, weights, nodes).argmax(dim=1)
+    rough = features.spread(graph, weights.float(), nodes).argmax(dim=1)
+    assert exact.unique().numel() == 3
+    assert not torch.equal(rough, exact)
+    assert torch.equal(features.ranking(graph, weights, nodes).argmax(dim=1), exact)
+    apart = features.ranking(graph, move, nodes)
+    torch.testing.assert_close(apart, features.spread(graph, move, nodes), rtol=0, atol=1e-4)
