@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
 import torch
@@ -62,18 +62,8 @@ class Replacement(NamedTuple):
     isolated: Tensor | None = None
 
 
-class Learned(Protocol):
-    """What a method knows after some tasks: one frozen dataclass per method."""
-
-    @property
-    def classes(self) -> tuple[int, ...]:
-        """Every class observed, in order of arrival: the columns of `scores`."""
-        ...
-
-    @property
-    def num_features(self) -> int:
-        """The feature width that was learned."""
-        ...
+Learned = Any
+"""What a method knows: its own frozen dataclass, with `classes` in order and `num_features`."""
 
 
 @dataclass(kw_only=True)

@@ -111,16 +111,13 @@ class FeatureMap:
         fourier = self.fourier_of(columns)
         return columns + (fourier.outputs if fourier else 0)
 
-    def expanded(self, rows: Rows) -> Rows:
-        """Plain rows with their Fourier features beside them; dense where there are any."""
-        fourier = self.fourier_of(rows.shape[1])
-        if fourier is None:
-            return rows
-        return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
-
     def rows_of(self, graph: Graph, nodes: Tensor) -> Tensor:
         """The rows of these nodes as they are summed, dense."""
-        return self.expanded(self.plain(graph, nodes)).to_dense()
+        rows = self.plain(graph, nodes)
+        fourier = self.fourier_of(rows.shape[1])
+        if fourier is None:
+            return rows.to_dense()
+        return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
 
     def pieces(self, rows: Rows, budget_mb: float = 128) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""

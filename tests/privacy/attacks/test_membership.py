@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from undrift.graphs import Graph
+from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import Candidates, kept_sums
 from undrift.privacy.attacks.finding import auc, found_at
 from undrift.privacy.attacks.membership import (
@@ -17,7 +18,6 @@ from undrift.privacy.attacks.membership import (
     normalised_leverage,
     own_class,
 )
-from undrift.propagation.learner import Propagation
 from undrift.streams.task import Task
 
 
@@ -125,7 +125,8 @@ def few_rows_of_many_columns() -> Task:
 
 def area(**settings: Any) -> float:
     task = few_rows_of_many_columns()
-    learner = Propagation(fourier=0, homophily=1.0, hops=2, **settings).observe(task)
+    plain = {"fourier": 0, "homophily": 1.0, "hops": 2, **settings}
+    learner = make_learner("propagation", **plain).observe(task)
     (kept,) = (each for each in kept_sums(learner) if each.name in ("mix", "noisy"))
     candidates = Candidates.of(kept, [task])
     assert kept.gram is not None
