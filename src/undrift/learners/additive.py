@@ -159,8 +159,8 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         """What rows depend on beside their batch: every decision, made once, by the first batch."""
 
     def _sums(self, plan: P, task: Task, within: Tensor | None, progress: Progress) -> Found[S]:
-        """The sums of a batch over the labelled rows in the mask `within` (None: all), and their
-        classes.
+        """The classes and sums of a batch, over the labelled rows in the mask `within` (None:
+        all).
 
         What is counted beside rows (such as edges) is counted in the whole batch either way.
         Without a function of its own a method has `ClassSums` of the plan's rows.

@@ -397,9 +397,7 @@ class Learner(Parameters):
         return self
 
     def class_rows(self) -> dict[int, int] | None:
-        """How many training nodes stand behind each class; None where that is not kept, or has
-        noise.
-        """
+        """How many training nodes stand behind each class; None where it is not told."""
         if bounded(self):
             return None
         known = self.learned_
@@ -414,9 +412,7 @@ class Learner(Parameters):
         return Inventory() if self.learned_ is None else self._inventory(self.learned_)
 
     def exactness(self) -> float | None:
-        """How far rounding may have moved scores (`AdditiveLearner`); None: equality is not
-        promised.
-        """
+        """How far rounding may have moved scores (`AdditiveLearner`); None: no promise."""
         return None
 
     def nbytes(self) -> int:

@@ -131,9 +131,7 @@ class FeatureMap:
             yield where, torch.cat([part.to_dense(), made(part)], dim=1)
 
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """Scores of all or these nodes up to a factor per node; rows are formed where they are not
-        linear.
-        """
+        """Scores of all or these nodes, up to a positive factor per node."""
         if self._linear:
             sketch = self.sketch_of(graph.num_features)
             asked = None if nodes is None else row_index(nodes, graph.num_nodes).to(graph.device)
@@ -143,8 +141,7 @@ class FeatureMap:
         return self.scored(self.plain(graph, asked, weights.dtype), weights)
 
     def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
-        """`spread` in float32; the scores of float64 where its best two are too near to tell
-        apart.
+        """`spread` in float32; scores in float64 where its best two are too near.
 
         Rounding was seen to move a score by 6e-8 of the length of W's column, by 3e-7 after eight
         hops.
@@ -213,9 +210,7 @@ def samples_of(
     classes: tuple[int, ...],
     within: Tensor | None = None,
 ) -> list[Sample]:
-    """`sample_of` for each map; maps of the same hops share them, where much of the graph is
-    visited.
-    """
+    """`sample_of` for each map; maps of the same hops share them where that is cheaper."""
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
     targets = one_hot(task.labels[nodes], classes)
