@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from undrift.learners.registry import default_learner as default_learner
     from undrift.learners.registry import make_learner as make_learner
     from undrift.propagation.learner import Propagation as Propagation
+    from undrift.propagation.private import PrivatePropagation as PrivatePropagation
+    from undrift.streams.any_graph import as_graph as as_graph
     from undrift.streams.arrange import arrange as arrange
     from undrift.streams.benchmarks import load_stream as load_stream
     from undrift.streams.file import load_stream_file as load_stream_file
@@ -41,10 +43,12 @@ _WHERE = {
     "Joint": "learners.joint",
     "Learner": "learners.base",
     "LearnerFolder": "folder.folder",
+    "PrivatePropagation": "propagation.private",
     "Propagation": "propagation.learner",
     "Task": "streams.task",
     "TaskStream": "streams.stream",
     "arrange": "streams.arrange",
+    "as_graph": "streams.any_graph",
     "default_learner": "learners.registry",
     "evaluate": "evaluation.loop",
     "graph_from_networkx": "datasets.from_networkx",

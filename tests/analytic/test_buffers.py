@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Thread
 
 import pytest
 import torch
@@ -45,23 +44,6 @@ def test_no_more_is_kept_than_was_in_use_at_once() -> None:
     pool = buffers._pool.get()
     assert pool is not None
     assert len(pool.of) == 2
-
-
-def test_another_size_lets_the_free_ones_go() -> None:
-    for width in (4, 5, 6):
-        buffers.square(width, LIKE)
-    pool = buffers._pool.get()
-    assert pool is not None
-    assert [buffer.size for buffer, _ in pool.of] == [36]
-
-
-def test_other_types_and_threads_have_memory_of_their_own() -> None:
-    assert buffers.square(3, LIKE.float()).dtype == torch.float32
-    seen: list[object] = []
-    thread = Thread(target=lambda: seen.append(buffers._pool.get()))
-    thread.start()
-    thread.join()
-    assert seen == [None]
 
 
 def test_it_outlives_the_stream() -> None:

@@ -94,30 +94,6 @@ def test_the_first_two_large_systems_are_timed_and_the_faster_has_the_others(
     assert asked == ["dpotrf", *([wanted] if wanted else [])]
 
 
-def test_a_system_that_ends_early_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cholesky, "_LARGE", 4)
-    monkeypatch.setattr(cholesky, "_rates", {})
-    assert not cholesky.cholesky_(-torch.eye(4, dtype=torch.float64).mT)
-    assert not cholesky._rates
-
-
-def test_large_systems_are_timed_once_if_both_have_as_many_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv(cholesky.VARIABLE, raising=False)
-    monkeypatch.setattr(cholesky, "_LARGE", 20)
-    monkeypatch.setattr(cholesky, "_scipy_is_faster", lambda: True)
-    monkeypatch.setattr(cholesky, "_threads_of_openblas", torch.get_num_threads)
-    assert cholesky._by_scipy(system(20))
-    assert not cholesky._by_scipy(system(19))
-    assert not cholesky._by_scipy(system(20).float())
-    monkeypatch.setattr(cholesky, "_threads_of_openblas", lambda: torch.get_num_threads() + 1)
-    assert not cholesky._by_scipy(system(20))
-    monkeypatch.setattr(cholesky, "_threads_of_openblas", torch.get_num_threads)
-    monkeypatch.setattr(cholesky, "_scipy_is_faster", lambda: False)
-    assert not cholesky._by_scipy(system(20))
-
-
 def test_the_environment_says_which_without_timing(monkeypatch: pytest.MonkeyPatch) -> None:
     def never() -> bool:
         raise AssertionError
@@ -133,16 +109,3 @@ def test_the_environment_says_which_without_timing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("UNDRIFT_LAPACK", "mkl")
     with pytest.raises(InputError, match="torch or scipy, not 'mkl'"):
         cholesky._by_scipy(system(20))
-
-
-def test_openblas_has_the_threads_that_the_environment_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    threads = cholesky._threads_of_openblas.__wrapped__
-    for name in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
-    assert threads() >= 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert threads() == 3
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
-    assert threads() == 5

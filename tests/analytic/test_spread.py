@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
-
 import pytest
 import torch
 from torch import Tensor
 
 from undrift.analytic.border import Border
-from undrift.analytic.calibration import best_temperature
 from undrift.analytic.class_sums import PRIOR_ROWS, ClassSums
-from undrift.analytic.random_maps import Fourier
-from undrift.analytic.selection import FIRST_GAMMA, GAMMAS
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
-from undrift.errors import InputError
 
 DRAW = torch.Generator().manual_seed(5)
 LABELS = torch.arange(30) % 3
@@ -88,11 +81,6 @@ def test_a_class_without_rows_weighs_nothing() -> None:
     torch.testing.assert_close(both[0].gram, both[1].gram)
 
 
-def test_sums_of_nothing_have_no_classes() -> None:
-    assert ClassSums.zero(4).classes == ThinSums.zero(4, rank=2).classes == 0
-    assert ClassSums.zero(4).count == ThinSums.zero(4, rank=2).count == 0
-
-
 def test_a_border_selects_its_classes() -> None:
     border = Border.zero(4, 2, 4).add(ROWS[:, :4], ROWS[:, 4:], TARGETS)
     inner = ClassSums.of(ROWS[:, :4], TARGETS)
@@ -102,32 +90,3 @@ def test_a_border_selects_its_classes() -> None:
     torch.testing.assert_close(again.moment, whole.moment)
     torch.testing.assert_close(again.counts, whole.counts)
     torch.testing.assert_close((border + border - border).own.gram, border.own.gram)
-
-
-def test_two_classes_have_a_temperature_and_one_has_none() -> None:
-    scores = {0: torch.tensor([[2.0, 0.0]] * 9 + [[0.0, 2.0]]).double()}
-    assert best_temperature(scores) is None
-    both = scores | {1: scores[0].flip(1)}
-    found = best_temperature(both)
-    assert found is not None
-    # softmax(2 / T) should be 0.9
-    assert found == pytest.approx(2 / math.log(9), rel=0.05)
-
-
-def test_the_ridges_tried() -> None:
-    assert GAMMAS[0] == pytest.approx(1e-3)
-    assert GAMMAS[-1] == pytest.approx(100)
-    assert all(b / a == pytest.approx(math.sqrt(10)) for a, b in pairwise(GAMMAS))
-    assert pytest.approx(0.316, rel=1e-3) == FIRST_GAMMA
-
-
-def test_random_features_of_one_column() -> None:
-    made = Fourier(width=3, outputs=1)
-    assert made(torch.eye(3)).shape == (3, 1)
-    assert made.sharpness == 2.0
-    for wrong in ({"outputs": 0}, {"outputs": 1, "sharpness": 0.0}):
-        with pytest.raises(InputError, match="must be"):
-            Fourier(width=3, **wrong)  # type: ignore[arg-type]
-    phases = Fourier(width=1, outputs=4000)._drawn()[1]
-    assert 0 <= float(phases.min()) < 0.1
-    assert 2 * math.pi - 0.1 < float(phases.max()) < 2 * math.pi

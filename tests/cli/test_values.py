@@ -90,7 +90,7 @@ def test_the_type_decides_what_a_word_means() -> None:
         ("gamma", (True, "true"), "gamma must be a finite number, not True"),
         ("epochs", (2.5, "2.5"), "epochs must be a whole number, not 2.5"),
         ("balanced", ("no",), "balanced must be true or false, not 'no'"),
-        ("start", ("previos",), "unknown start 'previos' .did you mean 'previous'"),
+        ("nodes", ("trian",), "unknown nodes 'trian' .did you mean 'train'"),
         ("name", ("x",), "unknown parameter of adr 'name'"),
         ("learned_", ("x",), "unknown parameter of adr 'learned_'"),
     ],

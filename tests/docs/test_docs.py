@@ -127,10 +127,8 @@ def test_the_example_of_the_readme_runs(
     exec(compile(code, "README.md", "exec"), {})
     predicted, score = capsys.readouterr().out.splitlines()
     assert predicted.startswith("tensor([")
+    assert 0.9 < float(score) <= 1
     assert (tmp_path / "learner.safetensors").stat().st_size < 20e6
-    a_f, drift = (float(number) for number in score.split())
-    assert a_f > 75
-    assert 0 < drift < 0.3
 
 
 def same(printed: str, shown: str, within: float = 3) -> bool:
@@ -218,7 +216,7 @@ def test_the_reference_has_every_public_name_and_its_methods() -> None:
     made = runpy.run_path(str(DOCS / "site" / "api_reference.py"))["reference"]()
     heads = re.findall(r"^### (\w+)$", made, re.MULTILINE)
     assert set(undrift.__all__) <= set(heads)
-    assert "Learner.forget(\n    batch: Task | Graph,\n    nodes: Nodes | None = None,\n" in made
+    assert "Learner.forget(\n    batch: Any,\n    nodes: Nodes | None = None,\n" in made
     assert "Graph.from_arrays(" in made
 
 

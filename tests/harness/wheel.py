@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 _CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 _PYG = """
 import torch, undrift
-data = undrift.load_stream("synthetic").graph.to_pyg()
+data = undrift.load_stream("synthetic").graph.to_pyg(dense=True)
 jan, feb = data.subgraph(data.y < 5), data.subgraph(data.y >= 5)
 learner = undrift.Propagation().observe(jan).observe(feb)
 right = (learner.predict(data) == data.y).float().mean()

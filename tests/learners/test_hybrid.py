@@ -22,7 +22,6 @@ from undrift.learners.hybrid import Hybrid
 from undrift.propagation.learner import Propagation
 from undrift.propagation.solve import candidate
 from undrift.sparse import Csr
-from undrift.storage.state import pack
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_stream
@@ -70,20 +69,20 @@ def test_where_the_encoder_earns_nothing_it_is_propagation(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "bank"), [("dense", "mix"), ("noisy", "hops"), ("patterned", "separate")]
+    ("name", "variant"), [("dense", "mix"), ("noisy", "hops"), ("patterned", "separate")]
 )
-def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, bank: str) -> None:
+def test_with_the_encoder_it_is_joint_ridge_on_both_columns(name: str, variant: str) -> None:
     """Slowly: every training row kept, both kinds of columns formed, one balanced ridge."""
     stream = STREAMS[name]()
     learner = hybrid(fourier=0)
     known = observed(learner, stream)
-    whole = known.sums.encoded[bank].around(known.sums.inside.variants[bank])
-    solution = candidate(whole, None, balanced=True).selected("mix", bank)
+    whole = known.sums.encoded[variant].around(known.sums.inside.variants[variant])
+    solution = candidate(whole, None, balanced=True).selected("mix", variant)
     known = replace(known, solution=solution)
     learner.learned_ = known
     rows, targets = [], []
     encoder = known.plan.encoder
-    features = known.plan.rows.feature_map(bank)
+    features = known.plan.rows.feature_map(variant)
     for t in range(len(stream)):
         task = stream.task(t)
         assert task.graph.labels is not None
@@ -99,19 +98,6 @@ def test_with_the_encoder_it_is_joint_ridge_on_both_kinds_of_columns(name: str, 
     h = functional.normalize(encoder.double().embed(graph), dim=1)
     scores = torch.cat([everyone, learner.scale * h], dim=1) @ wanted
     assert torch.allclose(learner.scores(graph), scores, rtol=1e-7, atol=1e-8)
-
-
-def test_state_is_propagations_and_a_border() -> None:
-    stream = tiny_stream()
-    learner, plain = hybrid(gain=0.99, fourier=0), Propagation(sketch=3072, fourier=0)
-    learner.observe(stream.task(0)).settle()
-    plain.observe(stream.task(0)).settle()
-    encoder = sum(tensor.nbytes for tensor in pack(learner.learned_.plan.encoder)[0].values())
-    borders = 0
-    for bank in plain.learned_.sums.variants.values():
-        d, k, c = bank.width, 8, len(plain.classes_)
-        borders += 8 * (d * k + k * (k + 1) // 2 + 2 * k * c + c)
-    assert learner.nbytes() == plain.nbytes() + encoder + borders
 
 
 def test_the_encoder_is_trained_once_and_never_moves() -> None:
@@ -190,15 +176,3 @@ def test_an_encoder_that_helps_its_own_batch_only_is_not_used() -> None:
     others = [2]
     assert learner._beside([0.8, 0.8, 0.9], {"mix": [0.95, 0.95, 0.9]}, others) is None
     assert learner._beside([0.8, 0.8, 0.9], {"mix": [0.1, 0.1, 0.93]}, others) == "mix"
-
-
-def test_the_batch_that_trained_the_encoder_cannot_be_forgotten() -> None:
-    stream = tiny_stream()
-    learner = hybrid()
-    observed(learner, stream)
-    before = learner.scores(stream.graph)
-    with pytest.raises(InputError, match="encoder of Hybrid was trained on this batch"):
-        learner.forget(stream.task(0))
-    assert torch.equal(learner.scores(stream.graph), before)
-    learner.forget(stream.task(1))
-    assert learner.classes_ == (0, 1, 4, 5)

@@ -25,7 +25,6 @@ from undrift.storage.state import State
 from undrift.streams.changes import batch_digest, is_digest_of
 from undrift.streams.task import Task
 from undrift.testing.check_living import tiny_batch
-from undrift.testing.graphs import tiny_stream
 
 JAN, FEB = batch(0, (0, 1)), batch(1, (2, 1))
 
@@ -141,16 +140,6 @@ def test_the_last_training_nodes_take_the_batch_along() -> None:
     unchanged(taught, lambda: taught.forget(FEB), "not in")
 
 
-def test_a_class_may_go_with_its_last_node() -> None:
-    last = FEB.train & (FEB.labels != 2)
-    last[(FEB.train & (FEB.labels == 2)).nonzero().flatten()[0]] = True
-    later = Task(FEB.graph, last, FEB.val)
-    gone = (last & (FEB.labels == 2)).nonzero().flatten().tolist()
-    taught = learner().observe(JAN).observe(later).forget(later, gone)
-    assert taught.classes_ == (0, 1)
-    close(taught.forget(later), learner().observe(JAN))
-
-
 def test_a_node_that_was_taken_out_stays_out_of_a_correction() -> None:
     corrected = Task(
         replace(FEB.graph, features=FEB.graph.features + 1), FEB.train, FEB.val, None, FEB.classes
@@ -252,11 +241,6 @@ def test_sums_made_elsewhere_are_batches_that_nobody_knows() -> None:
     taught.observe(FEB)
     taught.give_back(known.classes, known.sums)  # type: ignore[attr-defined]
     close(taught, other)
-
-
-def test_every_batch_of_a_stream_is_another() -> None:
-    digests = [batch_digest(task) for task in tiny_stream()]
-    assert len(set(digests)) == len(digests)
 
 
 # what a digest sees ----------------------------------------------------------------------

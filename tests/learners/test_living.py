@@ -119,17 +119,6 @@ def test_any_history_is_one_pooled_training(
     same(merged, LIVING[name]().observe(BASE).observe(everything), "a random history")
 
 
-@pytest.mark.parametrize("name", LIVING)
-def test_order_does_not_matter(name: str) -> None:
-    one, other = (LIVING[name]().observe(BASE) for _ in range(2))
-    seeds = (3, 8, 13)
-    for seed in seeds:
-        one.observe(batch(seed))
-    for seed in reversed(seeds):
-        other.observe(batch(seed))
-    same(one, other, "another order")
-
-
 @pytest.mark.parametrize("name", TRAINED)
 def test_learners_whose_rows_mean_different_things_do_not_merge(name: str) -> None:
     one, other = LIVING[name]().observe(BASE), LIVING[name]().observe(batch(1))

@@ -95,7 +95,7 @@ def test_the_page_has_what_was_chosen() -> None:
         assert any(each["stream"] in line.lower() and row in line for line in page.splitlines())
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-method.md"])
+@pytest.mark.parametrize("page", ["docs/choosing-a-method.md"])
 def test_the_row_is_what_was_measured(page: str) -> None:
     assert isolation_row() in (ROOT / page).read_text(encoding="utf-8").splitlines()
 

@@ -154,7 +154,8 @@ def few_rows_of_many_columns() -> Task:
 
 def area(**settings: Any) -> float:
     task = few_rows_of_many_columns()
-    learner = Propagation(fourier=0, homophily=1.0, hops=2, **settings).observe(task)
+    learner = make_learner("propagation", fourier=0, homophily=1.0, hops=2, **settings)
+    learner.observe(task)
     (kept,) = (each for each in kept_sums(learner) if each.name in ("mix", "noisy"))
     candidates = Candidates.of(kept, [task])
     assert kept.gram is not None

@@ -96,10 +96,6 @@ def test_few_nodes_are_scored_as_all() -> None:
     )
 
 
-def test_more_features_than_the_last_column_stands_for_are_in_it() -> None:
-    assert columns_of(torch.ones(1, 20_000))[:, :26].nonzero().tolist() == [[0, 25]]
-
-
 def test_counts_tell_classes_that_neighbours_and_words_do_not() -> None:
     stream = TaskStream.from_graph(wordy(), base=2, increment=2)
     found = evaluate(Propagation(), stream).by_class.a_f
@@ -118,18 +114,6 @@ def test_where_neighbours_agree_or_features_are_dense_there_are_none() -> None:
     assert not Propagation().observe(task).learned_.plan.counts
     task = TaskStream.from_graph(graph, base=2, increment=2).task(0)
     assert Propagation().observe(task).learned_.plan.counts
-
-
-def test_fourier_features_do_not_look_at_counts() -> None:
-    graph = wordy()
-    task = TaskStream.from_graph(graph, base=2, increment=2).task(0)
-    learner = Propagation(fourier=8).observe(task)
-    features = learner.learned_.plan.feature_map("mix")
-    rows = features.plain(task.graph, torch.arange(5)).to_dense()
-    other = rows.clone()
-    other[:, -COUNTS:] = 7.0
-    assert torch.equal(features.expanded(rows)[:, -8:], features.expanded(other)[:, -8:])
-    assert not torch.equal(features.expanded(rows), features.expanded(other))
 
 
 def test_degrees_are_told_only_with_rows_enough_and_edges_that_look_at_no_class() -> None:

@@ -114,7 +114,7 @@ def test_what_is_no_plan_is_refused(text: str, tmp_path: Path) -> None:
         Propagation(plan=str(tmp_path / "plan.json"))
 
 
-def test_banks_without_sizes_and_missing_files_are_refused(tmp_path: Path) -> None:
+def test_variants_without_sizes_and_missing_files_are_refused(tmp_path: Path) -> None:
     plan = Propagation().observe(tiny_stream().task(0)).plan_
     assert plan is not None
     with pytest.raises(InputError, match="0 sizes"):

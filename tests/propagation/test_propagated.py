@@ -14,7 +14,6 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.propagation.mixes import (
     Propagated,
-    effective_feature_count,
     row_normalised,
     rows_of_mixes,
 )
@@ -64,18 +63,6 @@ def test_words_decide_how_far_a_node_looks() -> None:
     weights = torch.stack(Propagated(evidence_threshold=60.0).weights_at(graph))
     assert bool((weights[1:] <= weights[:-1]).all())
     assert weights[1].unique().numel() > 2
-
-
-@pytest.mark.parametrize("count", [1, 5, 60])
-@pytest.mark.parametrize("threshold", [20.0, 60.0, 1e4])
-def test_hop_weights_of_some_nodes_are_those_of_all(threshold: float, count: int) -> None:
-    graph = tiny_graph()
-    nodes = torch.randperm(60, generator=torch.Generator().manual_seed(count))[:count]
-    for mix in (Propagated(evidence_threshold=threshold), Propagated("concat", 2, homophily=0.3)):
-        whole, ours = mix.weights_at(graph), mix.weights_at(graph, nodes)
-        assert all(not bool(weight[nodes].any()) for weight in whole[len(ours) :])
-        for theirs, weight in zip(whole, ours, strict=False):
-            torch.testing.assert_close(weight, theirs[nodes], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -185,11 +172,6 @@ def test_columns_some_at_a_time_give_the_same_rows(
     monkeypatch.setattr("undrift.propagation.hops._NARROWEST", 5)  # of the 12 columns
     monkeypatch.setattr("undrift.propagation.hops._BLOCK", {"cpu": 1})
     assert torch.equal(dense(Propagated("mean", 3).rows(graph, everyone(graph))), at_once)
-
-
-def test_effective_feature_count() -> None:
-    rows = torch.tensor([[2.0, -2.0, 0.0], [0.0, 0.0, 0.0]])
-    assert effective_feature_count(rows).tolist() == [2.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_rows_and_sums_are_those_of_memory(imported: Callable[[Graph], GraphFold
         found = rows_of(plan, name, slice(0, len(known)))
         assert found.shape == rows.shape
         assert float((found - rows).abs().max()) < 1e-12, name
-        wanted = ClassSums.of(features.expanded(rows), targets)
+        wanted = ClassSums.of(next(features.pieces(rows))[1], targets)
         for part in ("gram", "moment", "squares", "counts"):
             mine, theirs = getattr(added(plan, name), part), getattr(wanted, part)
             assert torch.allclose(mine, theirs, rtol=1e-9, atol=1e-9), (name, part)
@@ -162,7 +162,7 @@ def test_it_is_near_what_was_measured(step: str) -> None:
     learner = Propagation()
     first = First(rows, int(told["bytes"]), dense=True)
     fixed = learner.plan_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
-    banks = fixed.banks if step == "observe" else fixed.banks[:1]
+    banks = fixed.variants if step == "observe" else fixed.variants[:1]
     folder = object.__new__(GraphFolder)
     folder.manifest, folder.path = manifest, Path("nowhere")
     maps = {bank: fixed.feature_map(bank) for bank in banks}

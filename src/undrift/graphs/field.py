@@ -69,9 +69,7 @@ def _within(graph: Graph, nodes: Tensor, hops: Tensor) -> Tensor | None:
 
 
 def rings(links: Csr, nodes: Tensor) -> Iterator[Tensor]:
-    """The nodes that are first reached after 1, 2, ... hops from these, rising; a hop leads from a
-    row to its columns.
-    """
+    """The nodes first reached after 1, 2, ... hops, rising; hops lead from rows to columns."""
     seen = torch.zeros(links.shape[0], dtype=torch.bool, device=links.device)
     seen[nodes] = True
     while nodes.numel():
@@ -84,9 +82,7 @@ def rings(links: Csr, nodes: Tensor) -> Iterator[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One step of message passing; `own` gives each target's place among the sources (None: the
-    same).
-    """
+    """One step of message passing; `own`: each target's place among the sources, None: the same."""
 
     operator: Csr
     own: Tensor | None = None

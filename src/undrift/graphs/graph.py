@@ -156,8 +156,8 @@ class Graph:
         masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
         return graph.with_masks(**{name: m for name, m in masks.items() if m is not None})
 
-    def to_pyg(self) -> Any:
-        """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse.
+    def to_pyg(self, *, dense: bool = False) -> Any:
+        """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse unless `dense`.
 
         Weights become `edge_weight`; a graph without weights (all one) has none. Masks become
         `train_mask` and so on.
@@ -168,7 +168,9 @@ class Graph:
             raise not_installed("to_pyg needs PyTorch Geometric", "pyg") from error
         coo = self.adjacency.to_scipy().tocoo()
         edge_index = torch.from_numpy(np.stack([coo.col, coo.row]).astype(np.int64))
-        x = self.features._torch if isinstance(self.features, Csr) else self.features
+        x: Any = self.features
+        if isinstance(x, Csr):
+            x = x.to_dense() if dense else x._torch
         data = Data(x=x, edge_index=edge_index.to(self.device), y=self.labels)
         for name, mask in self.masks.items():
             data[f"{name}_mask"] = mask

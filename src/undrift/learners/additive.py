@@ -159,8 +159,8 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         """What rows depend on beside their batch: every decision, made once, by the first batch."""
 
     def _sums(self, plan: P, task: Task, within: Tensor | None, progress: Progress) -> Found[S]:
-        """The sums of a batch over the labelled rows in the mask `within` (None: all), and their
-        classes.
+        """The classes and sums of a batch, over the labelled rows in the mask `within` (None:
+        all).
 
         What is counted beside rows (such as edges) is counted in the whole batch either way.
         Without a function of its own a method has `ClassSums` of the plan's rows.
@@ -192,7 +192,7 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         found: Known[P, S, A] = self.learned_
         return found
 
-    def predict(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
+    def predict(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """A class id per node, or per node of `nodes`; never one that was not observed."""
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():

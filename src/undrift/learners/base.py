@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from undrift.sharing import is_shared, once
 from undrift.sparse import row_index
 from undrift.storage.files import save_state
 from undrift.storage.state import SCALING, State, pack, packed_bytes, unpack
+from undrift.streams.any_graph import as_graph
 from undrift.streams.changes import batch_digest
 from undrift.streams.task import Task, as_task, isolating, without
 from undrift.typing import Progress, silent
@@ -62,18 +63,8 @@ class Replacement(NamedTuple):
     isolated: Tensor | None = None
 
 
-class Learned(Protocol):
-    """What a method knows after some tasks: one frozen dataclass per method."""
-
-    @property
-    def classes(self) -> tuple[int, ...]:
-        """Every class observed, in order of arrival: the columns of `scores`."""
-        ...
-
-    @property
-    def num_features(self) -> int:
-        """The feature width that was learned."""
-        ...
+Learned = Any
+"""What a method knows: its own frozen dataclass, with `classes` in order and `num_features`."""
 
 
 @dataclass(kw_only=True)
@@ -163,9 +154,7 @@ class Learner(Parameters):
 
     # the verbs ---------------------------------------------------------------------------
 
-    def observe(
-        self, batch: Task | Graph, *, again: bool = False, progress: Progress = silent
-    ) -> Self:
+    def observe(self, batch: Any, *, again: bool = False, progress: Progress = silent) -> Self:
         """Learn a batch; afterwards its data may be deleted. A rejected batch changes nothing.
 
         It may bring new classes, and known ones where the method `returns`. Nodes without a label
@@ -183,7 +172,7 @@ class Learner(Parameters):
 
     def forget(
         self,
-        batch: Task | Graph,
+        batch: Any,
         nodes: Nodes | None = None,
         *,
         again: bool = False,
@@ -223,8 +212,8 @@ class Learner(Parameters):
 
     def revise(
         self,
-        before: Task | Graph,
-        after: Task | Graph,
+        before: Any,
+        after: Any,
         *,
         ids: tuple[Ids, Ids] | None = None,
         again: bool = False,
@@ -303,21 +292,40 @@ class Learner(Parameters):
 
     # reading -----------------------------------------------------------------------------
 
-    def scores(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
+    def scores(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """A score per node and class seen; columns in the order of `classes_`.
 
-        `nodes`: only these, by number or as a mask. What is computed then is their receptive
-        field.
+        `graph`: anything that `as_graph` takes, such as a PyG `Data`. `nodes`: only these, by
+        number or as a mask. What is computed then is their receptive field.
         """
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
             return self._scores(self.learned_, graph, index).cpu()
 
-    def predict(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
+    def predict(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """A class id per node, or per node of `nodes`; never one that was not observed."""
         return torch.tensor(self.classes_)[self.scores(graph, nodes).argmax(dim=1)]
 
-    def predict_proba(self, graph: Graph, nodes: Nodes | None = None) -> Tensor:
+    def score(self, graph: Any, nodes: Nodes | None = None) -> float:
+        """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`.
+
+        >>> from undrift import Propagation
+        >>> from undrift.testing.graphs import tiny_stream
+        >>> task = tiny_stream().task(0)
+        >>> Propagation().observe(task).score(task.graph, task.train)
+        1.0
+        """
+        graph = as_graph(graph)
+        asked = torch.arange(graph.num_nodes) if nodes is None else _as_tensor(nodes)
+        index = row_index(asked, graph.num_nodes, "node")
+        labels = graph.labelled().cpu()[index.cpu()]
+        known = labels >= 0
+        if not bool(known.any()):
+            raise InputError("none of these nodes has a label to compare with; set y or labels")
+        right = self.predict(graph, index.cpu()[known]) == labels[known]
+        return float(right.double().mean())
+
+    def predict_proba(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
 
         T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
@@ -407,9 +415,7 @@ class Learner(Parameters):
         return self
 
     def class_rows(self) -> dict[int, int] | None:
-        """How many training nodes stand behind each class; None where that is not kept, or has
-        noise.
-        """
+        """How many training nodes stand behind each class; None where it is not told."""
         if bounded(self):
             return None
         known = self.learned_
@@ -424,9 +430,7 @@ class Learner(Parameters):
         return Inventory() if self.learned_ is None else self._inventory(self.learned_)
 
     def exactness(self) -> float | None:
-        """How far rounding may have moved scores (`AdditiveLearner`); None: equality is not
-        promised.
-        """
+        """How far rounding may have moved scores (`AdditiveLearner`); None: no promise."""
         return None
 
     def nbytes(self) -> int:
@@ -435,7 +439,7 @@ class Learner(Parameters):
 
     # batches and graphs as the method sees them ------------------------------------------------
 
-    def as_task(self, batch: Task | Graph, ids: Ids | None = None) -> Task:
+    def as_task(self, batch: Any, ids: Ids | None = None) -> Task:
         """A batch as this learner sees it: the function `as_task`, with its seed."""
         return as_task(batch, self.seed, ids, validation=self.validates)
 
@@ -461,8 +465,9 @@ class Learner(Parameters):
         return self.batches_ or Ledger.empty(complete=self.learned_ is None)
 
     @final
-    def _narrowed(self, graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
+    def _narrowed(self, graph: Any, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
         """The nodes asked for (None: all), and the graph they are looked at in."""
+        graph = as_graph(graph)
         self._check_graph(graph)
         self.settle()
         if self.scaling_ is not None:

@@ -19,7 +19,13 @@ from undrift.learners.additive import Classifier, Known
 from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.learners.parts.backbone import Backbone, Grid
-from undrift.learners.parts.expanded import balanced_rows, mean_class_size, targets_of, weighed
+from undrift.learners.parts.expanded import (
+    balanced_rows,
+    mean_class_size,
+    nodes_that_count,
+    targets_of,
+    weighed,
+)
 from undrift.learners.parts.frozen_encoder import FrozenLearner, FrozenRows
 from undrift.sharing import once
 from undrift.streams.task import Task
@@ -149,7 +155,7 @@ class DsAl(FrozenLearner):
         """The published form: the residual of the main weights that the batch leads to."""
         before = None if self.learned_ is None else self.known.sums
         share = mean_class_size(task) if before is None else before.share
-        active, tanh = plan.both(task.graph, task.train.nonzero().flatten())
+        active, tanh = plan.both(task.graph, nodes_that_count(task, "train"))
         rows = balanced_rows(task, "train", share) if self.balanced else None
         empty = RidgeBank.empty(active.shape[1], self.gamma, device=self.device)
         targets = targets_of(task, task.classes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC
+import inspect
+from abc import ABCMeta
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
@@ -13,11 +14,39 @@ from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
 
 
+class _TakesAll(ABCMeta):
+    """Lets a class take the settings of its parts as arguments: `Adr(epochs=30, hidden=64)`."""
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        if args or (given.keys() <= field_types(cls).keys() and not _is_number_of(given, "hidden")):
+            return super().__call__(*args, **given)
+        return cls.from_params(**given)  # type: ignore[attr-defined]
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        try:
+            defaults, places = cls.defaults(), _places(cls)  # type: ignore[attr-defined]
+        except Exception as error:  # an abstract class, or one that is being made
+            raise AttributeError("__signature__") from error
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature(
+            [
+                inspect.Parameter(name, kind, default=defaults[name], annotation=place.hint)
+                for name, place in places.items()
+            ]
+        )
+
+
 @dataclass(kw_only=True)
-class Parameters(ABC):
+class Parameters(metaclass=_TakesAll):
     """The fields of a dataclass as hyperparameters, and those of its parts beside them.
 
-    What is assigned is checked by its annotated type. A learner is one.
+    All of them are arguments of the class, by name. What is assigned is checked by its annotated
+    type. A learner is one.
+
+    >>> from undrift import Adr
+    >>> Adr(epochs=30, hidden=64, layers=3).params()["hidden"]
+    [64, 64, 64]
     """
 
     name: ClassVar[str]
@@ -26,6 +55,17 @@ class Parameters(ABC):
     why_gone: ClassVar[str] = (
         "is no option any more; leave it out, or take the version that docs/decisions/0022 names"
     )
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        setattr(cls, "__repr__", Parameters._shown)  # noqa: B010  # before a dataclass sets its own
+
+    @final
+    def _shown(self) -> str:
+        places = _places(type(self)).items()
+        hidden = {f.name for f in fields(self) if not f.repr}
+        parts = (f"{n}={p.value(self)!r}" for n, p in places if (p.part or p.field) not in hidden)
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def params(self) -> dict[str, Any]:
         """The hyperparameters as plain values; those of a part such as `backbone` stand beside.
@@ -91,7 +131,7 @@ class Parameters(ABC):
     def _changed(cls, own: dict[str, Any], params: Mapping[str, Any]) -> Self:
         """The learner of these constructor arguments with some hyperparameters changed."""
         inner: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
+        for name, value in cls._with_layers(params).items():
             if cls._is_gone(name, value):
                 continue
             place = _Place(None, name) if name in own else cls._place(name)
@@ -102,6 +142,25 @@ class Parameters(ABC):
         for part, new in inner.items():
             own[part] = replace(own[part], **new)
         return cls(**own)
+
+    @final
+    @final
+    @classmethod
+    def _with_layers(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """`hidden=64, layers=3` is `hidden=(64, 64, 64)`; without `layers` there are as usual."""
+        given = dict(params)
+        if "hidden" not in _places(cls) or not (
+            "layers" in given or _is_number_of(given, "hidden")
+        ):
+            return given
+        usual = cls.defaults()["hidden"]
+        width, layers = given.get("hidden", usual[0]), given.pop("layers", len(usual))
+        if not isinstance(width, int) or not isinstance(layers, int) or layers < 1:
+            raise InputError(
+                f"layers={layers!r} needs one width for all layers, as in hidden=64, not "
+                f"hidden={width!r}; or give hidden=(64, 32) alone"
+            )
+        return {**given, "hidden": (width,) * layers}
 
     @final
     @classmethod
@@ -153,9 +212,12 @@ class _Place(NamedTuple):
     field: str
     hint: Any = Any
 
-    def read(self, learner: Any) -> Any:
+    def value(self, learner: Any) -> Any:
         owner = learner if self.part is None else getattr(learner, self.part)
-        value = getattr(owner, self.field)
+        return getattr(owner, self.field)
+
+    def read(self, learner: Any) -> Any:
+        value = self.value(learner)
         return list(value) if isinstance(value, tuple) else value
 
 
@@ -173,6 +235,10 @@ def _places(kind: type) -> dict[str, _Place]:
         p.field if p.part is None or times[p.field] == 1 else f"{p.part}__{p.field}": p
         for p in found
     }
+
+
+def _is_number_of(given: Mapping[str, Any], name: str) -> bool:
+    return isinstance(given.get(name), int)
 
 
 def _default(f: Field[Any]) -> Any:

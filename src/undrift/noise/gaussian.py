@@ -77,8 +77,7 @@ def epsilon_of(multiplier: float, delta: float) -> float:
 
 
 def best_attack(epsilon: float, delta: float) -> float:
-    """How often the best attack on one node is right, at most: `Phi(1 / 2m)` at noise multiplier
-    m.
+    """How often the best attack on one node is right, at most: `Phi(1 / 2m)` at noise m.
 
     The attack knows all other nodes; guessing is right half of the time.
 

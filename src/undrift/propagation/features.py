@@ -111,16 +111,13 @@ class FeatureMap:
         fourier = self.fourier_of(columns)
         return columns + (fourier.outputs if fourier else 0)
 
-    def expanded(self, rows: Rows) -> Rows:
-        """Plain rows with their Fourier features beside them; dense where there are any."""
-        fourier = self.fourier_of(rows.shape[1])
-        if fourier is None:
-            return rows
-        return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
-
     def rows_of(self, graph: Graph, nodes: Tensor) -> Tensor:
         """The rows of these nodes as they are summed, dense."""
-        return self.expanded(self.plain(graph, nodes)).to_dense()
+        rows = self.plain(graph, nodes)
+        fourier = self.fourier_of(rows.shape[1])
+        if fourier is None:
+            return rows.to_dense()
+        return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
 
     def pieces(self, rows: Rows, budget_mb: float = 128) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""
@@ -134,9 +131,7 @@ class FeatureMap:
             yield where, torch.cat([part.to_dense(), made(part)], dim=1)
 
     def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """Scores of all or these nodes up to a factor per node; rows are formed where they are not
-        linear.
-        """
+        """Scores of all or these nodes, up to a positive factor per node."""
         if self._linear:
             sketch = self.sketch_of(graph.num_features)
             asked = None if nodes is None else row_index(nodes, graph.num_nodes).to(graph.device)
@@ -146,8 +141,7 @@ class FeatureMap:
         return self.scored(self.plain(graph, asked, weights.dtype), weights)
 
     def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
-        """`spread` in float32; the scores of float64 where its best two are too near to tell
-        apart.
+        """`spread` in float32; scores in float64 where its best two are too near.
 
         Rounding was seen to move a score by 6e-8 of the length of W's column, by 3e-7 after eight
         hops.
@@ -216,9 +210,7 @@ def samples_of(
     classes: tuple[int, ...],
     within: Tensor | None = None,
 ) -> list[Sample]:
-    """`sample_of` for each map; maps of the same hops share them, where much of the graph is
-    visited.
-    """
+    """`sample_of` for each map; maps of the same hops share them where that is cheaper."""
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
     targets = one_hot(task.labels[nodes], classes)

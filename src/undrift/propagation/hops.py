@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,11 +36,7 @@ class Taken:
     at: Tensor
     weight: Tensor
 
-    @overload
-    def of(self, held: Tensor) -> Tensor: ...
-    @overload
-    def of(self, held: Csr) -> Csr: ...
-    def of(self, held: Rows) -> Rows:
+    def of(self, held: Any) -> Any:
         """The part of these rows."""
         return held[self.at] * self.weight.to(held.dtype).unsqueeze(1)
 

@@ -116,8 +116,8 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
         "structure": False,
     }
     why_gone: ClassVar[str] = (
-        "is no option here: epsilon is one of PrivatePropagation (make_learner finds it), and for "
-        "structure take the version that docs/decisions/0022 names; leave it out"
+        "is no option here; for epsilon take undrift.PrivatePropagation, for structure the version "
+        "that docs/decisions/0022 names"
     )
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
     planned: ClassVar[tuple[str, ...]] = ("plan", *_PINNED, "seed")

@@ -77,9 +77,7 @@ class Propagated:
         return self.hops + 1 if self.mix in ("concat", "separate") else 1
 
     def weights_at(self, graph: Graph, nodes: Tensor | None = None) -> list[Tensor]:
-        """The entries of D_0, D_1, ... at these nodes (indices); who does not take a hop takes
-        none after.
-        """
+        """The entries of D_0, D_1, ... at these nodes (indices); None: at all."""
         if nodes is None:
             nodes = torch.arange(graph.num_nodes, device=graph.device)
         ones = torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)

@@ -38,20 +38,14 @@ ClassList = tuple[int | str, ...]
 WIDTH = 512
 """Columns of a row at most, where there is noise: more columns get more of it in all."""
 
-HOMOPHILY = 1.0
-"""The homophily weight that is not given: none is measured, as that would look at labels."""
-
-GAMMA = 0.1
-"""The ridge, relative to the mean diagonal, that is not given; chosen on validation nodes."""
-
+_HOMOPHILY = 1.0  # where none is given: none is measured, as that would look at labels
+_GAMMA = 0.1  # where none is given, relative to the mean diagonal; chosen on validation nodes
 _PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach in a batch
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateSums(PerClass):
-    """Sums of releases: R, Q and counts with noise. `parts`: in how many releases a class was
-    found.
-    """
+    """R, Q and counts with noise, summed over releases. `parts`: in how many a class was found."""
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "counts", "parts")
 
@@ -225,7 +219,7 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
 
     def _blank(self, num_features: int) -> PrivatePlan:
         size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
-        damping = HOMOPHILY if self.homophily is None else self.homophily
+        damping = _HOMOPHILY if self.homophily is None else self.homophily
         how = self.mix, self.hops, self.evidence_threshold, damping, ("mix",), (size,)
         return PrivatePlan(num_features, *how, seed=self.seed, level=self.level)
 
@@ -278,7 +272,7 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
     ) -> Solved:
         progress("solve", 0, 1)
         clean = denoised(sums, len(self.class_list))
-        answer = candidate(clean, self.gamma or GAMMA, balanced=self.balanced).selected()
+        answer = candidate(clean, self.gamma or _GAMMA, balanced=self.balanced).selected()
         progress("solve", 1, 1)
         return answer
 

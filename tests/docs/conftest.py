@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # PyG's own import is not free of warnings
+    import torch_geometric.data  # noqa: F401
