@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-import undrift
 from undrift.checks import check_fields, checked, field_types
 from undrift.errors import InputError, unknown_name
 
@@ -108,9 +107,3 @@ def test_types_that_cannot_be_read_are_named() -> None:
 )
 def test_an_unknown_name_is_told_the_nearest_and_the_list(name: str, told: str) -> None:
     assert str(unknown_name("method", name, iter(["joint", "adr", "bare"]))) == told
-
-
-def test_a_package_shows_its_public_names_alone() -> None:
-    assert dir(undrift) == sorted(undrift.__all__)
-    assert all(getattr(undrift, name) is not None for name in dir(undrift))
-    assert dir(undrift.graphs) == sorted(undrift.graphs.__all__)

@@ -36,6 +36,10 @@ class RemoteFile:
 
     Sizes and checksums are given only where they are published; `git` is the file's id in its
     repository. A zip with `members` is unpacked: those files stay, the zip does not.
+
+    >>> both = ("nodes.csv", "edges.csv")
+    >>> RemoteFile("ring.zip", "https://example.org/ring.zip", members=both).names
+    ('nodes.csv', 'edges.csv')
     """
 
     name: str

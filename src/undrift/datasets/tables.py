@@ -76,7 +76,7 @@ def read_tables(
     undirected: bool = True,
     unknown_edges: Literal["error", "drop"] = "error",
 ) -> TableGraph:
-    """The graph in two tables, each `.csv`, `.tsv` or `.parquet`.
+    r"""The graph in two tables, each `.csv`, `.tsv` or `.parquet`.
 
     A row of `nodes` is a node, numbered from 0 in the file's order. `label` holds class ids or
     names (see `as_class_ids`), nothing where it is unknown; None reads no labels. `features` are
@@ -85,6 +85,14 @@ def read_tables(
     `source` to the id in `target`; `undirected=True` adds its reverse. Repeated edges and
     self-loops are left out and counted; so are edges to a node that is not in `nodes` with
     `unknown_edges="drop"`. Cost: about 0.3 microseconds per cell of CSV.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     nodes, edges = Path(place, "nodes.csv"), Path(place, "edges.csv")
+    ...     _ = nodes.write_text("id,label,age\na,red,30\nb,,40\n")
+    ...     _ = edges.write_text("source,target\na,b\n")
+    ...     read_tables(nodes, edges).graph
+    Graph(2 nodes, 2 edges, 1 features dense, 1 classes)
     """
     nodes, edges = Path(nodes), Path(edges)
     there = table.column_names(nodes)

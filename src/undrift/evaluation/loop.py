@@ -99,6 +99,12 @@ def evaluate(
     evaluation that was cut off goes on, of a learner that has observed the tasks in it.
 
     Cost: the learner's own, plus one prediction over all nodes seen so far per task.
+
+    >>> from undrift import Propagation
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> done = evaluate(Propagation(), tiny_stream())
+    >>> [len(row) for row in done.grades["test"].by_class.rows]  # after task t, tasks 0 to t
+    [1, 2, 3]
     """
     empty = _empty_grades([learner], stream, splits)
     clock = PhaseClock(progress, device=learner.device)

@@ -22,6 +22,10 @@ class ReceptiveField:
     their order. `at` are the places of the nodes asked for. Edges have the weights of the whole
     graph (`Graph.part`). K hops from a node asked for are exact where K hops were taken in, and
     no more than K may be computed.
+
+    >>> path = Graph.from_arrays(torch.eye(9), [[*range(8)], [*range(1, 9)]])
+    >>> ReceptiveField.of(path, torch.tensor([7]), hops=1).graph  # nodes 6 and 7 of nine
+    Graph(2 nodes, 1 edges, 9 features dense, no labels)
     """
 
     graph: Graph
@@ -82,7 +86,17 @@ def rings(links: Csr, nodes: Tensor) -> Iterator[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One step of message passing; `own`: each target's place among the sources, None: the same."""
+    """One step of message passing, from source nodes to target nodes.
+
+    `own`: each target's place among the sources; None: they are the same nodes.
+
+    >>> path = Graph.from_arrays(torch.eye(3), [[0, 1], [1, 2]])
+    >>> last = torch.tensor([2])
+    >>> hop = Hop(path.operator("sum")[last], own=last)
+    >>> h = torch.tensor([[1.0], [2.0], [4.0]])
+    >>> (hop.operator @ h).tolist(), hop.targets(h).tolist()
+    ([[6.0]], [[4.0]])
+    """
 
     operator: Csr
     own: Tensor | None = None
@@ -98,6 +112,11 @@ def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop,
     `nodes` are indices, or a boolean mask. The input nodes come sorted, each once; the last hop's
     rows are `nodes` as given. Weights are those of the full operator, so forward and gradient
     equal the full-batch ones. Cost: the entries of the rows visited.
+
+    >>> path = Graph.from_arrays(torch.eye(5), [[0, 1, 2, 3], [1, 2, 3, 4]])
+    >>> hops, inputs = receptive_field([path.operator()] * 2, torch.tensor([3]))
+    >>> inputs.tolist(), [tuple(hop.operator.shape) for hop in hops]
+    ([1, 2, 3], [(2, 3), (1, 2)])
     """
     if operators:
         nodes = row_index(nodes.to(operators[-1].device), operators[-1].shape[0], "node")
@@ -106,7 +125,13 @@ def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop,
 
 
 def narrowed(hops: Sequence[Hop], targets: Tensor) -> tuple[tuple[Hop, ...], tuple[Tensor, ...]]:
-    """The hops that lead to some of the targets, and the places of the rows that remain."""
+    """The hops that lead to some of the targets, and the places of the rows that remain.
+
+    >>> path = Graph.from_arrays(torch.eye(5), [[0, 1, 2, 3], [1, 2, 3, 4]])
+    >>> _, places = narrowed([Hop(path.operator())] * 2, torch.tensor([4]))
+    >>> [place.tolist() for place in places]
+    [[2, 3, 4], [3, 4], [4]]
+    """
     made: list[Hop] = []
     places = [targets]
     for hop in reversed(hops):

@@ -312,6 +312,11 @@ def disjoint_union(first: Graph, second: Graph) -> Graph:
 
     Features are sparse if one side's are. A side without labels counts as unlabelled (-1);
     without any there are none. The union is on the device of the first.
+
+    >>> one = Graph.from_arrays(np.eye(2), edges=[[0], [1]], labels=[0, 1])
+    >>> two = Graph.from_arrays(np.ones((1, 2)), edges=[[], []])
+    >>> disjoint_union(one, two).labels.tolist()
+    [0, 1, -1]
     """
     if first.num_features != second.num_features:
         raise InputError(

@@ -12,7 +12,18 @@ from undrift.errors import unknown_name
 from undrift.sparse import Csr, product_in_cache
 
 Normalisation = Literal["symmetric", "row", "sum"]
+"""The type of a normalisation's name, for annotations.
+
+>>> get_args(Normalisation) == NORMALISATIONS
+True
+"""
+
 NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
+"""The names that `Graph.operator` and `normalise` take.
+
+>>> NORMALISATIONS
+('symmetric', 'row', 'sum')
+"""
 
 
 class Degrees:
@@ -54,7 +65,7 @@ def normalise(
     degrees: Degrees | None = None,
     rows: Tensor | None = None,
 ) -> Csr:
-    """The weights omega_oj of eq. 5 as a matrix.
+    """The adjacency with the weights that a layer aggregates by (omega_oj of eq. 5).
 
     `symmetric` is D^-1/2 (A + I) D^-1/2 (Kipf and Welling), `row` the mean D^-1 (A + I), `sum` the
     plain A + I; D is the degree into the receiver, and out of the sender on the right side.

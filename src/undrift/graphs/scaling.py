@@ -25,7 +25,7 @@ _WAYS = ({"low", "high"}, {"centre", "spread"})
 
 @dataclass(frozen=True)
 class Scaling:
-    """`(x - centre) / spread` in every column, moved to -4 or 4 where it is farther away.
+    """Units of columns: `(x - centre) / spread`, moved to -4 or 4 where it is farther away.
 
     A fixed function of one node's features: sums over rows stay sums. By the bound, no column that
     drifts and no single huge cell outweighs all others.

@@ -235,7 +235,7 @@ class AdrStages(Expanded, Learner):
 
 @dataclass(kw_only=True)
 class Adr(AdrStages):
-    """ADR (Alg. 1): after every task, adapt, merge (HAM) and reconstruct the classifier (ACR).
+    """ADR (Alg. 1): after every task adapt, merge (HAM), and rebuild the classifier (ACR).
 
         W_k = (sum H_k^T H_k + gamma I)^-1 sum H_k^T H_k W_k,t     per layer k (eqs. 4-7)
         W = (sum H^T H + gamma I)^-1 sum H^T Y                     classifier (eqs. 8-11)
@@ -250,8 +250,14 @@ class Adr(AdrStages):
     Cost per task: training, and per layer a Gram product and a factorisation.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> Adr.from_params(epochs=5).observe(tiny_stream().task(0)).classes_
-    (0, 1)
+    >>> first, second, _ = tiny_stream()
+    >>> def moved(merging):
+    ...     settings = {"epochs": 20, "hidden": 8, "lr": 0.1, "lr_next": 0.1}
+    ...     learner = Adr(merging=merging, **settings).observe(first)
+    ...     before = learner.embed(first.graph)
+    ...     return float((learner.observe(second).embed(first.graph) - before).norm())
+    >>> moved(merging="ham") < moved(merging="none")  # merging resists the drift
+    True
     """
 
     name: ClassVar[str] = "adr"

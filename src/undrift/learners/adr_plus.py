@@ -12,13 +12,19 @@ from undrift.learners.parts.backbone import Backbone, Grid
 
 @dataclass(kw_only=True)
 class AdrPlus(AdrStages):
-    """ADR's three stages, each with its own ridge: adapt, merge (HAM), reconstruct (ACR).
+    """ADR+: the three stages of ADR, with a ridge for merging and one for the classifier.
 
         W_k = (R_k + gamma I)^-1 Q_k,    W = (R + classifier_gamma I)^-1 Q
 
     Unlike in ADR, HAM's sums are over all nodes of a task, and every class weighs the same in the
     classifier's sums. `alpha`, `logits`: as in `Adr`; where tasks bring one class each, set
     `logits="seen"`. Cost and memory: ADR's.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = AdrPlus(epochs=5, hidden=8).observe(first).observe(second)
+    >>> {kept.name: kept.count for kept in learner.inventory().sums}  # all nodes, training nodes
+    {'layer 1': 40, 'layer 2': 40, 'classifier': 24}
     """
 
     name: ClassVar[str] = "adr-plus"

@@ -61,12 +61,18 @@ class RandomRows(RowPlan):
 
 @dataclass(kw_only=True)
 class AlGnn(AdditiveLearner[RandomRows, ClassSums, Classifier]):
-    """Ridge regression on the expanded embeddings of a GCN with random weights.
+    """AL-GNN: ridge regression on the expanded embeddings of a GCN with random weights.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
 
     f are the embeddings of a GCN of widths `hidden`, whose weights are drawn from the seed and
     stay: no gradient is ever computed. Sums are kept in place of the published recursion.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = AlGnn(hidden=(8,)).observe(first).observe(second)
+    >>> learner.forget(first).classes_  # no encoder was trained on the first task
+    (2, 3)
     """
 
     name: ClassVar[str] = "al-gnn"

@@ -13,16 +13,20 @@ from undrift.typing import Progress
 
 @dataclass(kw_only=True)
 class Bare(ModelLearner):
-    """Cross-entropy over all classes seen, on the current task's nodes only.
+    """Bare: training on the current task's nodes alone, with nothing against forgetting.
 
         L = CE(head(encoder(x)), y)
 
-    The head grows by a task's classes; encoder and head go on from the task before. Cost: one
-    training per task. Memory: one model.
+    over all classes seen. The head grows by a task's classes; encoder and head go on from the task
+    before. Cost: one training per task. Memory: one model.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> Bare.from_params(epochs=5).observe(tiny_stream().task(0)).classes_
-    (0, 1)
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Bare(epochs=20, hidden=8, lr=0.1, lr_next=0.1).observe(first)
+    >>> learner.score(first.graph, first.train)
+    1.0
+    >>> learner.observe(second).score(first.graph, first.train)  # nothing holds what was learned
+    0.0
     """
 
     name: ClassVar[str] = "bare"

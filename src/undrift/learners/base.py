@@ -84,6 +84,9 @@ class Learner(Parameters):
     `batches_` knows which batches are in (`Ledger`), so that none is counted or subtracted twice.
     `seed` is the only source of randomness. `scaling_`: the units that columns are put into; None:
     as given.
+
+    >>> sorted(Learner.__abstractmethods__)  # what a method must write
+    ['_learn', '_scores']
     """
 
     name: ClassVar[str]

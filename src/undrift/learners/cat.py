@@ -148,7 +148,7 @@ class CatLearned(ModelLearned):
 
 @dataclass(kw_only=True)
 class Cat(ModelLearner):
-    """Condense and train: a bank of synthetic graphs, and a new model trained on it per task.
+    """CaT: condense each task to a synthetic graph, and train a new model on all of these.
 
         min over X~ of sum_c || mean_{i in c} E((A^k X)_i) - mean_{j in c} E(x~_j) ||^2
 
@@ -156,6 +156,12 @@ class Cat(ModelLearner):
     task's settings. A class that comes back is condensed once more. It says that it keeps examples:
     a synthetic node stays close to the training node it was.
     Cost per task: `n_encoders` class means on both sides, a training on budget x C nodes.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Cat(budget=2, n_encoders=5, epochs=5, hidden=8).observe(first).observe(second)
+    >>> learner.learned_.bank  # a synthetic graph per task
+    (Graph(4 nodes, 0 edges, ... 2 classes), Graph(4 nodes, 0 edges, ... 2 classes))
     """
 
     name: ClassVar[str] = "cat"

@@ -99,7 +99,7 @@ class DpcrLearned(ModelLearned):
 
 @dataclass(kw_only=True)
 class Dpcr(ModelLearner):
-    """Train with distillation, project the old moments to the new embeddings, solve the head.
+    """DPCR: train with distillation, project old moments to new embeddings, solve the head.
 
         P = (F_old^T F_old)^-1 F_old^T F_new,    M_c = U_c U_c^T P
         mu_c <- mu_c M_c,    Phi_c <- M_c^T Phi_c M_c
@@ -110,6 +110,16 @@ class Dpcr(ModelLearner):
     nodes (TSSP), U_c spans a class's own embeddings (CIP). `projector`: U_c U_c^T comes `first`, or
     `last` as in public code. The moments of a class that comes back are added to its old ones.
     Cost per task: training, C eigendecompositions of d x d. Memory: a model, 8 C (d^2 + d) bytes.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Dpcr(epochs=5, hidden=8).observe(first)
+    >>> before = learner.learned_.moments
+    >>> after = learner.observe(second).learned_.moments
+    >>> tuple(after.moments.shape)  # a second moment per class
+    (4, 8, 8)
+    >>> bool((after.moments[:2] == before.moments).all())  # old ones were projected
+    False
     """
 
     name: ClassVar[str] = "dpcr"

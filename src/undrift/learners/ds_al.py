@@ -97,7 +97,7 @@ class TwoStreamRows(FrozenRows):
 
 @dataclass(kw_only=True)
 class DsAl(FrozenLearner):
-    """Two ridge regressions on one random projection `Z = f W_psi` of a frozen encoder.
+    """DS-AL: two ridge regressions on one random projection `Z = f W_psi` of a frozen encoder.
 
         scores = relu(Z) W_main + compensation tanh(Z) W_comp
 
@@ -108,6 +108,14 @@ class DsAl(FrozenLearner):
     `cleansing=False` fits the residual of the main weights there are now on all rows there have
     been. That is a function of the rows alone, so every verb is exact, as in ACIL; the published
     form refuses. Cost and memory: twice ACIL's, four times without cleansing.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = DsAl(epochs=5, hidden=8).observe(first).observe(second)
+    >>> [kept.name for kept in learner.inventory().sums]
+    ['main stream', 'second stream']
+    >>> learner.can("forgets"), DsAl(cleansing=False).can("forgets")
+    (False, True)
     """
 
     name: ClassVar[str] = "ds-al"

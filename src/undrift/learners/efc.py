@@ -35,7 +35,7 @@ class EfcLearned(ModelLearned):
 
 @dataclass(kw_only=True)
 class Efc(ModelLearner):
-    """A Gaussian per class, and a matrix E of the directions in which embeddings must not move.
+    """EFC: a Gaussian per class, and a matrix E of directions in which embeddings must not move.
 
         L = CE_new + PR-ACE + mean (f - f_old)^T (elastic E + eta I) (f - f_old)
 
@@ -45,6 +45,15 @@ class Efc(ModelLearner):
     drift of the current nodes, weighed by nearness in the metric of E (`elastic_affinity`,
     `sigma`); then E is computed anew. The Gaussians of a class that comes back are pooled.
     Cost: two passes and n d^2 operations per step. Memory: a model, 4 (C (d^2 + d) + d^2) bytes.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> def moved(**penalty):
+    ...     learner = Efc(**penalty, epochs=20, hidden=8, lr_next=0.1).observe(first)
+    ...     before = learner.embed(first.graph)
+    ...     return float((learner.observe(second).embed(first.graph) - before).norm())
+    >>> moved() < moved(elastic=0.0, eta=0.0)  # the penalty is on embeddings, not on weights
+    True
     """
 
     name: ClassVar[str] = "efc"

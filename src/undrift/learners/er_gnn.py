@@ -63,7 +63,7 @@ class ErGnnLearned(ModelLearned):
 
 @dataclass(kw_only=True)
 class ErGnn(ModelLearner):
-    """Experience replay: the loss of the task and of a buffer B of old nodes, without edges.
+    """ER-GNN: experience replay, with a buffer B of old nodes without their edges.
 
         L = beta CE(task) + (1 - beta) CE(B),    beta = |B| / (|B| + n_batch)
 
@@ -72,6 +72,12 @@ class ErGnn(ModelLearner):
     than `distance`; or `random`. Of a class that comes back, old and new nodes share the budget as
     in reservoir sampling (`places_taken`). Keeps examples. Cost: Bare's, a pass over |B| nodes per
     step, and with `cm` all pairs of nodes.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = ErGnn(budget=3, epochs=5, hidden=8).observe(first).observe(second)
+    >>> learner.learned_.buffer.graph  # three nodes of each class
+    Graph(12 nodes, 0 edges, 12 features dense, 4 classes)
     """
 
     name: ClassVar[str] = "er-gnn"

@@ -21,14 +21,24 @@ from undrift.typing import Progress
 
 @dataclass(kw_only=True)
 class Ewc(ModelLearner):
-    """Cross-entropy over all classes seen, plus a quadratic penalty around every old solution.
+    """EWC: cross-entropy, plus a quadratic penalty around every old solution.
 
         L = CE + strength sum_{s<t} sum_p F_s (p - theta_s)^2
 
-    F_s is the diagonal of the empirical Fisher information: the mean over the task's training
-    nodes of the squared gradient of a node's log-likelihood at theta_s. `draws` backward passes
-    with random signs estimate it; 0 takes one pass per node. `batch_fisher`, the form of the CGLB
-    code: the squared gradient of a batch's mean loss, in which nodes cancel.
+    CE is over all classes seen. F_s is the diagonal of the empirical Fisher information: the mean
+    over the task's training nodes of the squared gradient of a node's log-likelihood at theta_s.
+    `draws` backward passes with random signs estimate it; 0 takes one pass per node.
+    `batch_fisher`, the form of the CGLB code: the squared gradient of a batch's mean loss, in which
+    nodes cancel.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> def moved(strength):
+    ...     learner = Ewc(strength=strength, epochs=20, hidden=8, lr_next=0.1).observe(first)
+    ...     before = learner.embed(first.graph)
+    ...     return float((learner.observe(second).embed(first.graph) - before).norm())
+    >>> moved(strength=1e6) < moved(strength=1e-6)  # the penalty holds the encoder
+    True
     """
 
     name: ClassVar[str] = "ewc"

@@ -37,7 +37,7 @@ class GaclLearned:
 
 @dataclass(kw_only=True)
 class Gacl(Expanded, Learner):
-    """Recursive least squares on a frozen encoder; a batch may bring known and new classes.
+    """GACL: recursive least squares on a frozen encoder; known classes may come back.
 
         Phi <- Phi - Phi H^T (I + H Phi H^T)^-1 H Phi
         W   <- [ W - Phi H^T H W + Phi H^T Y_known  |  Phi H^T Y_new ]
@@ -46,6 +46,16 @@ class Gacl(Expanded, Learner):
     regression on all rows at once, as `acil` does. But an inverse is kept in place of sums: nothing
     can be subtracted from it, and it collects rounding (1e-8 in tests).
     Cost: 4 n (alpha d)^2 operations for n rows. Memory: 8 (alpha d)^2 bytes.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> from undrift.learners import Acil
+    >>> settings = {"epochs": 5, "hidden": 8, "alpha": 2}
+    >>> ours, acil = (kind(**settings).observe(first).observe(second) for kind in (Gacl, Acil))
+    >>> ours.scores(first.graph).allclose(acil.scores(first.graph))  # the same solution
+    True
+    >>> ours.can("forgets"), acil.can("forgets")
+    (False, True)
     """
 
     name: ClassVar[str] = "gacl"

@@ -117,19 +117,22 @@ class JointLearned:
 
 @dataclass(kw_only=True)
 class Joint(ModelLearner):
-    """After every task t, a new model trained on all tasks so far, with the base task's settings.
+    """Joint: after every task, a new model trained on all tasks so far.
 
         L = CE over the training nodes of tasks 0..t
 
-    It keeps examples: it is a bound, and no method for those who must delete. `recipe`: a `plain`
-    encoder under a linear head, on the task graphs as they arrived; `tuned`, the strongest we can
-    train (`TunedNetwork`), on the whole graph with the edges between tasks, so that every batch
-    must hold all tasks so far (`TaskStream.until`); or `isolated`, the tuned network on the task
-    graphs as they arrived. Settings: docs/methods/joint.md.
+    with the base task's settings. It keeps examples: it is a bound, and no method for those who
+    must delete. `recipe`: a `plain` encoder under a linear head, on the task graphs as they
+    arrived; `tuned`, the strongest we can train (`TunedNetwork`), on the whole graph with the edges
+    between tasks, so that every batch must hold all tasks so far (`TaskStream.until`); or
+    `isolated`, the tuned network on the task graphs as they arrived. Settings:
+    docs/methods/joint.md.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> Joint.from_params(epochs=5).observe(tiny_stream().task(0)).classes_
-    (0, 1)
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Joint(epochs=5, hidden=8).observe(first).observe(second)
+    >>> learner.learned_.graph  # every node of both tasks
+    Graph(40 nodes, 140 edges, 12 features dense, 4 classes)
     """
 
     name: ClassVar[str] = "joint"

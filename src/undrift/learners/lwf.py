@@ -32,13 +32,19 @@ class LwfLearned:
 
 @dataclass(kw_only=True)
 class Lwf(ModelLearner):
-    """Cross-entropy, plus `strength` times the distillation of the model before the task.
+    """LwF: cross-entropy, plus the distillation of the model before the task.
 
         L = CE - strength mean_x sum_{c old} softmax(z_old / T)_c log softmax(z_new / T)_c
 
     on the task's own training nodes, with logits z and T the `temperature`. `overlapping`, the
     form of the CGLB code: a sum over s < t of that loss over the classes of tasks 0..s. A class
     that comes back is distilled like the other old ones, and learned like the new ones.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Lwf(epochs=5, hidden=8).observe(first).observe(second)
+    >>> {path.split(".")[0] for path in learner.state().tensors}  # the teacher is the model before
+    {'model'}
     """
 
     name: ClassVar[str] = "lwf"

@@ -42,16 +42,23 @@ class MasLearned(ModelLearned):
 
 @dataclass(kw_only=True)
 class Mas(ModelLearner):
-    """Cross-entropy over all classes seen, plus a quadratic penalty around the last solution.
+    """MAS: cross-entropy, plus a quadratic penalty around the last solution.
 
         L = CE + strength sum_p Omega (p - theta)^2
 
-    Omega is the mean over all training nodes so far of |d ||z_n||^2 / d theta|, z_n a node's
-    logits, without dropout. `draws` backward passes with Cauchy numbers estimate it; 0 takes one
-    pass per node. Two forms of the CGLB code: `batch_importance`, the squared gradient of a batch's
-    mean squared logit; and `outputs`, so many columns has the head from the start (0: those of the
-    classes seen), which all count in the importance and are held where they began.
+    CE is over all classes seen. Omega is the mean over all training nodes so far of |d ||z_n||^2 /
+    d theta|, z_n a node's logits, without dropout. `draws` backward passes with Cauchy numbers
+    estimate it; 0 takes one pass per node. Two forms of the CGLB code: `batch_importance`, the
+    squared gradient of a batch's mean squared logit; and `outputs`, so many columns has the head
+    from the start (0: those of the classes seen), which all count in the importance and are held
+    where they began.
     Cost: Bare's and `draws` backward passes per task. Memory: two models.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learned = Mas(epochs=5, hidden=8).observe(first).observe(second).learned_
+    >>> learned.nodes, [tuple(part.shape) for part in learned.importance]  # one per parameter
+    (24, [(12, 8), (8, 8), (8, 4), (4,)])
     """
 
     name: ClassVar[str] = "mas"

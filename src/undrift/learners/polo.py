@@ -36,7 +36,7 @@ class PoloLearned(ModelLearned):
 
 @dataclass(kw_only=True)
 class Polo(ModelLearner):
-    """A prototype p_k and a radius r_k per class, replayed as pseudo embeddings.
+    """POLO: a prototype p_k and a radius r_k per class, replayed as pseudo embeddings.
 
         L = CE + CE(head, pseudo embeddings) + kd ||F_new - F_old||_F
 
@@ -47,6 +47,16 @@ class Polo(ModelLearner):
       (`drift`, by `alpha`, `alpha2`, `beta`, `neighbours` and `drift_weight`).
 
     The prototype of a class that comes back is pooled with its old one by counts (`Prototypes`).
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Polo(epochs=5, hidden=8).observe(first)
+    >>> before = learner.learned_.prototypes.means
+    >>> after = learner.observe(second).learned_.prototypes
+    >>> tuple(after.means.shape), tuple(after.spreads.shape)  # a radius is one number
+    ((4, 8), (4,))
+    >>> bool((after.means[:2] == before).all())  # old prototypes follow the drift
+    False
     """
 
     name: ClassVar[str] = "polo"

@@ -58,13 +58,21 @@ class HopRows(RowPlan):
 
 @dataclass(kw_only=True)
 class SgcRidge(AdditiveLearner[HopRows, ClassSums, Classifier]):
-    """Ridge regression on `A^K X`, or on `[X, AX, ..., A^K X]`.
+    """SGC with ridge regression on `A^K X`, or on `[X, AX, ..., A^K X]`.
 
         W = (sum z^T z + gamma mean(diag) I)^-1 sum z^T y    over all tasks
 
     `hops`: K. `channels=True` keeps every hop as columns of its own, as SIGN does. `sketch`: rows
     of more columns are sketched to this many (`Sketch`); 0 never. Every node weighs the same. Rows
     are scaled to length one before and after.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> task = tiny_stream().task(0)  # of 12 features
+    >>> for channels in (False, True):
+    ...     learner = SgcRidge(hops=2, channels=channels).observe(task)
+    ...     learner.inventory().sums[0].width  # columns of a row
+    12
+    36
     """
 
     name: ClassVar[str] = "sgc-ridge"

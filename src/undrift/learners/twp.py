@@ -80,17 +80,26 @@ def _attention(edges: Csr, h: Tensor, slope: float) -> tuple[float, Tensor]:
 
 @dataclass(kw_only=True)
 class Twp(ModelLearner):
-    """Cross-entropy over all classes seen, plus a quadratic penalty around every old solution.
+    """TWP: cross-entropy, plus a penalty on what the loss and the attention depend on.
 
         L = CE + sum_{s<t} sum_p I_s (p - theta_s)^2
         I_s = loss_strength I_loss + topology_strength I_topo
 
-    I_loss = (d CE / d theta)^2 and I_topo = (d ||e||_2 / d theta)^2 at theta_s, without dropout; e
-    is the attention between neighbours (`topology_gradient`). `faithful` does what the public code
-    does: e is scored after aggregation with a slope of 0.2, the gradient of ||e||_2 is added to
-    that of CE before it is squared, CE counts twice in training, and with mini-batches I_topo is
-    I_loss.
+    CE is over all classes seen. I_loss = (d CE / d theta)^2 and I_topo = (d ||e||_2 / d theta)^2 at
+    theta_s, without dropout; e is the attention between neighbours (`topology_gradient`).
+    `faithful` does what the public code does: e is scored after aggregation with a slope of 0.2,
+    the gradient of ||e||_2 is added to that of CE before it is squared, CE counts twice in
+    training, and with mini-batches I_topo is I_loss.
     Cost: Bare's and a few passes over the edges per task. Memory: three models (`Penalty`).
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> def important(**strengths):
+    ...     learner = Twp(**strengths, epochs=5, hidden=8).observe(tiny_stream().task(0))
+    ...     return [bool(part.any()) for part in learner.learned_.penalty.importance]
+    >>> important(loss_strength=1.0, topology_strength=0.0)
+    [True, True, True, True]
+    >>> important(loss_strength=0.0, topology_strength=1.0)  # the first layer makes the attention
+    [True, False, False, False]
     """
 
     name: ClassVar[str] = "twp"

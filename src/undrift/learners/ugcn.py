@@ -53,13 +53,21 @@ class LayerRows(RowPlan):
 
 @dataclass(kw_only=True)
 class Ugcn(AdditiveLearner[LayerRows, ClassSums, Classifier]):
-    """Linear discriminant analysis on the layers of a graph network with random weights.
+    """UGCN: linear discriminant analysis on the layers of a GCN with random weights.
 
         H_k = tanh(A H_{k-1} Theta_k),  H_0 = X,    z = [H_1, H_2, ...]
         s_c = mu_c^T P z - mu_c^T P mu_c / 2,    P = ((1 - e) S + e I)^-1
 
     Theta_k are uniform by Glorot's rule, drawn from the seed. mu_c are the means of the classes and
     S is the covariance around them, both from plain sums. `shrinkage`: e. `hidden`: the widths.
+
+    >>> from undrift.testing.graphs import tiny_stream
+    >>> first, second, _ = tiny_stream()
+    >>> learner = Ugcn(hidden=(8, 4)).observe(first)
+    >>> learner.known.plan.rows_of(first.graph).shape  # both layers side by side
+    torch.Size([20, 12])
+    >>> learner.merge(learner.sibling().observe(second)).classes_
+    (0, 1, 2, 3)
     """
 
     name: ClassVar[str] = "ugcn"

@@ -58,47 +58,36 @@ PropagationKnown = Known[Plan, PropagationSums, Solved]
 
 @dataclass(kw_only=True)
 class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
-    """Class-balanced ridge regression on propagated features; needs no hyperparameter.
+    """Ridge regression on propagated features, from sums; needs no hyperparameter.
 
         Z = sum_k D_k A^k X,    W = (R + gamma mean(diag R) I)^-1 Q
 
-    Z is a fixed function of the graph (`Propagated`). What is kept are plain sums over its rows
-    (`ClassSums`), and R and Q are made from them when solving, so that every class weighs the same.
-    So W is the solution of joint training, whatever the order of batches, and classes may come
-    back, batches be forgotten or revised, and learners merged.
+    Z is a fixed function of the graph (`Propagated`). R and Q are made from sums over its rows
+    (`ClassSums`). So W is the solution of joint training, whatever the order of batches. Classes
+    may come back, batches be forgotten or revised, and learners merged.
 
-    `gamma`: chosen by generalised cross-validation, from the sums; a number fixes it. Validation
-    nodes are not used. `mix`, `hops`, `evidence_threshold`: see `Propagated`. `homophily`: damping
-    of each hop, 0 to 1; measured on the first task if not given (`homophily_weight`).
-    `balanced=False`: every node weighs the same, not every class.
+    - `gamma`: a number; None chooses it from the sums (generalised cross-validation).
+    - `balanced`: every class weighs the same; with False every node does.
+    - `mix`, `hops`, `evidence_threshold`: how far a node looks (`Propagated`).
+    - `homophily`: what damps each hop, 0 to 1; None measures it on the first batch.
+    - `budget`: bytes to keep, or a text as `4MB`; None follows the first batch (`Wanted.size`).
+    - `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps the whole Gram.
+    - `sketch`: the whole Gram of rows that are cut to this many columns; 0 keeps all columns.
+    - `fourier`: how many Fourier features stand beside a row.
+    - `plan`: what the first batch decides otherwise (`Plan`, its JSON text, or a file of it). It
+      takes the place of all settings from `mix` on. Learners of one plan can merge whatever they
+      observe. `plan_` is the plan in force.
 
-    How much is kept follows the first batch (`Wanted.size`) or a `budget`: bytes, or a text such as
-    `4MB`. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps all of it.
-    `sketch`: the whole Gram of rows that are cut to this many columns, 0 for all. `fourier`: random
-    Fourier features.
-
-    Two more feature variants are kept where the default mix may fail: with ego and neighbour
-    channels where the first batch shows informative heterophily (`label_association`), and with a
-    channel per hop for narrow dense features. One of them is selected where its sums tell of an
-    accuracy two points higher (`expected_accuracy`).
-
-    `plan`: every decision that the first batch makes otherwise (`Plan`, its JSON text, or a file of
-    it). Sites that are given one plan can merge whatever they observe, in any order. `plan_` is the
-    plan that is in force. A plan holds `mix`, `hops`, `sketch` and the like, so those are not given
-    beside it.
-
-    With differential privacy (`epsilon`) it is `PrivatePropagation`.
-
-    Cost, for rows of D <= 3072 columns, n nodes and rank r <= 512: 4 n D r + 6 D r^2 operations per
-    task and 8 D (r + 2 C) bytes per variant. Predictions cost 2 nnz(X) C + 2 hops nnz(A) C where
-    rows are sketched; else, and for scores and probabilities, the rows are formed, n D numbers. See
-    docs/methods/propagation.md.
+    Two more feature variants are kept where the default mix may fail. One of them is used where
+    its expected accuracy is two points higher. Validation nodes are not used. With differential
+    privacy (`epsilon`) it is `PrivatePropagation`. Cost: docs/methods/propagation.md.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
-    >>> learner = Propagation().observe(first).observe(second)
-    >>> learner.scores(first.graph).shape
-    torch.Size([20, 4])
+    >>> learner = Propagation().observe(first).observe(second).forget(second)
+    >>> alone = Propagation().observe(first)  # it never saw the second batch
+    >>> learner.scores(first.graph).allclose(alone.scores(first.graph))
+    True
     """
 
     name: ClassVar[str] = "propagation"

@@ -117,10 +117,10 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
     be forgotten. Cost: that of the whole Gram, and two eigenvalue decompositions when solving.
 
     >>> from undrift.testing.graphs import tiny_stream
-    >>> first, *_ = tiny_stream()
+    >>> first, second, _ = tiny_stream()
     >>> learner = PrivatePropagation(epsilon=50.0, class_list=range(6)).observe(first)
-    >>> learner.account_.releases
-    1
+    >>> learner.observe(second).account_.releases  # each batch is released once
+    2
     """
 
     name: ClassVar[str] = "propagation"

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
-    """The stream whose nodes arrive so; the graph, the labels and the split stay as they are.
+    """The stream with its nodes arriving in another way; graph, labels and split stay the same.
 
     Every labelled node is in exactly one batch. Which one is drawn by the stream's seed; a batch
     without a training node joins the next. `classes` arrives as the stream does.

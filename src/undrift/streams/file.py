@@ -81,10 +81,21 @@ def read_stream_file(path: str | Path) -> StreamFile:
 
 
 def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
-    """The stream that a `stream.toml` describes; `seed` draws its split and a random order.
+    r"""The stream that a `stream.toml` describes; `seed` draws its split and a random order.
 
     Its provenance has the SHA-256 of the toml and of every data file, `content_sha256` over all
     of them, and what was repaired. Cost: the data files are read twice, once to hash them.
+
+    >>> import tempfile
+    >>> rows = [f"{i},{i % 2},{i % 3}" for i in range(20)]
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = Path(place)
+    ...     _ = (folder / "nodes.csv").write_text("\n".join(["id,label,size", *rows]))
+    ...     _ = (folder / "edges.csv").write_text("source,target\n0,1\n1,2\n")
+    ...     text = "name='own'\n[graph]\nnodes='nodes.csv'\nedges='edges.csv'\n"
+    ...     _ = (folder / "stream.toml").write_text(text + "[tasks]\nbase=1\nincrement=1\n")
+    ...     load_stream_file(folder / "stream.toml").classes
+    ((0,), (1,))
     """
     file = read_stream_file(path)
     digests = file.digests()

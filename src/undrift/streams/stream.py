@@ -48,6 +48,11 @@ class TaskStream:
 
     Build one with `from_graph`, or from masks of your own:
     `TaskStream(graph, classes=((0, 1), (2, 3)), train=..., val=..., test=...)`.
+
+    >>> from undrift.testing.graphs import tiny_graph
+    >>> stream = TaskStream.from_graph(tiny_graph(), base=4, increment=1)
+    >>> stream.classes, [task.graph.num_nodes for task in stream]
+    (((0, 1, 2, 3), (4,), (5,)), [40, 10, 10])
     """
 
     graph: Graph

@@ -24,7 +24,7 @@ from undrift.testing.graphs import tiny_stream
 
 
 def check_learner(learner: Learner) -> None:
-    """Run every check; the learner given is not changed.
+    """Run every check of a method; the learner given is not changed.
 
     >>> from undrift import Bare
     >>> check_learner(Bare.from_params(epochs=3, hidden=(8,)))
@@ -208,3 +208,8 @@ LEARNER_CHECKS: dict[str, Callable[[Learner], None]] = {
     "sparse_features": check_sparse_features,
     **living.LIVING_CHECKS,
 }
+"""The checks of `check_learner` by name, for pytest's parametrize.
+
+>>> from undrift import Propagation
+>>> LEARNER_CHECKS["node_order"](Propagation())
+"""

@@ -50,7 +50,7 @@ def tiny_stream(seed: int = 0, **graph: Any) -> TaskStream:
 
 
 def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
-    """Ten dense columns under noise, and some thirty neighbours of a node's own class each.
+    """A stream with ten noisy dense columns, and some thirty neighbours of a node's own class.
 
     >>> noisy_stream(12.0).classes
     ((0, 1), (2, 3), (4, 5))
@@ -75,7 +75,7 @@ def patterned_graph(
     share: float = 0.9,
     seed: int = 0,
 ) -> Graph:
-    """As many classes as `follows`; a node of class c links to class `follows[c]`.
+    """A graph in which a node of class c links to class `follows[c]`.
 
     A `share` of the edges follow it and the others go anywhere, as do all where it is None.
     Classes have `per_class` nodes each.

@@ -1,0 +1,95 @@
+"""Public names: each says what it is, and has an example of its own."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import pydoc
+import sys
+from importlib import import_module
+from itertools import pairwise
+from types import ModuleType
+
+import pytest
+
+import undrift
+
+PACKAGES = [
+    import_module(name)
+    for name in (
+        "undrift",
+        "undrift.datasets",
+        "undrift.graphs",
+        "undrift.learners",
+        "undrift.merging",
+        "undrift.testing",
+    )
+]
+NAMES = sorted((package.__name__, name) for package in PACKAGES for name in package.__all__)
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def constants(package: ModuleType) -> dict[str, tuple[ModuleType, str]]:
+    """The docstrings under assignments in a package's modules: Python does not keep these."""
+    found = {}
+    inside = f"{package.__name__}."
+    for module in [each for name, each in sys.modules.items() if f"{name}.".startswith(inside)]:
+        body = ast.parse(inspect.getsource(module)).body
+        for node, text in pairwise(body):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(text, ast.Expr):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                doc = ast.literal_eval(text.value)
+                found[ast.unparse(target)] = module, inspect.cleandoc(doc)
+    return found
+
+
+def docstring(package: str, name: str) -> str:
+    """What is written at a class, a function or a constant."""
+    thing = getattr(import_module(package), name)
+    if inspect.isclass(thing) or inspect.isfunction(thing):
+        return inspect.cleandoc(thing.__doc__ or "")
+    return constants(import_module(package)).get(name, (None, ""))[1]
+
+
+def example(package: str, name: str) -> str:
+    """The source of all its examples."""
+    found = doctest.DocTestParser().get_examples(docstring(package, name))
+    return "".join(each.source for each in found)
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_a_public_name_says_what_it_is_and_has_an_example(package: str, name: str) -> None:
+    first, *rest = docstring(package, name).splitlines() or [""]
+    assert first.endswith("."), "the first line is a sentence"
+    assert not first.startswith(">>>")
+    assert not rest or not rest[0], "the first line stands alone"
+    assert name in example(package, name), "the example shows this very name"
+
+
+def test_no_two_names_share_an_example() -> None:
+    things = {id(getattr(import_module(package), name)): (package, name) for package, name in NAMES}
+    owner: dict[str, str] = {}
+    for package, name in things.values():
+        assert owner.setdefault(example(package, name), name) == name
+
+
+def test_examples_of_constants_hold() -> None:
+    """Those of classes and functions run with the doctests of their module."""
+    for package in PACKAGES[1:]:
+        for name in set(package.__all__) & set(found := constants(package)):
+            module, text = found[name]
+            test = doctest.DocTestParser().get_doctest(text, vars(module).copy(), name, None, 0)
+            assert doctest.DocTestRunner(optionflags=OPTIONS).run(test).failed == 0, name
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_dir_lists_exactly_the_public_names(package: ModuleType) -> None:
+    assert dir(package) == sorted(package.__all__)
+    assert len(set(package.__all__)) == len(package.__all__)
+
+
+def test_help_on_the_default_learner_begins_short() -> None:
+    text = pydoc.plain(pydoc.render_doc(undrift.Propagation))
+    head = text.split(" |  Method resolution order:")[0].splitlines()
+    assert sum(-(-max(len(line), 1) // 100) for line in head) <= 45  # rows of 100 columns
