@@ -162,8 +162,9 @@ def recorded_name(method: str | type[Learner]) -> str:
 def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
     """The learner to begin with: the most accurate one here that keeps no example.
 
-    >>> default_learner()
-    Propagation(seed=0, ...)
+    >>> learner = default_learner()
+    >>> learner.name, learner.keeps_examples
+    ('propagation', False)
     """
     return make_learner(DEFAULT, seed=seed, device=device)
 
