@@ -53,7 +53,7 @@ class LayerRows(RowPlan):
 
 @dataclass(kw_only=True)
 class Ugcn(AdditiveLearner[LayerRows, ClassSums, Classifier]):
-    """UGCN: linear discriminant analysis on the layers of a GCN with random weights.
+    """UGCN: linear discriminant analysis on the layers of a graph network with random weights.
 
         H_k = tanh(A H_{k-1} Theta_k),  H_0 = X,    z = [H_1, H_2, ...]
         s_c = mu_c^T P z - mu_c^T P mu_c / 2,    P = ((1 - e) S + e I)^-1

@@ -27,7 +27,7 @@ def check_learner(learner: Learner) -> None:
     """Run every check of a method; the learner given is not changed.
 
     >>> from undrift import Bare
-    >>> check_learner(Bare.from_params(epochs=3, hidden=(8,)))
+    >>> check_learner(Bare(epochs=1, hidden=8))
     """
     for check in LEARNER_CHECKS.values():
         check(learner)
