@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -44,9 +45,18 @@ def constants(package: ModuleType) -> dict[str, tuple[ModuleType, str]]:
     return found
 
 
+def public(package: str, name: str) -> Any:
+    """What the name stands for.
+
+    Where pytest collects doctests, a module takes the place of a function of its name.
+    """
+    thing = getattr(import_module(package), name)
+    return getattr(thing, name) if inspect.ismodule(thing) else thing
+
+
 def docstring(package: str, name: str) -> str:
     """What is written at a class, a function or a constant."""
-    thing = getattr(import_module(package), name)
+    thing = public(package, name)
     if inspect.isclass(thing) or inspect.isfunction(thing):
         return inspect.cleandoc(thing.__doc__ or "")
     return constants(import_module(package)).get(name, (None, ""))[1]
@@ -68,7 +78,7 @@ def test_a_public_name_says_what_it_is_and_has_an_example(package: str, name: st
 
 
 def test_no_two_names_share_an_example() -> None:
-    things = {id(getattr(import_module(package), name)): (package, name) for package, name in NAMES}
+    things = {id(public(package, name)): (package, name) for package, name in NAMES}
     owner: dict[str, str] = {}
     for package, name in things.values():
         text = example(package, name).replace(name, "it")  # another name alone is no difference
