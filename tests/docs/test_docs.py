@@ -73,6 +73,18 @@ def test_every_method_has_a_page(method: str) -> None:
     assert page.read_text(encoding="utf-8").startswith("# ")
 
 
+SECTIONS = ["When to take it", "Equations", "Settings", "Scores", "Cost"]
+THEN = ["Where it departs from public code", "What it gives away"]
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "methods").glob("*.md")), ids=lambda p: p.stem)
+def test_every_page_of_a_method_has_the_same_sections(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert heads == SECTIONS + [head for head in THEN if head in heads]
+    assert text.index("<!-- drawing: made by the build -->") < text.index("\n## ")
+
+
 @pytest.mark.parametrize("verb", ["returns", "forgets", "merges"])
 def test_the_page_names_the_methods_that_can(verb: str) -> None:
     text = text_of("choosing-a-method.md")
