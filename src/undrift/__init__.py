@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream as TaskStream
     from undrift.streams.task import Task as Task
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _WHERE = {
     "Adr": "learners.adr",
