@@ -1,0 +1,97 @@
+"""The two walks of CONTRIBUTING.md, against what two small runs do."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import undrift
+from undrift.cli.app import start
+from undrift.datasets import catalogue
+
+ROOT = Path(__file__).parents[2]
+SOURCE = str(Path(undrift.__file__).parent) + "/"
+MOST = 35
+_ROW = re.compile(r"^\| `([\w.]+)` \| `([\w/]+\.py)` \| .+ \|$", re.MULTILINE)
+Function = tuple[str, str]  # its qualified name and its file
+
+
+def walk(command: str) -> list[Function]:
+    """The rows of the table under the heading that names the command."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    (section,) = [part for part in text.split("\n## ") if command in part.partition("\n")[0]]
+    return _ROW.findall(section)
+
+
+def passed(run: Callable[[], object]) -> list[Function]:
+    """The functions of undrift that ran, in the order in which they first gave something back."""
+    found: dict[Function, None] = {}
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "return" and code.co_filename.startswith(SOURCE):
+            found.setdefault((code.co_qualname, code.co_filename.removeprefix(SOURCE)))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return list(found)
+
+
+def compare(rows: list[Function], ran: list[Function]) -> None:
+    assert 10 <= len(rows) <= MOST
+    assert not [row for row in rows if row not in ran], "named, and not called"
+    assert rows == sorted(rows, key=ran.index), "in another order than they give something back"
+
+
+def features() -> tuple[Any, Any, Any]:
+    """60 words of 15 classes in 300 nodes, and a ring through the nodes of each class."""
+    nodes = np.arange(300)
+    words = sp.csr_matrix(np.eye(15, 60)[nodes % 15] + np.eye(60)[nodes % 60])
+    edges = sp.csr_matrix((np.ones(300), (nodes, (nodes + 15) % 300)), shape=(300, 300))
+    return words, edges, nodes % 15
+
+
+def test_the_walk_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, edges, labels = features()
+    words.resize(300, 6805)  # as wide as the real file, so that columns are sketched
+    parts = {
+        f"{name}_{part}": getattr(matrix, part)
+        for name, matrix in (("adj", edges), ("attr", words))
+        for part in ("data", "indices", "indptr", "shape")
+    }
+    np.savez(tmp_path / "ms_academic_cs.npz", labels=labels, **parts)
+    tiny = replace(catalogue.OWN["cs-cl"], nodes=300, edges=600)
+    monkeypatch.setitem(catalogue.OWN, "cs-cl", tiny)
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    command = "undrift run --stream cs-cl --method propagation"
+    ran = passed(lambda: start([*command.split()[1:], "--out", str(tmp_path / "runs")]))
+    assert list(tmp_path.glob("runs/*/result.json"))
+    compare(walk(command), ran)
+
+
+def test_the_walk_of_a_batch(tmp_path: Path) -> None:
+    words, edges, labels = features()
+    table = words.toarray()[:, :20]
+    lines = [f"{k},c{labels[k]}," + ",".join(map(str, table[k])) for k in range(300)]
+    head = "id,label," + ",".join(f"f{k}" for k in range(20))
+    (tmp_path / "nodes.csv").write_text("\n".join([head, *lines]))
+    ends = [f"{a},{b}" for a, b in zip(*edges.nonzero(), strict=True)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *ends]))
+    folder, *files = (str(tmp_path / name) for name in ("desk", "nodes.csv", "edges.csv"))
+    assert start(["learner", "new", folder]) == 0
+    ran = passed(lambda: start(["learner", "observe", folder, *files]))
+    assert len(list((tmp_path / "desk").glob("*.safetensors"))) == 1
+    compare(walk("undrift learner observe DIR nodes.csv edges.csv"), ran)
