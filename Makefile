@@ -81,8 +81,8 @@ dist: $(READY)
 # the tests of what ships, with the lowest versions that pyproject.toml allows
 lowest:
 	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
-	build/lowest/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[pyg,report]" pytest pytest-xdist hypothesis
-	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n $(WORKERS) -q tests/analytic tests/graphs tests/learners tests/folder tests/journeys
+	build/lowest/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[pyg,report]" -e ./paper pytest pytest-xdist hypothesis
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n $(WORKERS) -q tests/analytic tests/graphs tests/learners tests/folder tests/storage tests/cli
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

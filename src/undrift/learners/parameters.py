@@ -144,7 +144,6 @@ class Parameters(metaclass=_TakesAll):
         return cls(**own)
 
     @final
-    @final
     @classmethod
     def _with_layers(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """`hidden=64, layers=3` is `hidden=(64, 64, 64)`; without `layers` there are as usual."""
