@@ -94,9 +94,9 @@ class Batch:
         """Whether a node of this id is in it."""
         return str(node) in self.words
 
-    def without(self, node: object) -> Batch:
-        """The batch as if this node and its edges had never been in it."""
-        kept = np.delete(np.arange(self.graph.num_nodes), self.places([node]))
+    def without(self, *nodes: object) -> Batch:
+        """The batch as if these nodes and their edges had never been in it."""
+        kept = np.delete(np.arange(self.graph.num_nodes), self.places(nodes))
         return replace(self, graph=self.graph.subgraph(torch.from_numpy(kept)), ids=self.ids[kept])
 
     def relabelled(self, ids: Mapping[str, int]) -> Graph:

@@ -205,12 +205,28 @@ class LearnerFolder:
         made.write(out, probabilities=probabilities)
         return len(made.classes)
 
-    def forget(self, batch: Source, *, progress: Progress = silent, **reading: Any) -> Step:
-        """Be as if this batch had never been observed; give it with the content it had then."""
-        if graph := _whole(batch, reading):
+    def forget(
+        self,
+        batch: Source,
+        nodes: Sequence[object] | None = None,
+        *,
+        progress: Progress = silent,
+        **reading: Any,
+    ) -> Step:
+        """Be as if this batch had never been observed; give it with the content it had then.
+
+        `nodes`: only those of its nodes with these ids, and their edges; a node may be in other
+        batches too, which `forget_node` finds.
+        """
+        if nodes is None and (graph := _whole(batch, reading)):
             return forget_large(self.path, graph, Local(), progress=progress)
         with drafting(self.path) as draft:
             found = draft.take(reading).read(batch)
+            if nodes is not None:
+                draft.learner._must("forgets", "forget")
+                rows = revise(draft, found, found.without(*nodes), progress, erasing=True)
+                done = {"rows_subtracted": rows[0], "rows_added": rows[1]}
+                return draft.commit("forget-node", progress, **done)
             held = draft.held(found)
             draft.learner.forget(draft.task(found, held), progress=progress)
             draft.remove(held)
