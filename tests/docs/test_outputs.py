@@ -26,6 +26,7 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MASKS = (
     (re.compile(r"\b[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"\babout [\d.]+ (?:s|min|h) with \d+ workers?\b"), "about TIME"),
+    (re.compile("─+"), "RULE"),  # as wide as what is there
     (re.compile(r"\b\d+ jobs done, \d+ runs and \d+ searches to do"), "JOBS"),
 )
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -85,7 +86,7 @@ def test_an_example_is_short(page: str) -> None:
 def after_smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which the smoke plan has been run, and a plan with a mistake."""
     folder = tmp_path_factory.mktemp("smoke")
-    (folder / "mine.toml").write_text('title = "A"\nstreams = ["synthetic"]\nmethods = ["acl"]\n')
+    (folder / "mine.toml").write_text('title = "A"\nstreams = ["synthetic"]\nmethods = ["aci"]\n')
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert start(["bench", "smoke"]) == 0
