@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -8,8 +10,8 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.evaluation.loop import Evaluation, evaluate
-from undrift.evaluation.matrix import class_accuracy, node_accuracy
+from undrift.evaluation.loop import Evaluation, Grades, evaluate
+from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, at_nodes
 from undrift.streams.task import Task
@@ -153,3 +155,34 @@ def test_what_cannot_be_graded_is_not_run() -> None:
     with pytest.raises(InputError, match="has no test node"):
         evaluate(learner, replace(stream, test=torch.zeros_like(stream.test)))
     assert learner.classes_ == ()
+
+
+# what a person sees ----------------------------------------------------------------------
+
+
+def graded(matrix: AccuracyMatrix) -> Evaluation:
+    return Evaluation({"test": Grades(matrix, matrix)}, state_bytes=(8,) * len(matrix))
+
+
+def test_an_evaluation_is_a_line_and_a_table() -> None:
+    found = graded(AccuracyMatrix([[100.0], [70.0, 80.0]]))
+    assert repr(found) == "Evaluation(2 tasks, A_avg 87.5, A_f 75.0, forgetting 30.0)"
+    assert (
+        found.table() == "after    T0    T1   A_t\nT0    100.0       100.0\nT1     70.0  80.0  75.0"
+    )
+    back = graded(AccuracyMatrix([[90.0, 50.0], [70.0, 80.0]], "classes", shares=(0.2, 0.8)))
+    assert repr(back) == "Evaluation(2 batches, A_avg 72.5, A_f 75.0, forgetting -5.0)"
+    assert back.table().splitlines()[1] == "S0     90.0  50.0  70.0"
+    empty = graded(AccuracyMatrix())
+    assert (repr(empty), empty.table()) == ("Evaluation(0 tasks)", "after   A_t")
+
+
+def test_an_evaluation_is_plotted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    found = graded(AccuracyMatrix([[100.0], [70.0, 80.0]]))
+    figure = found.plot(tmp_path / "curve.svg")
+    assert (tmp_path / "curve.svg").read_text().count("<svg") == 1
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [100.0, 75.0]
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match=r"need matplotlib; .*undrift\[figures\]"):
+        found.plot()

@@ -18,6 +18,7 @@ from undrift.folder.batch import Batch, LargeBatch, read_batch
 from undrift.folder.hashing import data_hash, node_hashes
 from undrift.folder.record import Entry, Record
 from undrift.graphs import Graph
+from undrift.streams.task import Task
 
 KEY = bytes(range(32))
 BACK = list(range(23, -1, -1))
@@ -91,6 +92,18 @@ def test_npz_and_pyg_files_stand_alone(tmp_path: Path, official: Any) -> None:
     tensors = {"x": torch.eye(2), "edge_index": torch.tensor([[0], [1]])}
     torch.save({**tensors, "y": torch.tensor([4, -1])}, tmp_path / "g.pt")
     assert read([tmp_path / "g.pt"]).labels == ["4", ""]
+
+
+def test_objects_of_other_libraries_go_by_numbers() -> None:
+    labels = [4, 2, -1]
+    parts = np.eye(3), np.array([[0, 1], [1, 2]]), labels
+    train = torch.tensor([True, False, False])
+    assert read(parts).labels == ["4", "2", ""]
+    masked = read(Task(Graph.from_arrays(*parts), train)).graph
+    assert masked.masks["train"].tolist() == train.tolist()
+    for wrong in ([], 3, {"id": [1]}):
+        with pytest.raises(InputError, match="cannot read a graph from"):
+            read(wrong)
 
 
 # hashes ----------------------------------------------------------------------------------

@@ -143,6 +143,37 @@ def test_a_graph_folder_is_forgotten_by_the_command_line(
     )
 
 
+def test_the_verbs_of_python_take_a_graph_folder(
+    folder: LearnerFolder, desk: Any, tmp_path: Path
+) -> None:
+    files = desk.month(2)
+    papers = imported(files, "papers")
+    before = LearnerFolder.new(tmp_path / "before", like=folder)
+    before.observe(desk.month(1))
+    step = folder.observe(str(papers), small_classes="allow")
+    assert (step.line.verb, len(step.line.added)) == ("observe", 1)
+    assert folder.predict(papers, out=tmp_path / "whole.csv") == 24
+    assert folder.predict(files, out=tmp_path / "tables.csv") == 24
+    first, second = (
+        [line.split(",")[:2] for line in (tmp_path / name).read_text().splitlines()]
+        for name in ("whole.csv", "tables.csv")
+    )
+    assert sorted(first) == sorted(second)
+    wrongs: list[dict[str, Any]] = [{}, {"out": tmp_path / "p.csv", "nodes": ["a2-1"]}]
+    for wrong in wrongs:
+        with pytest.raises(InputError, match=r"predicted whole and into a file; give out="):
+            folder.predict(papers, **wrong)
+    with pytest.raises(InputError, match=r"papers was read when it was imported; leave out label"):
+        folder.observe(papers, label="kind")
+    with pytest.raises(InputError, match="give the tables that it was imported from"):
+        folder.forget(papers, ["a2-1"])
+    folder.forget(papers)
+    assert_same(folder, before, desk.month(1))
+    adr = LearnerFolder.new(tmp_path / "adr", "adr")
+    with pytest.raises(InputError, match="for a graph folder make a learner with the method prop"):
+        adr.observe(papers)
+
+
 # the hash --------------------------------------------------------------------------------
 
 

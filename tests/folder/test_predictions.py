@@ -60,3 +60,12 @@ def test_classes_that_differ_by_case_keep_their_columns(tmp_path: Path) -> None:
     made = Predictions.of(np.array(["a"]), RANKING[:1], ["fine", "Mule", "mule"], probable=True)
     made.write(tmp_path / "p.parquet", probabilities=True)
     assert len(column_names(tmp_path / "p.parquet")) == 4 + 3
+
+
+def test_a_frame_has_columns_by_name() -> None:
+    assert found([4, 9]).to_frame() == {"id": [4, 9], "predicted": ["mule", "takeover"]}
+    frame = found([4, 9]).to_frame(probabilities=True)
+    assert list(frame)[2:] == [f"p_{name}" for name in NAMES]
+    assert frame["p_mule"] == [0.7, 0.25]
+    with pytest.raises(InputError, match=r"no probabilities.*propagation"):
+        found([4, 9], probable=False).to_frame(probabilities=True)

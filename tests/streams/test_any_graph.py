@@ -179,11 +179,12 @@ def test_two_tables(kind: str) -> None:
     [
         ({"name": [1]}, LINKS, "no column 'id'.*rename"),
         (NODES, {"a": [7], "b": [8], "c": [9]}, "a, b, c; name two of them 'source' and 'target'"),
-        ({**NODES, "id": [7, 7, 9]}, LINKS, "different name in every row"),
-        (NODES, {"source": [7], "target": [1]}, "'target'.*'1'.*add the node"),
-        ({"id": [7, 8, 9]}, LINKS, "no feature column"),
+        ({**NODES, "id": [7, 7, 9]}, LINKS, "node id '7' stands twice in the table of nodes"),
+        (NODES, {"source": [7], "target": [1]}, "1 of the 1 edges.*'1' in row 1; add the node"),
+        ({"id": [7, 8, 9]}, LINKS, "no column of features"),
         ({**NODES, "a": ["red", 1, 2]}, LINKS, "column 'a'.*turn words into numbers"),
         ({**NODES, "a": [None, 1, 2]}, LINKS, "column 'a'.*fill the gaps"),
+        ({**NODES, "b": [1, 2]}, LINKS, "table of nodes have 3 in 'label' and 2 in 'b' rows"),
     ],
 )
 def test_tables_that_are_no_graph(nodes: Any, edges: Any, why: str) -> None:

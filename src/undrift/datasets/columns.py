@@ -1,4 +1,4 @@
-"""Columns of a table file, CSV or Parquet, read a piece at a time, and what their cells mean."""
+"""Columns of a table, in memory or a file read in pieces, and what their cells mean."""
 
 from __future__ import annotations
 
@@ -26,19 +26,71 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN, _TYPED = 6, 40  # columns that an error names, and that it has to be typed
+_MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
+
+
+class Table(dict[str, list[Any]]):
+    """The cells of every column of a table in memory, as Python values.
+
+    It is made from a dict of columns or a table of pandas, Polars or PyArrow. A sentence calls it
+    by its `name`.
+    """
+
+    def __init__(self, table: Any, name: str) -> None:
+        super().__init__()
+        self.name = name
+        if hasattr(table, "collect"):  # a lazy frame of Polars
+            table = table.collect()
+        names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
+        for column in table.columns if names is None else names:
+            cells = table[column]
+            # NumPy and pandas, Polars, PyArrow
+            ways = (getattr(cells, way, None) for way in ("tolist", "to_list", "to_pylist"))
+            way = next((way for way in ways if way is not None), None)
+            values = cells if way is None else way()
+            self[str(column)] = [None if type(v).__name__ in _MISSING else v for v in values]
+        lengths = {len(cells): column for column, cells in self.items()}
+        if len(lengths) > 1:
+            told = " and ".join(f"{n:,} in {column!r}" for n, column in list(lengths.items())[:2])
+            raise InputError(f"the columns of {name} have {told} rows; give all the same number")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Where = Path | Table
+
+
+def is_table(x: Any) -> bool:
+    """Whether this is a table in memory."""
+    # a lazy frame is asked first if it is one: it would warn if asked for its columns
+    named = any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
+    return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
+
+
+def as_table(x: Any, name: str) -> Where:
+    """The file at a path, or a table in memory by this name."""
+    if isinstance(x, str | Where):
+        return x if isinstance(x, Table) else Path(x)
+    if is_table(x):
+        return Table(x, name)
+    kind = type(x).__name__
+    raise InputError(f"{name} is a path, a dict of columns or a table in memory, not a {kind}")
 
 
 @dataclass(frozen=True)
 class Piece:
     """Some rows of a table; `first` is the number of the first, from 1 below the header."""
 
-    path: Path
+    path: Where
     first: int
     columns: Mapping[str, Sequence[Any]]
 
 
-def column_names(path: str | Path) -> list[str]:
-    """The names of a table's columns, in the file's order."""
+def column_names(path: str | Where) -> list[str]:
+    """The names of a table's columns, in its own order."""
+    if isinstance(path, Table):
+        return list(path)
     path = Path(path)
     if _is_parquet(path):
         names = [column[0] for column in _parquet(path).description]
@@ -53,8 +105,11 @@ def column_names(path: str | Path) -> list[str]:
     return names
 
 
-def read_pieces(path: str | Path, names: Sequence[str]) -> Iterator[Piece]:
+def read_pieces(path: str | Path | Table, names: Sequence[str]) -> Iterator[Piece]:
     """These columns of a file, in pieces of bounded size: of CSV as text, of Parquet as values."""
+    if isinstance(path, Table):
+        yield Piece(path, 1, {name: path[name] for name in names})
+        return
     path = Path(path)
     yield from (_parquet_pieces if _is_parquet(path) else _csv_pieces)(path, names)
 
@@ -219,11 +274,14 @@ def unusable(path: object, troubles: Sequence[Trouble]) -> str:
     others = [f"column {each.column!r}: {each}" for each in more[:_SHOWN]]
     others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
     also = f" (also {', '.join(others)})" if more else ""
-    return (
-        f"column {first.column!r} of {path} must hold numbers, but {first}{also}; correct the "
-        f"cells, or leave columns out with {ignoring([each.column for each in troubles])} (in "
-        "Python and in a stream.toml, name the others as features)"
+    way = (
+        f"correct the cells, or leave columns out with "
+        f"{ignoring([each.column for each in troubles])} (in Python and in a stream.toml, name the "
+        "others as features)"
     )
+    if isinstance(path, Table):
+        way = "fill the gaps, turn words into numbers, or leave the column out"
+    return f"column {first.column!r} of {path} must hold numbers, but {first}{also}; {way}"
 
 
 def ignoring(columns: Sequence[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -64,8 +63,8 @@ class TableGraph:
 
 
 def read_tables(
-    nodes: str | Path,
-    edges: str | Path,
+    nodes: Any,
+    edges: Any,
     *,
     id: str = "id",
     label: str | None = "label",
@@ -76,7 +75,7 @@ def read_tables(
     undirected: bool = True,
     unknown_edges: Literal["error", "drop"] = "error",
 ) -> TableGraph:
-    r"""The graph in two tables, each `.csv`, `.tsv` or `.parquet`.
+    r"""The graph in two tables: paths of `.csv`, `.tsv` or `.parquet` files, or in memory.
 
     A row of `nodes` is a node, numbered from 0 in the file's order. `label` holds class ids or
     names (see `as_class_ids`), nothing where it is unknown; None reads no labels. `features` are
@@ -94,7 +93,8 @@ def read_tables(
     ...     read_tables(nodes, edges).graph
     Graph(2 nodes, 2 edges, 1 features dense, 1 classes)
     """
-    nodes, edges = Path(nodes), Path(edges)
+    nodes = table.as_table(nodes, "the table of nodes")
+    edges = table.as_table(edges, "the table of edges")
     there = table.column_names(nodes)
     special = [name for name in (id, label, time) if name is not None]
     wanted = [n for n in there if n not in special] if features is None else list(features)
@@ -125,7 +125,7 @@ def read_tables(
 
 
 def _read_nodes(
-    path: Path, id: str, label: str | None, time: str | None, features: Sequence[str]
+    path: table.Where, id: str, label: str | None, time: str | None, features: Sequence[str]
 ) -> tuple[list[str], list[str], list[Any], Array]:
     """Ids, labels, times and the feature matrix; what was not asked for is empty."""
     ids: list[str] = []
@@ -155,7 +155,7 @@ def _read_nodes(
     return ids, labels, moments, np.concatenate(blocks)
 
 
-def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
+def _index(ids: list[str], path: object, column: str) -> dict[str, int]:
     """The number of each id; an empty one, or one that stands twice, is an error."""
     index: dict[str, int] = {}
     for row, name in enumerate(ids):
@@ -169,7 +169,7 @@ def _index(ids: list[str], path: Path, column: str) -> dict[str, int]:
 
 
 def _read_edges(
-    path: Path, source: str, target: str, index: Mapping[str, int]
+    path: table.Where, source: str, target: str, index: Mapping[str, int]
 ) -> tuple[Array, int, str]:
     """`[2, edges]` node numbers, how many name an id that no node has, and the first of those."""
     parts = [np.empty((2, 0), dtype=np.int64)]
@@ -194,7 +194,7 @@ def _plain_ids(ids: list[str]) -> Array:
     return np.array(ids)
 
 
-def _check_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> None:
+def _check_columns(path: object, there: Sequence[str], wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in there:
             near = get_close_matches(name, there, n=1)
@@ -204,7 +204,7 @@ def _check_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> N
             raise InputError(f"{path} has no column {name!r}{hint}; {way}")
 
 
-def _check_features(path: Path, features: Sequence[str], roles: Mapping[str | None, str]) -> None:
+def _check_features(path: object, features: Sequence[str], roles: Mapping[str | None, str]) -> None:
     if not features:
         what = f"{path} has no column of features beside the id and the label"
         raise InputError(f"{what}; give every node at least one number")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from undrift.analytic.buffers import used_again
-from undrift.errors import InputError
+from undrift.errors import InputError, not_installed
 from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
 from undrift.evaluation.drift import Embeds, relative_drift
 from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
@@ -24,6 +26,7 @@ from undrift.evaluation.protocols import (
     graded_nodes,
     share_of_nodes,
 )
+from undrift.formatting import counted
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.sharing import sharing
@@ -73,6 +76,46 @@ class Evaluation:
     def by_node(self) -> AccuracyMatrix:
         """Node accuracy on the first split asked for."""
         return next(iter(self.grades.values())).by_node
+
+    def __repr__(self) -> str:
+        matrix, told = self.by_class, [counted(self.tasks, "task")]
+        if matrix.parts == "classes":
+            told = [counted(self.tasks, "batch", "batches")]
+        if matrix.rows:
+            lost = matrix.forgetting if matrix.parts == "tasks" else matrix.class_forgetting
+            told += [f"A_avg {matrix.a_avg:.1f}", f"A_f {matrix.a_f:.1f}", f"forgetting {lost:.1f}"]
+        return f"Evaluation({', '.join(told)})"
+
+    def table(self) -> str:
+        """The accuracy matrix by class in percent, a row per step, with A_t at its end.
+
+        Columns are tasks (T0, T1, ...), or where classes come back classes (C0, C1, ...) in the
+        order of their arrival, with a row per step (S0, S1, ...).
+        """
+        matrix = self.by_class
+        columns = max(map(len, matrix.rows), default=0)
+        part, step = ("C", "S") if matrix.parts == "classes" else ("T", "T")
+        lines = [["after", *(f"{part}{i}" for i in range(columns)), "A_t"]]
+        for t, (row, mean) in enumerate(zip(matrix.rows, matrix.a_t, strict=True)):
+            empty = [""] * (columns - len(row))
+            lines.append([f"{step}{t}", *(f"{a:.1f}" for a in row), *empty, f"{mean:.1f}"])
+        return "\n".join(f"{head:5}" + "".join(f"{c:>6}" for c in rest) for head, *rest in lines)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """A matplotlib figure of A_t after each step, written to `path` if one is given."""
+        try:
+            from matplotlib.figure import Figure
+            from matplotlib.ticker import MaxNLocator
+        except ImportError as error:
+            raise not_installed("figures need matplotlib", "figures") from error
+        figure = Figure(figsize=(5, 3), layout="constrained")
+        axes = figure.subplots()
+        axes.plot(range(1, self.tasks + 1), self.by_class.a_t, marker="o")
+        axes.set(xlabel="step", ylabel="A_t, percent", ylim=(0, 100))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if path is not None:
+            figure.savefig(path)
+        return figure
 
 
 AfterTask = Callable[[int, Evaluation], None]

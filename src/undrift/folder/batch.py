@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from undrift.datasets.columns import column_names
+from undrift.datasets.columns import Where, as_table, column_names, is_table
 from undrift.datasets.readers import SUFFIXES as PYG
 from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import Repairs, TableGraph, read_tables
@@ -23,6 +23,8 @@ from undrift.folder.columns import CHANGED, matched_columns
 from undrift.folder.record import Record
 from undrift.graphs import Graph
 from undrift.scale.graph_folder import GraphFolder
+from undrift.streams.any_graph import as_graph
+from undrift.streams.task import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UnknownEdges = Literal["drop", "error"]
@@ -92,9 +94,9 @@ class Batch:
         """Whether a node of this id is in it."""
         return str(node) in self.words
 
-    def without(self, node: object) -> Batch:
-        """The batch as if this node and its edges had never been in it."""
-        kept = np.delete(np.arange(self.graph.num_nodes), self.places([node]))
+    def without(self, *nodes: object) -> Batch:
+        """The batch as if these nodes and their edges had never been in it."""
+        kept = np.delete(np.arange(self.graph.num_nodes), self.places(nodes))
         return replace(self, graph=self.graph.subgraph(torch.from_numpy(kept)), ids=self.ids[kept])
 
     def relabelled(self, ids: Mapping[str, int]) -> Graph:
@@ -163,8 +165,17 @@ def _check_named(columns: tuple[str, ...] | None, known: Record, where: str) -> 
         )
 
 
-Source = Batch | Graph | TableGraph | str | Path | Sequence[str | Path]
-"""A batch, or what one is read from: a graph, a file that holds one, or tables (nodes, edges)."""
+Source = Any
+"""A batch, or what one is read from: a pair (nodes, edges) of paths or of tables in memory, a file
+that holds a graph, a graph folder, a `TableGraph`, or what `as_graph` takes."""
+
+
+def graph_folder(source: Source) -> Path | None:
+    """The path of a graph folder, if that is what it is."""
+    if isinstance(source, GraphFolder):
+        return source.path
+    there = isinstance(source, str | Path) and Path(source).is_dir()
+    return Path(source) if there else None
 
 
 def read_batch(
@@ -183,25 +194,33 @@ def read_batch(
     reading = known.reading
     if isinstance(source, Batch):
         batch = source
-    elif isinstance(source, Graph):
-        batch = Batch.of(source)
     elif isinstance(source, TableGraph):
         batch = Batch(source.graph, source.node_ids, source.class_names, repairs=source.repairs)
+    elif not (files := _files(source)):
+        if hasattr(source, "is_directed") and hasattr(source, "nodes"):
+            raise InputError(
+                "a learner folder knows classes by their names, which a NetworkX graph does not "
+                "keep; give a pair of tables (nodes, edges), or undrift.as_graph of it, whose "
+                "classes are numbers"
+            )
+        graph = as_graph(source)
+        if isinstance(source, Task):
+            graph = graph.with_masks(train=source.train, val=source.val, test=source.test)
+        batch = Batch.of(graph)
     else:
-        files = [Path(source)] if isinstance(source, str | Path) else [Path(f) for f in source]
-        folder = next((file for file in files if file.is_dir()), None)
-        if len(files) == 1 and files[0].suffix.lower() in ALONE:
-            pyg = files[0].suffix.lower() in PYG
-            batch = Batch.of(read_pyg(files[0]) if pyg else read_npz(files[0]))
+        first, folder = files[0], next(filter(None, map(graph_folder, files)), None)
+        if len(files) == 1 and isinstance(first, Path) and first.suffix.lower() in ALONE:
+            pyg = first.suffix.lower() in PYG
+            batch = Batch.of(read_pyg(first) if pyg else read_npz(first))
         elif folder is not None:
             raise InputError(
                 f"{folder} is a folder, and a graph folder is observed, predicted or forgotten "
-                "whole, by undrift learner or undrift.folder.large; here, give the tables that it "
-                "was imported from, which are recognised, or, if they are too large for memory, "
-                "forget it, import its tables as they shall be and observe those"
+                "whole; here, give the tables that it was imported from, which are recognised, or, "
+                "if they are too large for memory, forget it, import its tables as they shall be "
+                "and observe those"
             )
         elif len(files) == 2:
-            features = _features(files[0], known, neutral)
+            features = _features(first, known, neutral)
             found = read_tables(
                 *files,
                 id=reading.id,
@@ -218,12 +237,25 @@ def read_batch(
                 f"a batch is a table of nodes and a table of edges, or one file that ends in "
                 f"{', '.join(ALONE)}, not {' '.join(map(str, files)) or 'nothing'}"
             )
-        batch = replace(batch, where=str(files[0]))
+        batch = replace(batch, where=str(first) if isinstance(first, Path) else batch.where)
     names = {c: class_name(name) for c, name in batch.class_names.items()}
     names = {c: known.aliases.get(name, name) for c, name in names.items() if name != "-1"}
     if known.width is not None:
         _check_columns(batch, known)
     return replace(batch, class_names=names)
+
+
+def _files(source: Source) -> list[Where]:
+    """The paths and tables that are meant; none where it is another kind of graph."""
+    if isinstance(source, GraphFolder):
+        return [source.path]
+    parts = [source] if isinstance(source, str | Path) else source
+    if not isinstance(parts, list | tuple) or not parts:
+        return []
+    if not all(isinstance(part, str | Path) or is_table(part) for part in parts):
+        return []
+    names = ("the table of nodes", "the table of edges", *[""] * len(parts))
+    return [as_table(part, name) for part, name in zip(parts, names, strict=False)]
 
 
 def _check_columns(batch: Batch, known: Record) -> None:
@@ -238,7 +270,7 @@ def _check_columns(batch: Batch, known: Record) -> None:
         )
 
 
-def _features(nodes: Path, known: Record, neutral: Mapping[str, float] | None) -> tuple[str, ...]:
+def _features(nodes: Where, known: Record, neutral: Mapping[str, float] | None) -> tuple[str, ...]:
     """The columns of a table of nodes that are features, in the order that was learned."""
     there, reading, columns = column_names(nodes), known.reading, known.columns
     learned = [name for name in columns or () if name in reading.ignore]

@@ -23,12 +23,14 @@ _GIVE = "as --batch NODES EDGES"
 
 
 def revise(
-    draft: Draft, old: Batch, new: Batch, progress: Progress, small: SmallClasses | None = None
+    draft: Draft, old: Batch, new: Batch, progress: Progress, *, erasing: bool = False
 ) -> tuple[int, int]:
     """Put one batch in the place of another; how many rows were subtracted and added.
 
-    `small`: what is done with small classes, if not what the folder does.
+    `erasing`: classes that get small are left out where the folder refuses small ones.
     """
+    refused = draft.record.small_classes == "refuse"
+    small: SmallClasses | None = "context" if erasing and refused else None
     held = draft.held(old)
     before = draft.task(old, held)
     draft.remove(held)
@@ -169,12 +171,11 @@ class Erasure:
 
 def erase(draft: Draft, node: str, batches: Iterable[Batch], progress: Progress) -> Erasure:
     """Take a node and its edges out of these batches; see `LearnerFolder.forget_node`."""
-    small: SmallClasses | None = "context" if draft.record.small_classes == "refuse" else None
     done, seen, lacking = list[tuple[int, int]](), set[str](), list[str]()
     for batch in batches:
         smaller = batch.without(node) if batch.has(node) else batch
         if smaller is not batch and draft.find(batch) is not None:
-            done.append(revise(draft, batch, smaller, progress, small))
+            done.append(revise(draft, batch, smaller, progress, erasing=True))
         else:  # one that was never observed is an error
             seen.add((draft.find(smaller) or draft.held(batch)).data)
             draft.notes.append(f"{batch.where} was observed without {node!r}")

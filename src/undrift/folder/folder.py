@@ -8,22 +8,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from undrift.errors import InputError
-from undrift.folder.batch import Batch, Source
+from undrift.folder.batch import Batch, Source, graph_folder
 from undrift.folder.card import audited, card
 from undrift.folder.changes import Erasure, erase, merge, revise
 from undrift.folder.classes import check_ways, left_small, public_classes
 from undrift.folder.columns import read_scale
 from undrift.folder.draft import Step, drafting, loaded, plan_text
-from undrift.folder.predictions import Predictions
+from undrift.folder.large import forget_large, observe_large, predict_large
+from undrift.folder.predictions import Predictions, check_out
 from undrift.folder.record import Entry, Line, Record, now, read_history
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT, make_learner
 from undrift.learners.small_classes import SmallClasses, bounded, has_noise
 from undrift.privacy.audit import Audit
+from undrift.scale.engine import Local
 from undrift.storage.files import state_bytes, write_atomically
 from undrift.storage.lock import exclusive
 from undrift.typing import Progress, silent
@@ -35,9 +37,11 @@ _SHARED |= {"small_classes", "least_rows"}  # what a sibling takes of a record
 class LearnerFolder:
     """A learner in a folder, known by the names of its classes and columns.
 
-    A batch is a pair of tables (nodes, edges), one file that holds a graph (`.npz`, `.pt`), a
-    `Graph`, or a `Batch` that was `read`. Each verb happens whole or not at all, whenever the
-    process dies.
+    A batch is a pair of tables (nodes, edges), as paths or in memory (dicts of columns, pandas,
+    Polars, PyArrow). It may be one file that holds a graph (`.npz`, `.pt`), a `Graph`, a PyG
+    `Data`, or a `Batch` that was `read`; a node then goes by its number. `observe`, `predict` and
+    `forget` take a graph folder as well, which may be larger than memory. Each verb happens whole
+    or not at all, whenever the process dies.
 
     `reading`, in every verb, names columns (`id`, `label`, `source`, `target`), says `undirected`
     or lists columns to `ignore`; what is not given is as for the last batch. With
@@ -128,6 +132,9 @@ class LearnerFolder:
         `aliases`: classes by another name that they have in files; `small_classes`: as in `new`;
         both are remembered from now on.
         """
+        if graph := _whole(batch, reading):
+            told: Any = {"aliases": aliases, "small_classes": small_classes}
+            return observe_large(self.path, graph, Local(), **told, progress=progress)
         with drafting(self.path) as draft:
             found = draft.take(reading, aliases, small_classes).read(batch)
             held = draft.add(found)
@@ -137,10 +144,50 @@ class LearnerFolder:
             draft.learner.observe(task, progress=progress)
             return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
 
+    @overload
     def predict(
-        self, batch: Source, nodes: Sequence[object] | None = None, **reading: Any
-    ) -> Predictions:
-        """The class of every node, or of those with these ids; labels are not read."""
+        self,
+        batch: Source,
+        nodes: Sequence[object] | None = None,
+        *,
+        out: None = None,
+        **reading: Any,
+    ) -> Predictions: ...
+
+    @overload
+    def predict(
+        self,
+        batch: Source,
+        nodes: Sequence[object] | None = None,
+        *,
+        out: str | Path,
+        probabilities: bool = False,
+        **reading: Any,
+    ) -> int: ...
+
+    def predict(
+        self,
+        batch: Source,
+        nodes: Sequence[object] | None = None,
+        *,
+        out: str | Path | None = None,
+        probabilities: bool = False,
+        **reading: Any,
+    ) -> Predictions | int:
+        """The class of every node, or of those with these ids; labels are not read.
+
+        With `out` they are written to that file, as by `Predictions.write`, and the answer is how
+        many there are. A graph folder needs it.
+        """
+        if out is not None:
+            check_out(Path(out))
+        if graph := _whole(batch, reading):
+            if out is None or nodes is not None:
+                raise InputError(
+                    "a graph folder is predicted whole and into a file; give out='predictions.csv' "
+                    "and no nodes"
+                )
+            return predict_large(self.path, graph, out, Local(), probabilities=probabilities)
         draft = loaded(self.path).take(reading)
         found = draft.read(batch, labelled=False)
         index = None if nodes is None else found.places(nodes)
@@ -152,12 +199,34 @@ class LearnerFolder:
         ids = found.ids if index is None else found.ids[index]
         columns = [draft.record.names.get(c, f"class {c}") for c in learner.classes_]
         made = Predictions.of(ids, ranking, columns, probable=probable)
-        return replace(made, repairs=found.repairs)
+        made = replace(made, repairs=found.repairs)
+        if out is None:
+            return made
+        made.write(out, probabilities=probabilities)
+        return len(made.classes)
 
-    def forget(self, batch: Source, *, progress: Progress = silent, **reading: Any) -> Step:
-        """Be as if this batch had never been observed; give it with the content it had then."""
+    def forget(
+        self,
+        batch: Source,
+        nodes: Sequence[object] | None = None,
+        *,
+        progress: Progress = silent,
+        **reading: Any,
+    ) -> Step:
+        """Be as if this batch had never been observed; give it with the content it had then.
+
+        `nodes`: only those of its nodes with these ids, and their edges; a node may be in other
+        batches too, which `forget_node` finds.
+        """
+        if nodes is None and (graph := _whole(batch, reading)):
+            return forget_large(self.path, graph, Local(), progress=progress)
         with drafting(self.path) as draft:
             found = draft.take(reading).read(batch)
+            if nodes is not None:
+                draft.learner._must("forgets", "forget")
+                rows = revise(draft, found, found.without(*nodes), progress, erasing=True)
+                done = {"rows_subtracted": rows[0], "rows_added": rows[1]}
+                return draft.commit("forget-node", progress, **done)
             held = draft.held(found)
             draft.learner.forget(draft.task(found, held), progress=progress)
             draft.remove(held)
@@ -276,6 +345,14 @@ class LearnerFolder:
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
         state = draft.learner.state(batches=False)
         write_atomically(path, state_bytes(state, {"names": json.dumps(names)}))
+
+
+def _whole(batch: Source, reading: Mapping[str, Any]) -> Path | None:
+    """The path of a graph folder, which knows already how its tables were read."""
+    graph, said = graph_folder(batch), [name for name, value in reading.items() if value]
+    if graph is not None and said:
+        raise InputError(f"{graph} was read when it was imported; leave out {said[0]}")
+    return graph
 
 
 def _path(folder: str | Path | LearnerFolder) -> Path:

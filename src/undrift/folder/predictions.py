@@ -59,6 +59,23 @@ class Predictions:
         sure = [None] * len(self.classes) if self.probability is None else self.probability.tolist()
         yield from zip(self.ids.tolist(), self.classes, sure, self.runner_up, strict=True)
 
+    def to_frame(self, *, probabilities: bool = False) -> dict[str, list[Any]]:
+        """Columns by name, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        They are `id` and `predicted`, with `probabilities` also `p_NAME` for every class.
+
+        >>> made = Predictions(np.array(["a", "b"]), ["fine", "mule"], None, ["", ""])
+        >>> made.to_frame()
+        {'id': ['a', 'b'], 'predicted': ['fine', 'mule']}
+        """
+        frame = {"id": self.ids.tolist(), "predicted": list(self.classes)}
+        if probabilities:
+            if self.probabilities is None:
+                raise no_probabilities()
+            columns = class_columns(self.names)
+            frame |= dict(zip(columns, self.probabilities.T.tolist(), strict=True))
+        return frame
+
     def write(self, path: str | Path, *, probabilities: bool = False) -> None:
         """Write a `.csv` or `.parquet` file, whole or not at all.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from undrift.datasets.columns import Table, is_table
+from undrift.datasets.tables import read_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.split import own_masks
@@ -26,7 +27,6 @@ _OTHER_PYG = {
     "Batch": "give one graph at a time, as in batch[0] or batch.to_data_list()",
     "TemporalData": "make a Data with x and edge_index of it",
 }
-_MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
 
 
 def as_graph(x: Any) -> Graph:
@@ -61,9 +61,9 @@ def as_graph(x: Any) -> Graph:
         return graph_from_networkx(x, label=next((n for n in ("label", "y") if n in there), None))
     kind_of_x = f"{type(x).__module__}.{type(x).__qualname__}"
     if isinstance(x, tuple | list):
-        if len(x) == 2 and all(map(_is_table, x)):
+        if len(x) == 2 and all(map(is_table, x)):
             return _from_tables(*x)
-        if len(x) in (2, 3) and not any(map(_is_table, x)):
+        if len(x) in (2, 3) and not any(map(is_table, x)):
             return _from_arrays(*x)
         parts = ", ".join(type(part).__name__ for part in x)
         kind_of_x = f"a {type(x).__name__} of {len(x)} ({parts})"
@@ -117,75 +117,18 @@ def _is_edges(x: Any) -> bool:
     return array.size == 0 or (array.shape[0] == 2 and array.dtype.kind in "iu")
 
 
-def _is_table(x: Any) -> bool:
-    # a lazy frame is asked first if it is one: it would warn if asked for its columns
-    named = any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
-    return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
-
-
 def _from_tables(nodes: Any, edges: Any) -> Graph:
-    from undrift.datasets.columns import as_class_ids, as_text
-
-    table, links = _columns(nodes), _columns(edges)
-    if "id" not in table:
+    nodes, edges = Table(nodes, "the table of nodes"), Table(edges, "the table of edges")
+    if "id" not in nodes:
         raise InputError(
-            f"the table of nodes has no column 'id', only {', '.join(table)}; rename the column "
+            f"the table of nodes has no column 'id', only {', '.join(nodes)}; rename the column "
             "that names the nodes, as in nodes.rename(columns={...: 'id'})"
         )
-    ends = ["source", "target"] if {"source", "target"} <= set(links) else list(links)
+    ends = ["source", "target"] if {"source", "target"} <= set(edges) else list(edges)
     if len(ends) != 2:
         raise InputError(
-            f"the table of edges has the columns {', '.join(links)}; name two of them 'source' and "
+            f"the table of edges has the columns {', '.join(edges)}; name two of them 'source' and "
             "'target', or leave out the others"
         )
-    ids = [as_text(cell) for cell in table.pop("id")]
-    index = {name: row for row, name in enumerate(ids)}
-    if len(index) < len(ids) or "" in index:
-        raise InputError("column 'id' of the nodes must hold a different name in every row")
-    pairs = []
-    for end in ends:
-        names = [as_text(cell) for cell in links[end]]
-        strange = next((name for name in names if name not in index), None)
-        if strange is not None:
-            raise InputError(
-                f"column {end!r} of the edges names node {strange!r}, which is not in the table of "
-                "nodes; add the node or drop the edge"
-            )
-        pairs.append([index[name] for name in names])
-    labels = None
-    if "label" in table:
-        found = [as_text(cell) for cell in table.pop("label")]
-        labels, _ = as_class_ids(found, "column 'label' of the nodes")
-    if not table:
-        raise InputError("the nodes have no feature column beside id and label; give at least one")
-    features = np.column_stack([_numbers(name, cells) for name, cells in table.items()])
-    return Graph.from_arrays(features, np.array(pairs, np.int64), labels, undirected=True)
-
-
-def _columns(table: Any) -> dict[str, list[Any]]:
-    """The cells of every column, as Python values."""
-    if hasattr(table, "collect"):  # a lazy frame of Polars
-        table = table.collect()
-    names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
-    found = {}
-    for name in table.columns if names is None else names:
-        cells = table[name]
-        # NumPy and pandas, Polars, PyArrow
-        ways = (getattr(cells, way, None) for way in ("tolist", "to_list", "to_pylist"))
-        way = next((way for way in ways if way is not None), None)
-        values = cells if way is None else way()
-        found[str(name)] = [None if type(v).__name__ in _MISSING else v for v in values]
-    return found
-
-
-def _numbers(name: str, cells: list[Any]) -> Array:
-    try:
-        array: Array = np.array(cells, np.float64)
-    except (TypeError, ValueError):
-        array = np.array([np.nan])
-    if not np.isfinite(array).all():
-        raise InputError(
-            f"column {name!r} of the nodes must hold a finite number in every row, or lists of one "
-            "length; fill the gaps, turn words into numbers, or leave the column out"
-        )
-    return array
+    label = "label" if "label" in nodes else None
+    return read_tables(nodes, edges, label=label, source=ends[0], target=ends[1]).graph

@@ -1,0 +1,139 @@
+"""People who come with objects of their own: PyG, pandas or plain dicts, NetworkX."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import undrift
+from undrift import LearnerFolder, make_learner
+
+TYPICAL = {"fine": (1, 0), "mule": (5, 0), "takeover": (1, 4)}
+Columns = dict[str, list[Any]]
+
+
+def test_a_pyg_user(tmp_path: Path) -> None:
+    pytest.importorskip("networkx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyG's own import is not free of warnings
+        pytest.importorskip("torch_geometric.data")
+        data = undrift.load_stream("synthetic").graph.to_pyg(dense=True)
+    data.train_mask = torch.rand(data.num_nodes, generator=torch.manual_seed(0)) < 0.6
+    data.test_mask = ~data.train_mask
+    parts = [data.subgraph((data.y >= low) & (data.y < low + 4)) for low in (0, 4, 8)]
+
+    learner = undrift.Propagation()
+    for part in parts:
+        learner.observe(part)
+    predicted = learner.predict(data)
+    right = (predicted == data.y)[data.test_mask].float().mean()
+    assert right == pytest.approx(learner.score(data, data.test_mask))
+    assert right > 0.85
+    learner.forget(parts[0])
+    assert set(learner.predict(data).tolist()) <= set(range(4, 12))
+    learner.save(tmp_path / "learner")
+    assert torch.equal(undrift.load(tmp_path / "learner").predict(data), learner.predict(data))
+
+    for name in ("adr", "ewc"):  # methods by name, with their settings
+        rival = make_learner(name, epochs=5)
+        for part in parts:
+            rival.observe(part)
+        assert 0 < rival.score(data, data.test_mask) < right
+    with pytest.raises(undrift.InputError, match=r"cannot forget; .*propagation"):
+        rival.forget(parts[0])
+
+
+def month(number: int, *kinds: str) -> tuple[Columns, Columns]:
+    """Twenty accounts of every kind, with links between accounts of one kind."""
+    draw = random.Random(number)
+    label = [kind for kind in kinds for _ in range(20)]
+    ids = [f"{kind}-{number}-{k}" for k, kind in enumerate(label)]
+    cells = [[typical + draw.gauss(0, 0.5) for typical in TYPICAL[kind]] for kind in label]
+    links = [(a, b) for a in ids for b in draw.sample(ids, 6) if a[:3] == b[:3] and a != b]
+    nodes: Columns = {"id": ids, "label": label}
+    nodes |= {"amount": [a for a, _ in cells], "night": [b for _, b in cells]}
+    return nodes, {"source": [a for a, _ in links], "target": [b for _, b in links]}
+
+
+def written(tables: tuple[Columns, Columns], place: Path) -> tuple[Path, Path]:
+    """The same tables as files."""
+    files = place / "nodes.csv", place / "edges.csv"
+    for table, file in zip(tables, files, strict=True):
+        rows = [table, *zip(*table.values(), strict=True)]
+        file.write_text("\n".join(",".join(map(str, row)) for row in rows))
+    return files
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "pyarrow"])
+def test_a_user_with_tables_in_memory(kind: str, tmp_path: Path) -> None:
+    make: Any = dict
+    if kind != "dict":
+        module = pytest.importorskip(kind)
+        make = module.table if kind == "pyarrow" else module.DataFrame
+
+    def tables(*asked: Any) -> tuple[Any, Any]:
+        nodes, edges = month(*asked)
+        return make(nodes), make(edges)
+
+    desk = LearnerFolder.new(tmp_path / "desk")
+    desk.observe(tables(1, "fine", "mule"))
+    desk.observe(tables(2, "mule", "takeover"))  # one class comes back, one is new
+    may = month(3, "fine", "takeover")
+    found = desk.predict(tables(3, "fine", "takeover"))
+    frame = make(found.to_frame(probabilities=True))
+    shown = getattr(frame, "column_names", getattr(frame, "columns", frame))
+    assert list(shown) == ["id", "predicted", "p_fine", "p_mule", "p_takeover"]
+    assert list(map(str, frame["predicted"])) == may[0]["label"]
+    some = desk.predict(tables(3, "fine", "takeover"), nodes=["takeover-3-25"])
+    assert some.to_frame() == {"id": ["takeover-3-25"], "predicted": ["takeover"]}
+
+    # the same content is the same batch, in memory or as files
+    files = written(month(1, "fine", "mule"), tmp_path)
+    with pytest.raises(undrift.InputError, match="already"):
+        desk.observe(files)
+    desk.forget(tables(2, "mule", "takeover"), ["mule-2-3", "takeover-2-21"])
+    desk.revise(files, tables(4, "fine", "mule"))
+    desk.forget(tables(4, "fine", "mule"))
+    assert set(desk.show().record.classes) == {"mule", "takeover"}
+    assert desk.predict(files, out=tmp_path / "out.csv") == 40
+
+    clean = LearnerFolder.new(tmp_path / "clean", like=desk)
+    clean.observe(desk.read(tables(2, "mule", "takeover")).without("mule-2-3", "takeover-2-21"))
+    one, other = (each.predict(files).probabilities for each in (desk, clean))
+    assert one is not None
+    assert one == pytest.approx(other)
+
+
+def test_a_networkx_user(tmp_path: Path) -> None:
+    nx = pytest.importorskip("networkx")
+
+    def grown(seed: int, *kinds: int) -> Any:
+        draw, g = random.Random(seed), nx.Graph()
+        for k in range(60):
+            kind = kinds[k % len(kinds)]
+            g.add_node(f"v{k}", x=[draw.gauss(4.0 * (kind == j), 1.0) for j in range(4)], y=kind)
+        near = [(k, (k + step * len(kinds)) % 60) for k in range(60) for step in (1, 2)]
+        g.add_edges_from((f"v{a}", f"v{b}") for a, b in near)
+        return g
+
+    learner = undrift.Propagation()
+    learner.observe(grown(1, 0, 1)).observe(grown(2, 2, 3))
+    may = grown(3, 0, 1, 2, 3)
+    assert learner.score(may) > 0.9
+    assert len(learner.predict(may)) == may.number_of_nodes()
+    before = learner.predict(may)
+    learner.forget(grown(2, 2, 3), [0, 7])
+    learner.save(tmp_path / "learner")
+    assert torch.equal(undrift.load(tmp_path / "learner").predict(may), learner.predict(may))
+    assert float((learner.predict(may) == before).float().mean()) > 0.9
+
+    desk = LearnerFolder.new(tmp_path / "desk")
+    with pytest.raises(undrift.InputError, match=r"NetworkX.*tables \(nodes, edges\)"):
+        desk.observe(may)
+    desk.observe(undrift.as_graph(may))
+    assert sorted(desk.show().record.classes) == ["0", "1", "2", "3"]
