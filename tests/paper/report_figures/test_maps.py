@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from undrift.reporting.figures import maps
-from undrift.reporting.figures.maps import matrices_figure
+from paper.report_figures import maps
+from paper.report_figures.maps import matrices_figure
 from undrift.reporting.search_grids import search_grids
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")

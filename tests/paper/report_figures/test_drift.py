@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paper.report_figures import drift
+from paper.report_figures.drift import Embedding, load_embedding
 from undrift.errors import InputError
-from undrift.reporting.figures import drift
-from undrift.reporting.figures.drift import Embedding, load_embedding
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 

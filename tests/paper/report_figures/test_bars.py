@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from undrift.reporting.figures.bars import _broken, imbalance_figure, plasticity_figure
+from paper.report_figures.bars import _broken, imbalance_figure, plasticity_figure
 from undrift.reporting.figures.style import style_of
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
