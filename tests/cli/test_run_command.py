@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
 import torch
 
 from tests.harness.running_mean import RunningMean
+from undrift import plugins
 from undrift.cli.app import start
 from undrift.errors import InputError
 from undrift.experiments import run as experiment
@@ -152,10 +153,8 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> type[Notes]:
     """A tracker called `notes`."""
-    adapter = ModuleType("undrift.experiments.tracking.notes")
-    adapter.Notes = Notes  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, adapter.__name__, adapter)
-    monkeypatch.setitem(TRACKERS, "notes", ("json", "notes:Notes"))
+    found = {TRACKERS.group: {"notes": EntryPoint("notes", f"{__name__}:Notes", TRACKERS.group)}}
+    monkeypatch.setattr(plugins, "_outside", lambda group: found.get(group, {}))
     monkeypatch.setattr(Notes, "told", [])
     return Notes
 
