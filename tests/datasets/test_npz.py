@@ -82,11 +82,6 @@ def test_a_topology_needs_no_features(path):
         read_topology(path)
 
 
-@pytest.mark.parametrize("name", sorted(arrays()))
-def test_a_missing_array_is_named(path, name):
-    refused(path, f"graph.npz has no array '{name}'", **{name: None})
-
-
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [

@@ -33,7 +33,6 @@ from undrift.experiments.tracking import (
     final,
     of_task,
     run_name,
-    settings,
     trackers,
 )
 
@@ -91,18 +90,6 @@ def test_trackers_are_made_by_name_once(tmp_path: Path) -> None:
     assert tracker.folder == tmp_path
 
 
-def test_all_are_told_everything() -> None:
-    pair = Notes(), Notes()
-    both = Trackers([("one", pair[0]), ("two", pair[1])])
-    spec, error = RunSpec(), KeyboardInterrupt()
-    with suppress(KeyboardInterrupt), both.following(spec):
-        both.after_task(1, so_far(2))
-        raise error
-    assert pair[0].told == pair[1].told
-    assert pair[0].told == [("start", spec), ("record", 0), ("record", 1), ("failed", error)]
-    assert both.failures == []
-
-
 @pytest.mark.parametrize("moment", ["record", "finish", "failed"])
 def test_one_that_breaks_later_is_left_out_and_costs_nothing(moment: str) -> None:
     broken, whole = Notes(breaks_at=moment), Notes()
@@ -153,21 +140,6 @@ sys.exit(", ".join(tool for tool in tools if tool in sys.modules) or None)
 # what is told ----------------------------------------------------------------------------
 
 TEST = Grades(AccuracyMatrix([[90.0], [70.0, 80.0]]), AccuracyMatrix([[91.0], [71.0, 81.0]]))
-
-
-def test_settings_are_flat_and_plain() -> None:
-    params = {"gamma": 0.1, "merging": "ham", "hidden": (8, 8), "batch_size": None, "x": True}
-    assert settings(RunSpec(method="adr", stream="cs-cl", params=params)) == {
-        "param.gamma": 0.1,
-        "param.merging": "ham",
-        "param.hidden": "[8, 8]",
-        "param.batch_size": "null",
-        "param.x": True,
-        "stream": "cs-cl",
-        "method": "adr",
-        "seed": 0,
-        "protocol": "global",
-    }
 
 
 def test_measures_of_each_task_so_far() -> None:

@@ -87,15 +87,6 @@ def test_running_sums_equal_the_whole_history(
         assert float((fast - slow).norm() / slow.norm()) < 1e-5
 
 
-def test_every_task_has_the_same_say_whatever_its_size() -> None:
-    (few, one), (many, other) = trained(1, False, 12), trained(2, False, 60)
-    repeated = tuple(torch.cat([dense(rows)] * 4) for rows in many)
-    merged = RegMean().add(few, one).add(many, other).merge()
-    again = RegMean().add(few, one).add(repeated, other).merge()
-    for a, b in zip(merged, again, strict=True):
-        assert torch.allclose(a, b, atol=1e-9)
-
-
 def test_without_shrinkage_and_with_equal_tasks_it_is_ham() -> None:
     steps = [trained(i, False, 60) for i in range(3)]
     memory = RegMean(off_diagonal=1.0)
@@ -107,14 +98,6 @@ def test_without_shrinkage_and_with_equal_tasks_it_is_ham() -> None:
     for k, (one, other) in enumerate(zip(memory.merge(), ham.merge(), strict=True)):
         hats = torch.cat([dense(trace[k]) for trace, _ in steps]).double()
         assert float((hats @ (one - other)).norm() / (hats @ other).norm()) < 1e-5
-
-
-def test_identical_models_merge_to_themselves() -> None:
-    trace, weights = trained(4, False, 60)
-    merged = RegMean().add(trace, weights).add(trace, weights).merge()
-    assert all(
-        torch.allclose(a, b.double(), atol=1e-6) for a, b in zip(merged, weights, strict=True)
-    )
 
 
 def test_an_input_that_no_task_used_gets_a_mean() -> None:

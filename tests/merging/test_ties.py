@@ -88,13 +88,6 @@ def test_a_fifth_of_the_whole_model_stays_not_of_each_layer() -> None:
     assert not bool(kept[1].any())
 
 
-def test_changes_that_cancel_leave_the_weight_alone() -> None:
-    memory = Ties((torch.full((1,), 5.0),), density=1.0)
-    for value in (7.0, 3.0):
-        memory = memory.add((torch.full((1,), value),))
-    assert memory.merge()[0].tolist() == [5.0]
-
-
 def test_without_pretrained_the_first_encoder_is_the_origin() -> None:
     models = history(7, 4, whole=False)
     memory = Ties()

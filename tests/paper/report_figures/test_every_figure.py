@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.report_figures.chosen import choice
 from undrift.experiments.store import Records
-from undrift.reporting.figures.figure import Shown, all_figures
+from undrift.reporting.figures.figure import all_figures
 from undrift.reporting.figures.sheet import write_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
@@ -173,10 +172,3 @@ def test_a_figure_of_some_methods_says_which_and_why(fakes: Any, tmp_path: Path,
     assert "in the paper's figure: ADR." in caption
     assert "Left out: Joint, Propagation" in caption
     assert "not run here: " in caption
-
-
-def test_where_nothing_is_left_out_nothing_is_said_of_it(fakes: Any) -> None:
-    runs = [fakes.result(method=method) for method in ("acil", "adr", "ds-al")]
-    shown = Shown(Records({run.spec.id: run for run in runs}, [], [], [], Path()))
-    assert choice(shown, "matrices", ["cs-cl"]).endswith("figure: ACIL, DS-AL, ADR.")
-    assert "not run here: Bare." in choice(shown, "plasticity", ["cs-cl"])

@@ -11,7 +11,6 @@ from undrift.reporting.figures.style import (
     display,
     drawn_title,
     ink,
-    seeds_of,
     style_of,
     title_of,
 )
@@ -87,11 +86,3 @@ def test_names_are_safe_to_draw(fakes: Any) -> None:
     assert display("my $x$ method") == "my x method"
     assert title_of(fakes.result("reddit-cl-stand-in")) == "Reddit-CL stand-in"
     assert drawn_title("a/b/stream.toml", stand_in=True) == "b/stream.toml (stand-in)"
-
-
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [([1, 1], "one seed"), ([5], "5 seeds"), ([5, 3], "3 to 5 seeds")],
-)
-def test_seeds_are_counted_in_words(counts: list[int], words: str, fakes: Any) -> None:
-    assert seeds_of([[fakes.result()] * count for count in counts]) == words
