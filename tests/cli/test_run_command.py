@@ -60,14 +60,6 @@ def test_a_run_shows_its_result_and_where_it_lies(tmp_path: Path, capsys: Captur
     assert shown.err.count("\n") == 3  # a plain line per task
 
 
-def test_the_same_run_again_overwrites(tmp_path: Path) -> None:
-    assert start(["run", *QUICK]) == 0
-    (path,) = (tmp_path / "runs").glob("*/result.json")
-    path.write_text("{}")
-    assert start(["run", *QUICK]) == 0
-    assert written(tmp_path / "runs")["metrics"]["class"]["a_avg"] >= 0
-
-
 def test_settings_are_read_by_the_methods_types(tmp_path: Path) -> None:
     texts = ("epochs=2", "hidden=4", "merging=none", "patience=none")
     given = [word for text in texts for word in ("--set", text)]

@@ -179,14 +179,6 @@ def test_the_graph_is_read_from_both_files(write):
     assert graph.labels.tolist() == [0, 1, 1, 0, 2]
 
 
-def test_it_reads_what_scipy_writes(write, pair):
-    dense = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=np.int64)
-    for compressed in (True, False):
-        write(data={"feature": np.ones((3, 2)), "label": np.array([0, 1, 1])})
-        sp.save_npz(pair[1], sp.coo_matrix(dense), compressed=compressed)
-        assert read_reddit(*pair).adjacency.to_dense().tolist() == dense.tolist()
-
-
 def test_256_duplicates_are_one_edge(write):
     """A byte per weight must not run over."""
     row, col = np.repeat([0, 1, 2], 256), np.repeat([1, 0, 2], 256)

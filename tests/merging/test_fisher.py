@@ -23,10 +23,6 @@ from undrift.merging.merger import Adapted
 from undrift.testing.graphs import tiny_graph
 
 
-def numbered(weights: Any) -> dict[Any, Tensor]:
-    return dict(enumerate(weights))
-
-
 def adapted(nodes: Tensor, kind: Any = "gcn", seed: int = 0) -> Adapted:
     graph = tiny_graph(seed, nodes=30, features=4, classes=3)
     noise = torch.Generator().manual_seed(seed)
@@ -89,7 +85,9 @@ def test_merge_is_the_weighted_mean_of_every_entry() -> None:
     models = [(torch.randn(3, 2, generator=noise), torch.randn(2, generator=noise))] * 1
     models += [(torch.randn(3, 2, generator=noise), torch.randn(2, generator=noise))] * 2
     fishers = [tuple(torch.rand(w.shape, generator=noise) for w in m) for m in models]
-    merged = merge_fisher([numbered(m) for m in models], [numbered(f) for f in fishers], floor=0.3)
+    merged = merge_fisher(
+        [dict(enumerate(m)) for m in models], [dict(enumerate(f)) for f in fishers], floor=0.3
+    )
     raised = 0
     for k, layer in enumerate(merged.values()):
         for place in product(*(range(n) for n in layer.shape)):

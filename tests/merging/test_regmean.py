@@ -20,10 +20,6 @@ from undrift.sparse import Csr
 from undrift.testing.graphs import tiny_graph
 
 
-def numbered(weights: Any) -> dict[Any, Tensor]:
-    return dict(enumerate(weights))
-
-
 def slow_regmean(grams: list[Tensor], weights: list[Tensor], off_diagonal: float) -> Tensor:
     """Entry by entry shrinkage, then an explicit inverse; an unused input gets a mean."""
     d = grams[0].shape[0]
@@ -78,8 +74,8 @@ def test_running_sums_equal_the_whole_history(
     memory = RegMean(off_diagonal=off_diagonal)
     for trace, weights in steps:
         memory = memory.add(trace, weights)
-    models = [numbered([w.double() for w in weights]) for _, weights in steps]
-    grams = [numbered([mean_gram(rows) for rows in trace]) for trace, _ in steps]
+    models = [dict(enumerate([w.double() for w in weights])) for _, weights in steps]
+    grams = [dict(enumerate([mean_gram(rows) for rows in trace])) for trace, _ in steps]
     pure = merge_regmean(models, grams, off_diagonal=off_diagonal)
     for k, fast in enumerate(memory.merge()):
         slow = slow_regmean([g[k] for g in grams], [m[k] for m in models], off_diagonal)
