@@ -20,7 +20,8 @@ from paper.compact import read_compact
 from paper.leakage.figure import leakage_figure
 from paper.leakage.study import load_studies
 from paper.private_figure import private_figure, read_utility
-from paper.published import number_of
+from paper.published import SHOWN
+from paper.report_figures.drift import drift_figure, load_embedding
 from paper.size_figure import read_sizes, size_figure
 from undrift.errors import InputError
 from undrift.experiments.run import execute, prepare
@@ -28,7 +29,6 @@ from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
 from undrift.formatting import duration
 from undrift.reporting.figures.curves import curves_figure
-from undrift.reporting.figures.drift import drift_figure, load_embedding
 from undrift.reporting.figures.figure import all_figures
 from undrift.reporting.figures.sheet import write_figure
 
@@ -84,7 +84,7 @@ FIGURES: dict[str, Callable[[Records], Any]] = {
 
 def _drift(records: Records, runs: Path, out: Path) -> None:
     found = standing(records.results, records.manifests)
-    methods = number_of.shown["drift"]
+    methods = SHOWN["drift"]
     chosen = [found[stream][method][0] for stream in DRIFT_STREAMS for method in methods]
     panels = []
     for result in chosen:

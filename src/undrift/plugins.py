@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.commands": ("leakage",),
+    "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
     "undrift.stream_options": ("thin",),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),
     "undrift.plans": (

@@ -20,13 +20,6 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_what_nothing_holds_is_used_again() -> None:
-    first = buffers.square(7, LIKE)
-    place = first.data_ptr()
-    del first
-    assert buffers.square(7, LIKE).data_ptr() == place
-
-
 @pytest.mark.parametrize("hold", [lambda m: m, lambda m: m[2:3], lambda m: m.mT.numpy()])
 def test_what_is_held_in_any_way_is_left_alone(hold: object) -> None:
     matrix = buffers.square(5, LIKE).fill_(3.0)

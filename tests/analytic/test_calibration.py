@@ -57,17 +57,6 @@ def test_fitted_rows_tell_the_accuracy_of_unseen_ones(gamma: float) -> None:
     assert abs(told(chosen.freedom) - true) < 0.6 * (told(0.0) - true)
 
 
-def test_scores_of_another_scale_have_a_temperature_of_that_scale() -> None:
-    x, y = drawn(90, 4)
-    sums = ClassSums.of(x, y)
-    one, ten = (
-        best_temperature(held_out_scores(k * torch.eye(4, dtype=torch.float64), sums, 0.0))
-        for k in (0.1, 1.0)
-    )
-    assert one is not None
-    assert ten == pytest.approx(10 * one, rel=0.2)
-
-
 def test_a_row_per_class_tells_nothing_whatever_rounding_leaves_of_variances() -> None:
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(4, 30, dtype=torch.float64, generator=draw)
@@ -76,11 +65,6 @@ def test_a_row_per_class_tells_nothing_whatever_rounding_leaves_of_variances() -
     ours, theirs = (held_out_scores(0.01 * x.T, s, 0.0) for s in (sums, sums + more - more))
     assert expected_accuracy(ours) == expected_accuracy(theirs)
     assert best_temperature(ours) == best_temperature(theirs)
-
-
-def test_fewer_than_two_classes_have_no_temperature() -> None:
-    assert best_temperature({}) is None
-    assert held_out_scores(torch.zeros(3, 2, dtype=torch.float64), ClassSums.zero(3, 2), 0.0) == {}
 
 
 def test_rows_that_were_fitted_through_and_through_are_judged_at_a_leverage_of_95_percent() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from undrift.analytic import statistics
 from undrift.analytic.additive import PRIOR_ROWS
 from undrift.analytic.border import Border
-from undrift.analytic.calibration import _least, _noise, held_out_scores
+from undrift.analytic.calibration import _noise, held_out_scores
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion, Fourier, Sketch
 from undrift.analytic.selection import (
@@ -158,12 +158,6 @@ def test_the_gamma_is_the_nearest_least_error(noise: float) -> None:
 
 
 # temperatures ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("best", [-40, -39, -7, 0, 8, 15, 16])
-def test_the_temperature_of_the_least_loss(best: int) -> None:
-    aim = 10 ** (best / 16)
-    assert _least(lambda t: abs(1 / t - 1 / aim)) == aim
 
 
 # what is drawn: files say the seed, so the numbers of a seed may never change -------------

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift.analytic.gram import add_gram_, chunks, scaled
+from undrift.analytic.gram import add_gram_, scaled
 from undrift.sparse import Csr
 
 
@@ -49,14 +49,6 @@ def test_sparse_rows_a_few_at_a_time() -> None:
     add_gram_(gram, Csr.from_scipy(matrix, dtype=torch.float64), budget_mb=8 * 256 * 7 / 2**20)
     dense = torch.from_numpy(matrix.toarray())
     assert torch.allclose(gram, dense.T @ dense, rtol=1e-13, atol=1e-14)
-
-
-def test_chunks_cover_all_rows_within_the_budget() -> None:
-    rows = torch.arange(1000.0).reshape(250, 4)
-    parts = list(chunks(rows, budget_mb=320 / 2**20))  # ten rows of four float64
-    assert max(part.shape[0] for _, part in parts) == 10
-    assert torch.equal(torch.cat([torch.as_tensor(part) for _, part in parts]), rows)
-    assert [where.start for where, _ in parts] == list(range(0, 250, 10))
 
 
 def test_scaled_sparse_equals_scaled_dense() -> None:

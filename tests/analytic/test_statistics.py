@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.harness.references import joint_ridge, recursive_ridge
+from tests.harness.references import joint_ridge
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.errors import InputError
@@ -70,14 +70,6 @@ def test_any_split_order_and_chunking_gives_the_joint_solution(
         total = total.add(x, targets[part], None if w is None else w[part], budget_mb=budget)
     assert total.count == n
     assert relative(solve(total, gamma), joint_ridge(rows, targets, gamma, w)) < EXACT
-
-
-def test_equals_the_one_row_recursion() -> None:
-    rows, targets, _ = problem(1, 40, 12, 2)
-    assert (
-        relative(solve(RidgeStatistics.of(rows, targets), 0.5), recursive_ridge(rows, targets, 0.5))
-        < EXACT
-    )
 
 
 def test_group_laws() -> None:

@@ -52,14 +52,6 @@ def test_fetch_says_where_the_file_is_and_what_to_do_next(
     assert len(lines) == 2
 
 
-def test_fetch_again_keeps_the_file_and_force_does_not(
-    folder: Path, tiny: Dataset, site: Any, capsys: Captured
-) -> None:
-    for arguments, requests in (([], 1), ([], 1), (["--force"], 2)):
-        assert start(["data", "fetch", *arguments, "tiny"]) == 0
-        assert len(site.requests) == requests
-
-
 def test_check_shows_files_and_statistics(folder: Path, tiny: Dataset, capsys: Captured) -> None:
     assert start(["data", "fetch", "tiny"]) == 0
     assert start(["data", "check", "tiny"]) == 0

@@ -76,15 +76,6 @@ def test_every_command_has_help_with_an_example(command: str, capsys: Captured) 
     assert f"    undrift learner {command}" in shown
 
 
-@pytest.mark.parametrize("option", [[], ["--out"]])
-def test_a_learner_is_exported_to_a_file_with_or_without_the_option(
-    desk: Path, tmp_path: Path, option: list[str]
-) -> None:
-    one = tmp_path / "one.safetensors"
-    assert run("export", desk, *option, one) == 0
-    assert len(undrift.load(one).classes_) == 2
-
-
 def test_a_class_in_other_letters_is_shown_and_can_be_an_alias(
     desk: Path, tmp_path: Path, capsys: Captured
 ) -> None:

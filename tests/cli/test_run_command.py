@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
 import torch
 
 from tests.harness.running_mean import RunningMean
+from undrift import plugins
 from undrift.cli.app import start
 from undrift.errors import InputError
 from undrift.experiments import run as experiment
@@ -57,14 +58,6 @@ def test_a_run_shows_its_result_and_where_it_lies(tmp_path: Path, capsys: Captur
     last = shown.out.splitlines()[-1]
     assert load_result(last.removeprefix("result: ")).spec.method == "bare"
     assert shown.err.count("\n") == 3  # a plain line per task
-
-
-def test_the_same_run_again_overwrites(tmp_path: Path) -> None:
-    assert start(["run", *QUICK]) == 0
-    (path,) = (tmp_path / "runs").glob("*/result.json")
-    path.write_text("{}")
-    assert start(["run", *QUICK]) == 0
-    assert written(tmp_path / "runs")["metrics"]["class"]["a_avg"] >= 0
 
 
 def test_settings_are_read_by_the_methods_types(tmp_path: Path) -> None:
@@ -152,10 +145,8 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> type[Notes]:
     """A tracker called `notes`."""
-    adapter = ModuleType("undrift.experiments.tracking.notes")
-    adapter.Notes = Notes  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, adapter.__name__, adapter)
-    monkeypatch.setitem(TRACKERS, "notes", ("json", "notes:Notes"))
+    found = {TRACKERS.group: {"notes": EntryPoint("notes", f"{__name__}:Notes", TRACKERS.group)}}
+    monkeypatch.setattr(plugins, "_outside", lambda group: found.get(group, {}))
     monkeypatch.setattr(Notes, "told", [])
     return Notes
 

@@ -38,12 +38,6 @@ def test_the_likeliest_reading(text: str, value: Any) -> None:
     assert type(first) is type(value)
 
 
-def test_the_text_itself_is_the_last_reading() -> None:
-    assert readings(" none ") == (None, "none")
-    assert readings("3") == (3, "3")
-    assert readings("ham") == ("ham",)
-
-
 def test_settings_are_split_at_the_first_equals_sign() -> None:
     parsed = parse_settings(["gamma=0.1", "relative-gamma=true", "name=a=b"])
     assert parsed == {

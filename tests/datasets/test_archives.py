@@ -231,12 +231,6 @@ def test_nothing_is_left_when_the_second_member_is_damaged(path, folder, officia
     assert (folder / "a.npz").read_bytes() == b"old"
 
 
-def test_check_zip_accepts_a_whole_one(path, official):
-    for content in (official.gnn_benchmark(), official.zip({})):
-        path.write_bytes(content)
-        check_zip(path)
-
-
 # the cache -------------------------------------------------------------------------------
 
 KINDS = {"a": ("iu", 1), "b": ("f", 2)}

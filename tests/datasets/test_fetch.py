@@ -88,12 +88,6 @@ def test_without_an_etag_the_date_tells_whether_the_file_is_the_same(
     assert site.asked("Range") == [None, "bytes=70000-" if dated else None]
 
 
-def test_a_later_run_goes_on_where_the_first_gave_up(site, get, part, given_up):
-    assert part.read_bytes() == CONTENT[:4000]
-    assert get(given_up) == CONTENT
-    assert site.asked("Range")[-1] == "bytes=4000-"
-
-
 @pytest.mark.parametrize("name", ["x", "y"])
 def test_a_file_that_changed_or_has_another_address_starts_anew(site, get, given_up, name):
     changed = bytes(reversed(CONTENT))
@@ -434,12 +428,6 @@ def test_a_folder_marked_read_only_is_not_filled(tiny, folder):
         fetch("tiny")
     assert names(folder) == []
     folder.chmod(0o755)
-
-
-def test_an_unknown_name_prints_the_list():
-    for ask in (fetch, load_dataset, check_dataset):
-        with pytest.raises(InputError, match=r"unknown dataset 'redit' \(did you mean 'reddit'\?"):
-            ask("redit")
 
 
 # what is there ---------------------------------------------------------------------------

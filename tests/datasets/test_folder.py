@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from undrift.datasets import RemoteFile
 from undrift.datasets import folder as module
 from undrift.datasets.folder import (
     cache_folder,
@@ -15,7 +13,6 @@ from undrift.datasets.folder import (
     data_folder,
     find_file,
     may_write,
-    published,
     record,
     record_path,
     recorded,
@@ -55,12 +52,6 @@ def test_the_variable_or_the_platforms_cache(monkeypatch, home, platform, variab
     monkeypatch.undo()
     monkeypatch.setenv("UNDRIFT_DATA", "~/graphs")
     assert data_folder() == Path.home() / "graphs"
-
-
-def test_find_file_returns_the_path(home):
-    (home / ".cache" / "undrift").mkdir(parents=True)
-    (home / ".cache" / "undrift" / "a.npz").write_bytes(b"x")
-    assert find_file("a.npz") == home / ".cache" / "undrift" / "a.npz"
 
 
 @pytest.mark.parametrize(
@@ -104,12 +95,6 @@ def path(tmp_path):
     return path
 
 
-def test_sha256(path):
-    assert sha256(path) == hashlib.sha256(b"abc").hexdigest()
-    with pytest.raises(InputError, match=r"cannot read .*gone"):
-        sha256(path.with_name("gone"))
-
-
 def test_a_record_is_read_back_and_is_as_sha256sum_writes_it(path):
     assert recorded(path) is None
     assert check_recorded(path) == sha256(path)  # nothing to compare with
@@ -135,19 +120,3 @@ def test_a_file_that_changed_is_named_with_both_checksums_and_the_way_out(path):
         check_recorded(path)
     assert before[:12] in str(told.value)
     assert sha256(path)[:12] in str(told.value)
-
-
-@pytest.mark.parametrize(
-    ("known", "kind", "found"),
-    [
-        ({"sha256": "a", "git": "b", "md5": "c"}, "SHA-256", "ba7816bf8f01cfea414140de5dae2223"),
-        ({"git": "b", "md5": "c"}, "git id", "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"),
-        ({"md5": "c"}, "MD5", "900150983cd24fb0d6963f7d28e17f72"),
-    ],
-)
-def test_the_best_published_checksum_is_compared(path, known, kind, found):
-    compared = published(path, RemoteFile("x", "u", **known))
-    assert compared is not None
-    assert (compared.kind, compared.wanted) == (kind, min(known.values()))
-    assert compared.found.startswith(found)
-    assert published(path, RemoteFile("x", "u")) is None

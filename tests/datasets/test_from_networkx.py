@@ -10,8 +10,6 @@ import torch
 from undrift.datasets.from_networkx import graph_from_networkx
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.streams.stream import TaskStream
-from undrift.testing.check_stream import check_stream
 
 
 def people(kind: Any = nx.Graph) -> Any:
@@ -57,16 +55,6 @@ def test_parallel_edges_count_once_or_add_up_and_loops_are_left_out() -> None:
     g.add_edge("bob", "bob", w=9)
     assert weights(graph_from_networkx(g)) == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
     assert weights(graph_from_networkx(g, weight="w")) == [[0, 1, 5], [1, 0, 0], [5, 0, 0]]
-
-
-def test_a_famous_graph_is_a_stream_in_one_line() -> None:
-    g = nx.karate_club_graph()
-    for node in g:
-        g.nodes[node]["x"] = np.eye(34)[node]
-    stream = TaskStream.from_graph(graph_from_networkx(g, label="club"), base=1, increment=1)
-    check_stream(stream)
-    assert stream.graph.num_edges == 2 * g.number_of_edges()
-    assert stream.classes == ((0,), (1,))
 
 
 @pytest.mark.parametrize(

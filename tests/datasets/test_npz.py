@@ -82,11 +82,6 @@ def test_a_topology_needs_no_features(path):
         read_topology(path)
 
 
-@pytest.mark.parametrize("name", sorted(arrays()))
-def test_a_missing_array_is_named(path, name):
-    refused(path, f"graph.npz has no array '{name}'", **{name: None})
-
-
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
@@ -182,14 +177,6 @@ def test_the_graph_is_read_from_both_files(write):
     assert graph.features.tolist() == (np.arange(10).reshape(5, 2) / 4).tolist()
     assert graph.labels is not None
     assert graph.labels.tolist() == [0, 1, 1, 0, 2]
-
-
-def test_it_reads_what_scipy_writes(write, pair):
-    dense = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=np.int64)
-    for compressed in (True, False):
-        write(data={"feature": np.ones((3, 2)), "label": np.array([0, 1, 1])})
-        sp.save_npz(pair[1], sp.coo_matrix(dense), compressed=compressed)
-        assert read_reddit(*pair).adjacency.to_dense().tolist() == dense.tolist()
 
 
 def test_256_duplicates_are_one_edge(write):

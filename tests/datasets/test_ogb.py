@@ -91,11 +91,6 @@ def test_the_folder_in_the_zip_may_have_any_name(path, official, folder):
     assert read(path).num_nodes == 5
 
 
-def test_no_edges_at_all_is_a_graph(path, official):
-    path.write_bytes(official.ogb(edge=""))
-    assert read(path).num_edges == 0
-
-
 @pytest.mark.parametrize("name", ["edge", "node-feat", "node-label", "num-node-list"])
 def test_a_missing_file_is_named(path, official, name):
     path.write_bytes(official.ogb(**{name: None}))

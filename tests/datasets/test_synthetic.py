@@ -6,35 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.datasets import synthetic
 from undrift.datasets.synthetic import draw_pairs, generate
 from undrift.errors import InputError
-from undrift.streams.split import split_nodes
 
 
 @pytest.fixture(scope="module")
 def graph():
     return generate()
-
-
-def ridge_accuracy(x, labels, split, gamma):
-    """Mean of the per-class test accuracies of a ridge regression on centred features."""
-    train, test = split.train, split.test
-    x = x - x[train].mean(dim=0)
-    targets = torch.nn.functional.one_hot(labels).double()
-    gram = x[train].T @ x[train] + gamma * torch.eye(x.shape[1], dtype=x.dtype)
-    predicted = (x @ torch.linalg.solve(gram, x[train].T @ targets[train])).argmax(dim=1)
-    hits = (predicted == labels).double()
-    return float(torch.stack([hits[test & (labels == c)].mean() for c in labels.unique()]).mean())
-
-
-def test_the_default_graph_has_the_documented_size(graph):
-    assert (graph.num_nodes, graph.num_edges, graph.num_features) == (3000, 24000, 1000)
-    assert graph.labels.unique().tolist() == list(range(10))
-    assert graph.adjacency.symmetric
-    assert set(graph.adjacency.values.tolist()) == {1.0}
-    assert set(graph.features.values.tolist()) == {1.0}
-    assert not graph.adjacency.to_scipy().diagonal().any()
 
 
 def test_classes_are_unequal_in_the_given_ratio_and_mixed(graph):
@@ -81,16 +59,6 @@ def test_related_classes_share_words_by_kinship():
     assert likeness(0.9) > 0.15
 
 
-def test_words_alone_are_not_enough_and_neighbours_help(graph):
-    split = split_nodes(graph.labels)
-    x = graph.features.to_dense(torch.float64)
-    averaged = graph.operator().to(dtype=torch.float64) @ x
-    alone = ridge_accuracy(x, graph.labels, split, gamma=10.0)
-    helped = ridge_accuracy(averaged, graph.labels, split, gamma=0.3)
-    assert 0.55 < alone < 0.80
-    assert alone + 0.1 < helped < 0.95
-
-
 def test_the_same_arguments_give_the_same_graph_and_another_seed_another():
     first, second, other = (generate(nodes=200, words=40, seed=s) for s in (1, 1, 2))
     assert torch.equal(first.adjacency.indices, second.adjacency.indices)
@@ -134,18 +102,6 @@ def pairs(wanted=400, *, sizes=(30, 50), seed=0, homophily=0.7, **options):
     sizes = np.array(sizes)
     weights = options.pop("weights", np.ones(sizes.sum()))
     return draw_pairs(rng, sizes, weights, wanted, homophily, **options)
-
-
-@pytest.mark.parametrize("chunk", [7, synthetic._CHUNK])
-def test_pairs_are_sorted_different_and_as_many_as_wanted(monkeypatch, chunk):
-    monkeypatch.setattr(synthetic, "_CHUNK", chunk)
-    keys, backwards = pairs()
-    low, high = keys // 80, keys % 80
-    assert keys.size == backwards.size == 400
-    assert (np.diff(keys) > 0).all()
-    assert (low < high).all()
-    assert 100 < backwards.sum() < 300
-    assert np.mean((low < 30) == (high < 30)) == pytest.approx(0.7, abs=0.08)
 
 
 def test_pairs_run_out_where_there_are_no_more():

@@ -73,13 +73,6 @@ def test_ids_that_are_numbers_come_back_as_numbers(tmp_path: Path) -> None:
     assert named.node_ids[1] == "07"
 
 
-def test_labels_with_gaps_and_isolated_nodes_are_fine(tmp_path: Path) -> None:
-    found = tables(tmp_path, "id,label,x\na,9,1\nb,2,1\nc,9,1\n", "source,target\n")
-    assert found.graph.labelled().tolist() == [9, 2, 9]
-    assert found.class_names == {2: "2", 9: "9"}
-    assert found.graph.num_edges == 0
-
-
 def test_repeated_edges_and_self_loops_are_left_out_and_counted(tmp_path: Path) -> None:
     edges = "source,target\n" + "ann,bob\n" * 3 + "bob,ann\ncid,cid\ncid,cid\n"
     found = tables(tmp_path, edges=edges)
@@ -134,12 +127,6 @@ def test_bad_tables_are_one_sentence(nodes: str, edges: str, what: str, tmp_path
 def test_bad_columns_are_one_sentence(named: dict[str, Any], what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=what):
         tables(tmp_path, **named)
-
-
-def test_many_columns_are_not_all_listed(tmp_path: Path) -> None:
-    header = ",".join(["id", *(f"x{i}" for i in range(99))])
-    with pytest.raises(InputError, match="x18 and 80 more"):
-        tables(tmp_path, header + "\n")
 
 
 def test_parquet_and_csv_may_be_mixed(tmp_path: Path) -> None:

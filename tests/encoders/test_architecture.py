@@ -10,28 +10,6 @@ from undrift.errors import InputError
 from undrift.testing.graphs import tiny_graph
 
 
-@pytest.mark.parametrize(
-    ("kind", "shapes"),
-    [
-        ("gcn", [(12, 8), (8, 5)]),
-        ("sage", [(24, 8), (16, 5)]),
-        ("gin", [(12, 8), (8, 8), (8, 5), (5, 5)]),
-        ("sgc", [(12, 8), (8, 5)]),
-        ("gat", [(12, 10), (8, 7)]),
-    ],
-)
-def test_weight_shapes(kind: str, shapes: list[tuple[int, int]]) -> None:
-    architecture = Architecture(kind=kind, hidden=(8, 5))  # type: ignore[arg-type]
-    assert [layer.weight_shape for layer in architecture.layers(12)] == shapes
-    assert architecture.width == 5
-
-
-def test_depth_and_width_are_free() -> None:
-    layers = Architecture(hidden=(4, 6, 3, 9)).layers(7)
-    assert [(layer.inputs, layer.outputs) for layer in layers] == [(7, 4), (4, 6), (6, 3), (3, 9)]
-    assert sum(layer.hops for layer in Architecture(kind="sgc", hidden=(9,), hops=5).layers(7)) == 5
-
-
 def test_operators() -> None:
     graph = tiny_graph()
     dense = graph.adjacency.to_dense()

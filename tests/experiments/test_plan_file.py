@@ -164,7 +164,3 @@ def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(
     why = "line 2: running-mean cannot learn a class that comes back; "
     with pytest.raises(InputError, match=why):
         read(tmp_path, text)
-
-
-def test_a_name_in_any_script_is_a_name(tmp_path: Path) -> None:
-    assert read(tmp_path, 'name = "größe-1"\n' + SMALL).name == "größe-1"

@@ -89,11 +89,6 @@ def test_edges_from_anything(edges):
     assert pairs.tolist() == [[0, 1], [2, 0]]
 
 
-@pytest.mark.parametrize("edges", [[], [[], []], np.zeros((0, 2)), torch.zeros(2, 0).long()])
-def test_no_edges(edges):
-    assert as_edges(edges, 3).shape == (2, 0)
-
-
 @pytest.mark.parametrize(
     ("edges", "message"),
     [

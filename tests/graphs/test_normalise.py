@@ -46,16 +46,6 @@ def test_operators_equal_their_dense_twins(seed, nodes, directed, weighted, kind
     torch.testing.assert_close(operator.to_dense(), twin, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("kind", NORMALISATIONS)
-def test_the_type_is_that_of_the_adjacency(kind, dtype):
-    adjacency = random_adjacency(0, 6, directed=False, weighted=True, dtype=dtype)
-    operator = normalise(adjacency, kind)
-    assert operator.dtype == dtype
-    twin = dense_operator(adjacency.to_dense(), kind).to(dtype)
-    torch.testing.assert_close(operator.to_dense(), twin)
-
-
 @pytest.mark.parametrize("directed", [False, True])
 def test_only_a_symmetric_operator_is_flagged_so(directed):
     adjacency = random_adjacency(1, 7, directed, weighted=True)

@@ -92,43 +92,6 @@ def test_no_drift_while_the_stacked_inputs_have_full_row_rank() -> None:
         assert relative_drift(model.embed(graph), unified.embed(graph)) < 1e-6
 
 
-def test_drift_is_measured_when_the_rank_is_not_enough() -> None:
-    graphs = [tiny_graph(i, nodes=90, features=8) for i in range(3)]  # 270 rows, rank 8
-    models = encoders("gcn", graphs, (6, 6))
-    ham = Ham.empty(models[0], MergeSettings(1e-10))
-    for graph, model in zip(graphs, models, strict=True):
-        ham = ham.add(model.trace(graph, torch.arange(90)), model.weights)
-    unified = models[0].with_weights(ham.merge())
-    drifts = [
-        relative_drift(m.embed(g), unified.embed(g)) for m, g in zip(models, graphs, strict=True)
-    ]
-    assert min(drifts) > 0.05
-
-
-def test_identical_encoders_merge_to_themselves() -> None:
-    graph = tiny_graph()
-    model = encoders("gcn", [graph], (6, 6))[0]
-    ham = Ham.empty(model, MergeSettings(1e-9))
-    for _ in range(3):
-        ham = ham.add(model.trace(graph, torch.arange(60)), model.weights)
-    for merged, own in zip(ham.merge(), model.weights, strict=True):
-        assert torch.allclose(merged, own, atol=1e-5)
-
-
-def test_targets_are_taken_before_the_activation() -> None:
-    """Regressing ReLU outputs would give about half the weights; HAM must give the weights."""
-    graph = tiny_graph(nodes=300)
-    model = encoders("gcn", [graph], (6,))[0]
-    trace = model.trace(graph, torch.arange(300))
-    merged = Ham.empty(model, MergeSettings(1e-9)).add(trace, model.weights).merge()[0]
-    hat = dense(trace[0])
-    after = merged_layer([hat], [model.weights[0]], 1e-9)
-    rectified = torch.linalg.lstsq(hat, torch.relu(hat @ model.weights[0])).solution
-    assert torch.allclose(merged, model.weights[0], atol=1e-6)
-    assert torch.allclose(merged, after, atol=1e-8)
-    assert float((rectified - model.weights[0]).norm() / model.weights[0].norm()) > 0.2
-
-
 def test_layers_must_match() -> None:
     graph = tiny_graph()
     model = encoders("gcn", [graph], (6, 6))[0]

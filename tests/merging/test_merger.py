@@ -16,7 +16,6 @@ from undrift.merging.merger import (
     Adapted,
     Merger,
     MergeSettings,
-    check_layers,
     check_models,
 )
 from undrift.storage.state import pack, unpack
@@ -38,13 +37,6 @@ def empty(rule: str, like: Adapted | None = None) -> Merger:
 @dataclass(frozen=True)
 class Keeps:
     memory: Merger | None
-
-
-@pytest.mark.parametrize("rule", RULES.names())
-def test_every_rule_is_a_merger(rule: str) -> None:
-    assert isinstance(empty(rule), Merger)
-    assert merging_rule(rule).name == rule
-    assert RULES.facts(rule, ["display"]) == {"display": merging_rule(rule).display}
 
 
 def test_a_rule_is_found_by_its_name_or_spelled_out() -> None:
@@ -126,16 +118,6 @@ def test_another_shape_is_refused(rule: str) -> None:
         memory.observe(adapted(1, "gin"))
 
 
-def test_trace_is_that_of_the_nodes_that_count() -> None:
-    one = adapted(1)
-    wanted = one.encoder.trace(one.graph, one.nodes)
-    for rows, other in zip(one.trace(), wanted, strict=True):
-        assert isinstance(rows, torch.Tensor)
-        assert isinstance(other, torch.Tensor)
-        assert rows.shape[0] == 30
-        assert torch.equal(rows, other)
-
-
 def test_models_must_be_alike() -> None:
     one = {"w": torch.zeros(2), "b": torch.zeros(1)}
     assert check_models([one, one]) == ("w", "b")
@@ -147,9 +129,3 @@ def test_models_must_be_alike() -> None:
         check_models([one, one, {**one, "w": torch.zeros(3)}])
     with pytest.raises(InputError, match="int64"):
         check_models([{"steps": torch.tensor(3)}])
-
-
-def test_layers_must_be_alike_unless_there_are_none() -> None:
-    check_layers((), [torch.zeros(2)])
-    with pytest.raises(InputError, match=r"shapes \[\(2,\)\], but was given weights of \[\(3,\)\]"):
-        check_layers([torch.zeros(2)], [torch.zeros(3)])

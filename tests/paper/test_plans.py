@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paper.plans import ABLATION, MORE_STREAMS, PAPER_STREAMS, TABLE1
-from paper.published import published, published_rows
-from undrift.errors import InputError
+from paper.plans import ABLATION, MORE_STREAMS, TABLE1
 from undrift.experiments.plans import PARTS, PLANS, chosen_plans, named_plan
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import make_learner
@@ -17,13 +15,6 @@ from undrift.learners.registry import make_learner
 @pytest.fixture
 def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
-
-
-def test_table1_has_the_papers_rows() -> None:
-    assert set(TABLE1) == set(published_rows("table1"))
-    for row in TABLE1:
-        for stream in PAPER_STREAMS:
-            assert published("table1", row, stream, "a_f") is not None
 
 
 OTHER_WAYS = ["carried", "public-fresh", "public-carried", "public-layer"]
@@ -72,8 +63,3 @@ def test_skewed_streams_are_real_unless_a_stand_in_is_asked_for() -> None:
 def test_paper_is_all_of_the_papers() -> None:
     names = [plan.name for plan in chosen_plans(["paper", "smoke", "paper-grid"])]
     assert names == [*PARTS["paper"], "smoke"]
-
-
-def test_an_unknown_plan_names_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean 'paper-table1'"):
-        named_plan("paper-table")

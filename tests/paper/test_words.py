@@ -10,10 +10,6 @@ from undrift.errors import InputError
 STREAMS, ROWS = ["cs-cl", "photo-cl"], ["adr", "cat"]
 
 
-def test_nothing_is_said_where_there_is_no_file(tmp_path: Path) -> None:
-    assert read_words(tmp_path, STREAMS, ROWS) == Words()
-
-
 def test_both_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "about.toml").write_text('how = " On a machine. "\n[streams]\ncs-cl = "A note."\n')
     (tmp_path / "reasons.toml").write_text('[photo-cl]\ncat = "Because."\n')

@@ -205,13 +205,3 @@ def test_the_interval_holds_the_area_as_often_as_it_says(
         )
         hits += low <= area <= high
     assert 0.92 <= hits / 400 <= 0.99
-
-
-def test_the_interval_narrows_with_more_nodes_and_has_a_width_at_one() -> None:
-    ends = [auc_interval(1.0, 1000, others) for others in (2, 5, 50, 500)]
-    assert [high for _, high in ends] == [1.0] * 4
-    lows = [low for low, _ in ends]
-    assert lows == sorted(lows)
-    assert 0.6 < lows[0] < 0.8
-    assert lows[-1] > 0.99
-    assert auc_interval(0.3, 40, 60)[0] == pytest.approx(1 - auc_interval(0.7, 60, 40)[1])

@@ -196,13 +196,6 @@ def test_stand_ins_skipped_streams_and_damaged_files_are_marked() -> None:
     assert "2026-01-02" in page
 
 
-def test_methods_have_sections_with_their_paper() -> None:
-    page = page_of(some())
-    for text in ("Kirkpatrick et al., PNAS 2017", "docs/methods/ewc.md", 'class="spark"'):
-        assert text in page
-    assert page.count('<details class="method"') == 2
-
-
 def test_searches_of_a_cell_are_in_its_details(fakes: Any) -> None:
     results = some()
     search = fakes.search()
@@ -215,10 +208,3 @@ def test_searches_of_a_cell_are_in_its_details(fakes: Any) -> None:
     assert len(data["searches"][search.spec.id]["trials"]) == 28
     assert data["searches"][search.spec.id]["chosen"] == "gamma 1, alpha 64"
     assert '<table class="heat">' in page
-
-
-def test_a_stranger_among_methods_is_shown() -> None:
-    results = {"a": result("mine", 0, 80.0)}
-    page = page_of(results)
-    assert re.search(r'<th scope="row" class="row-name">mine</th>', page)
-    assert "<option>other</option>" in page

@@ -91,17 +91,6 @@ def test_the_same_runs_give_the_same_bytes(runs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_progress_goes_through_every_phase(runs: Path, tmp_path: Path) -> None:
-    calls: list[tuple[str, int, int]] = []
-    write_report(load_records(runs), tmp_path / "out", progress=lambda *call: calls.append(call))
-    phases = list(dict.fromkeys(phase for phase, _, _ in calls))
-    assert phases == ["tables", "table files", "figures", "page"]
-    for phase in phases:
-        own = [(done, total) for name, done, total in calls if name == phase]
-        assert [done for done, _ in own] == list(range(own[0][1] + 1))
-
-
-@pytest.mark.usefixtures("quick")
 def test_the_plan_about_plasticity_shows_learning_accuracy_first(
     runs: Path, tmp_path: Path
 ) -> None:

@@ -158,11 +158,6 @@ def test_a_state_comes_back_as_it_was(path: Path, kept: State) -> None:
     assert same(load_state(path), kept)
 
 
-def test_a_tuple_in_params_comes_back_as_a_list(path: Path) -> None:
-    save_state(path, State("adr", {"hidden": (8, 8)}, {}, {}))
-    assert load_state(path).params == {"hidden": [8, 8]}
-
-
 def test_a_learner_goes_on_from_its_file(path: Path) -> None:
     stream = tiny_stream()
     settings: dict[str, Any] = {"epochs": 2, "hidden": (4, 4)}

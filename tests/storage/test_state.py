@@ -201,30 +201,6 @@ def test_a_graph_comes_back_whatever_it_has_derived(sparse):
     assert torch.equal(back.operator().to_dense(), graph.operator().to_dense())
 
 
-@pytest.mark.parametrize(
-    ("thing", "kind"),
-    [
-        ((1, 2), tuple[int, ...]),
-        ((1, "a", None), tuple[int, str, None]),
-        ((), tuple[int, ...]),
-        ((), tuple[()]),
-        ({"a": (1,)}, dict[str, tuple[int, ...]]),
-        ({"": {"": 1}}, dict[str, dict[str, int]]),
-        (torch.ones(2), Tensor),
-        (5, int),
-        (None, int | None),
-        ((1,), tuple[int, ...] | None),
-        (Empty(), Empty | None),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("prefix", ["", "a", "a.b"])
-def test_any_thing_at_any_path(thing, kind, prefix):
-    tensors, values = pack(thing, prefix)
-    assert same(unpack(kind, tensors, values, prefix), thing)
-    assert all(key.startswith(prefix) for key in (*tensors, *values))
-
-
 KEYS = st.text("ab.#@%0", max_size=4)
 INNER = st.dictionaries(KEYS, st.integers(), max_size=3)
 
@@ -387,13 +363,6 @@ def test_a_value_that_cannot_be_right_is_damage(key, value, message):
     with pytest.raises(InputError) as caught:
         unpack(Everything, tensors, values | {key: value})
     assert message in str(caught.value)
-
-
-def test_a_tensor_where_none_can_be_is_damage():
-    tensors, values = pack(everything())
-    del values["maybe_number"]
-    with pytest.raises(InputError, match="'maybe_number' is none of float, NoneType"):
-        unpack(Everything, tensors | {"maybe_number": torch.ones(1)}, values)
 
 
 @dataclass(frozen=True)

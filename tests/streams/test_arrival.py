@@ -3,15 +3,7 @@
 import pytest
 
 from undrift.errors import InputError
-from undrift.streams.arrival import ARRIVALS, parse_arrival, place_of, split_place
-
-
-@pytest.mark.parametrize("name", ARRIVALS)
-def test_a_name_alone_has_the_defaults_and_is_written_as_itself(name: str) -> None:
-    found = parse_arrival(name)
-    assert str(found) == name
-    assert found.options == {key: option.default for key, option in ARRIVALS[name].items()}
-    assert found.returns == (name != "classes")
+from undrift.streams.arrival import parse_arrival
 
 
 @pytest.mark.parametrize(
@@ -51,9 +43,3 @@ def test_what_cannot_be_read_is_one_sentence(text: str, why: str) -> None:
     with pytest.raises(InputError, match=why) as found:
         parse_arrival(text)
     assert "\n" not in str(found.value)
-
-
-@pytest.mark.parametrize("stream", ["cs-cl", "photo-cl@thin", "a+b/stream.toml"])
-@pytest.mark.parametrize("arrive", ["classes", "blurry", "online:batch=8,order=given"])
-def test_a_place_is_a_stream_and_an_arrival(stream: str, arrive: str) -> None:
-    assert split_place(place_of(stream, arrive)) == (stream, arrive)

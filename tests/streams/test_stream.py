@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.sparse import Csr
-from undrift.streams.stream import TaskStream, TaskSummary
+from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph
 
@@ -100,14 +100,6 @@ def test_a_task_hides_test_labels_and_shows_the_others(stream):
         assert torch.equal(task.graph.labels[~task.test], truth[~task.test])
         assert task.test.any()
     assert (stream.graph.labels >= 0).all()  # hiding did not touch the full graph
-
-
-def test_describe_counts_what_is_there():
-    stream = TaskStream.from_graph(path_graph([0] * 10 + [1] * 5 + [2] * 5), base=2, increment=1)
-    assert stream.describe() == [
-        TaskSummary(0, (0, 1), 15, train=9, val=3, test=3, edges=28, dropped=1, imbalance=2.0),
-        TaskSummary(1, (2,), 5, train=3, val=1, test=1, edges=8, dropped=1, imbalance=1.0),
-    ]
 
 
 def test_masks_of_ones_own_make_a_stream():

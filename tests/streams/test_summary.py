@@ -43,15 +43,6 @@ def test_edges_are_counted_as_one_by_one(seed, directed, piece):
         assert (row.train, row.val, row.test) == tuple(int((m & inside).sum()) for m in masks)
 
 
-def test_a_row_with_more_edges_than_a_piece_is_counted_whole(monkeypatch):
-    n = 30
-    star = [[*range(1, n), *(n - 1) * [0]], [*(n - 1) * [0], *range(1, n)]]
-    graph = Graph.from_arrays(np.eye(n), star, [0] * 10 + [1] * 20)
-    monkeypatch.setattr(summary, "_EDGES_AT_ONCE", 3)
-    rows = TaskStream.from_graph(graph, base=1, increment=1).describe()
-    assert [(row.edges, row.dropped) for row in rows] == [(18, 20), (0, 20)]
-
-
 def test_a_class_without_a_node_is_infinitely_rare():
     graph = Graph.from_arrays(np.eye(6), [[0], [1]], [0, 0, 0, 2, 2, 2])
     masks = [torch.tensor([i % 3 == k for i in range(6)]) for k in range(3)]

@@ -84,15 +84,6 @@ def test_a_damaged_study_is_named(tmp_path: Path) -> None:
 # the figure -------------------------------------------------------------------------------
 
 
-def test_the_same_studies_give_the_same_svg_without_a_date(tmp_path: Path) -> None:
-    for name in ("a.svg", "b.svg"):
-        leakage_figure([study(), study("photo-cl", "bare")], tmp_path / name)
-    first = (tmp_path / "a.svg").read_bytes()
-    assert first.startswith(b"<?xml")
-    assert first == (tmp_path / "b.svg").read_bytes()
-    assert b"dc:date" not in first
-
-
 def test_bars_are_the_mean_over_seeds_and_chance_is_a_line(drawn: Drawn) -> None:
     leakage_figure([study(seed=0), study(seed=2), study("photo-cl")], "x.png")
     heights = [bar.get_height() for bar in drawn.bars.patches]

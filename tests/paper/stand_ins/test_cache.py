@@ -51,27 +51,16 @@ def test_a_matrix_is_made_once_and_read_afterwards(folder, tmp_path):
         assert archive["shape"].tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text", "unsorted", "outside"])
-def test_a_damaged_file_is_made_again_and_replaced(folder, damage):
+@pytest.mark.parametrize("columns", [[2, 1, 0, 2], [1, 2, 0, 9]])
+def test_a_damaged_matrix_is_made_again_and_replaced(folder, columns):
     load(Maker())
     (path,) = folder.iterdir()
-    data = bytearray(path.read_bytes())
-    place = data.index(np.array([1, 2, 0, 2], dtype=np.int32).tobytes())
-    if damage == "cut":
-        path.write_bytes(data[: len(data) // 2])
-    elif damage == "flipped":
-        data[place] ^= 1
-        path.write_bytes(data)
-    elif damage in ("unsorted", "outside"):
-        columns = [2, 1, 0, 2] if damage == "unsorted" else [1, 2, 0, 9]
-        np.savez(path, shape=[3, 3], indptr=[0, 2, 2, 4], indices=columns)
-    else:
-        path.write_bytes(b"" if damage == "empty" else b"hello")
+    with np.load(path) as archive:
+        np.savez(path, **{**archive, "indices": np.array(columns, dtype=np.int32)})
     make = Maker()
-    assert (load(make) != MATRIX).nnz == 0
-    assert make.calls == 1
-    assert (load(make) != MATRIX).nnz == 0
-    assert make.calls == 1
+    for _ in range(2):
+        assert (load(make) != MATRIX).nnz == 0
+        assert make.calls == 1
 
 
 def test_other_labels_another_shape_or_version_are_made_anew(monkeypatch, folder):
@@ -83,15 +72,6 @@ def test_other_labels_another_shape_or_version_are_made_anew(monkeypatch, folder
     assert load(wide, shape=(3, 4)).shape == (3, 4)
     assert wide.calls == 1
     monkeypatch.setattr(stand_in_cache, "VERSION", 99)
-    load(make)
-    assert make.calls == 2
-
-
-def test_where_nothing_can_be_written_it_is_made_every_time(folder):
-    folder.parent.mkdir()
-    folder.write_text("a file where the folder should be")
-    make = Maker()
-    assert (load(make) != MATRIX).nnz == 0
     load(make)
     assert make.calls == 2
 

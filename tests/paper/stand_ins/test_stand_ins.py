@@ -8,7 +8,7 @@ import torch
 
 from paper.stand_ins import STAND_INS, arxiv, load_stand_in, scaled_classes, scaled_links
 from undrift.datasets import catalogue
-from undrift.datasets.catalogue import DATASETS, function_of, stream_entry
+from undrift.datasets.catalogue import DATASETS
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
@@ -196,10 +196,3 @@ def test_a_missing_real_part_is_named(monkeypatch, tmp_path, name):
     assert not STAND_INS[name].on_disk()
     with pytest.raises(InputError, match=f"{file} is .*UNDRIFT_DATA"):
         load_stand_in(name)
-
-
-def test_every_stand_in_has_its_dataset_and_its_stream():
-    for name, stand_in in STAND_INS.items():
-        assert stand_in.imitates == DATASETS[name]
-        assert stream_entry(stand_in.stream_name) == stand_in
-        assert callable(function_of(stand_in.maker))

@@ -9,18 +9,11 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.sheet import blank, house_style, panel, text_width, write_figure
+from undrift.reporting.figures.sheet import blank, house_style, write_figure
 
 matplotlib = pytest.importorskip(
     "matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'"
 )
-
-
-def test_panels_are_placed_in_mm_from_the_upper_left_corner() -> None:
-    figure = blank(100, 50)
-    box = panel(figure, 10, 5, 40, 20).get_position()
-    assert (box.x0, box.x1, box.y0, box.y1) == pytest.approx((0.1, 0.5, 0.5, 0.9))
-    assert figure.get_size_inches() == pytest.approx((100 / 25.4, 50 / 25.4))
 
 
 def test_the_users_settings_do_not_change_a_figure_and_come_back() -> None:
@@ -31,15 +24,6 @@ def test_the_users_settings_do_not_change_a_figure_and_come_back() -> None:
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
         assert size() == (sheet.PLAIN, 1.5)
         assert matplotlib.rcParams["font.size"] == 30
-
-
-def test_widths_are_those_that_are_drawn() -> None:
-    figure = blank(85, 30)
-    figure.set_dpi(2000)  # fine enough that letters are not moved to whole pixels
-    for text, size, weight in (("ER-GNN", 6.5, "normal"), ("CoraFull-CL", 7.5, "bold")):
-        drawn = figure.text(0, 0, text, fontsize=size, weight=weight)
-        width = drawn.get_window_extent().width / 2000 * 25.4
-        assert text_width(text, size, weight) == pytest.approx(width, abs=0.4)
 
 
 def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

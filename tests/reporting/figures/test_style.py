@@ -11,8 +11,6 @@ from undrift.reporting.figures.style import (
     display,
     drawn_title,
     ink,
-    safe_name,
-    seeds_of,
     style_of,
     title_of,
 )
@@ -83,18 +81,8 @@ def test_names_are_dark_enough_to_read(name: str) -> None:
     assert 1.05 / (luminance + 0.05) >= 4.5
 
 
-def test_names_are_safe_to_draw_and_to_write(fakes: Any) -> None:
+def test_names_are_safe_to_draw(fakes: Any) -> None:
     assert display("ds-al") == "DS-AL"
     assert display("my $x$ method") == "my x method"
     assert title_of(fakes.result("reddit-cl-stand-in")) == "Reddit-CL stand-in"
     assert drawn_title("a/b/stream.toml", stand_in=True) == "b/stream.toml (stand-in)"
-    assert safe_name("../../etc passwd") == "etc-passwd"
-    assert safe_name("...") == "unnamed"
-
-
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [([1, 1], "one seed"), ([5], "5 seeds"), ([5, 3], "3 to 5 seeds")],
-)
-def test_seeds_are_counted_in_words(counts: list[int], words: str, fakes: Any) -> None:
-    assert seeds_of([[fakes.result()] * count for count in counts]) == words

@@ -1,17 +1,14 @@
 """Accuracy against cost: the points, the steps, and the places of names."""
 
-from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from undrift.learners.registry import METHODS
 from undrift.reporting.figures.style import display, style_of
-from undrift.reporting.figures.trade_off import label_places, trade_off_figure
+from undrift.reporting.figures.trade_off import trade_off_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
@@ -95,37 +92,3 @@ def test_every_point_is_named_near_it(fakes: Any) -> None:
     point = runs[0].cost.state_bytes[-1], fmean(run.metrics.by_class.a_avg for run in runs)
     place = axes.transData.transform([point, names["ADR"].get_position()])
     assert np.linalg.norm(place[1] - place[0]) < 0.15 * axes.get_window_extent().width
-
-
-ROOM = (0.0, 0.0, 72.0, 44.0)
-
-
-def overlap(a: list[float], b: list[float]) -> bool:
-    across, up = (min(a[k + 2], b[k + 2]) - max(a[k], b[k]) for k in (0, 1))
-    return across > 1e-9 and up > 1e-9
-
-
-def test_a_lone_name_stands_right_of_its_point_and_in_the_room() -> None:
-    ((left, low, _, high),) = label_places([(10, 10)], [(8, 2)], ROOM, mark=1)
-    assert (left, (low + high) / 2) == pytest.approx((11.3, 10))
-    for point in ((71, 43), (1, 1), (71, 1), (36, 43.5)):
-        (box,) = label_places([point], [(8, 2)], ROOM, mark=1)
-        assert min(box) >= -1e-9
-        assert box[2] <= 72 + 1e-9
-        assert box[3] <= 44 + 1e-9
-
-
-@settings(deadline=None, derandomize=True, max_examples=8)
-@given(st.integers(0, 10_000))
-def test_the_names_of_fourteen_scattered_points_do_not_overlap(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    points = [(float(x), float(y)) for x, y in rng.uniform((2, 20), (70, 42), (14, 2))]
-    sizes = [(6.0, 2.2)] * 14
-    boxes = label_places(points, sizes, ROOM, mark=1)
-    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
-    assert boxes == label_places(points, sizes, ROOM, mark=1)
-
-
-def test_points_on_a_heap_get_names_apart() -> None:
-    boxes = label_places([(30.0, 20.0 + 0.1 * k) for k in range(14)], [(6, 2.2)] * 14, ROOM, mark=1)
-    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]

@@ -76,13 +76,6 @@ def test_mean_deviation_seeds_and_runs() -> None:
     assert entry.runs == ("adr-0", "adr-1", "adr-2")
 
 
-def test_one_seed_has_no_deviation_and_no_test() -> None:
-    found = table({"adr": [90.0], "ewc": [80.0]})
-    assert column(found)["adr"].ours == Spread(90.0, None)
-    assert [entry.significance for entry in column(found).values()] == [None, None]
-    assert any("No test" in note for note in found.notes)
-
-
 def test_bounds_are_not_ranked_and_rows_that_keep_examples_are() -> None:
     found = table({"joint": [99.0], "bare": [10.0], "er-gnn": [95.0], "adr": [90.0], "ewc": [80.0]})
     ranks = {row: entry.rank for row, entry in column(found).items()}
@@ -293,13 +286,6 @@ def test_seeds_that_all_cells_share_are_named() -> None:
     assert "Chosen so." in noted({"adr": 1})  # the rule, as it was written
 
 
-def test_the_test_is_stated_with_its_reason() -> None:
-    text = " ".join(noted({"ewc": 5}, rank=2, significance=0.01))
-    for words in ("paired t-test", "two-sided", "Holm", "5 seeds", "0.0625"):
-        assert words in text
-    assert "sign-flip" not in " ".join(noted({"ewc": 6}, rank=2, significance=0.01))
-
-
 def test_failures_are_told_once_and_cut_short() -> None:
     notes = noted({}, *(cell(seed=seed, failed="no memory") for seed in range(5)))
     assert notes[-1] == "Failed: ADR on CS-CL (seed 0-4): no memory"
@@ -342,23 +328,6 @@ def test_several_settings_are_rows_that_name_what_differs() -> None:
     manifest = manifest_of_runs(runs(*specs, {"params": {"epochs": 9}}))
     assert manifest.rows == ["adr", "adr alpha=1", "adr alpha=4", "adr alpha=16"]
     assert "adr epochs=9" in manifest.rule
-
-
-def test_a_merging_rule_and_a_protocol_are_named_even_alone() -> None:
-    manifest = manifest_of_runs(runs({"params": {"merging": "none"}}))
-    assert manifest.rows == ["adr merging=none"]
-    assert manifest_of_runs(runs({"protocol": "local"})).rows == ["adr protocol=local"]
-
-
-def test_the_ablation_run_by_hand_meets_the_paper() -> None:
-    results = runs({}, {"params": {"merging": "none"}})
-    table = compare(results, manifest_of_runs(results))
-    published = {row: entry.published for (row, _, m), entry in table.entries.items() if m == "a_f"}
-    assert {row: number and number.mean for row, number in published.items()} == {
-        "adr": 87.21,
-        "adr merging=none": 36.63,
-    }
-    assert table.labels["adr merging=none"] == "ADR merging=none"
 
 
 def test_a_device_splits_rows_only_where_it_differs() -> None:

@@ -22,11 +22,9 @@ from undrift.reporting.tables.formats import (
     cost_grids,
     cost_text,
     csv_table,
-    escape_latex,
     escape_markdown,
     latex_document,
     latex_table,
-    legend,
     markdown_table,
 )
 
@@ -90,11 +88,6 @@ def test_costs_that_no_run_measured_have_no_column() -> None:
     assert cost_grids(table(STREAMS, costs={}), PLAIN) == []
     found = [cost_text("kept_bytes", 0.0), cost_text("seconds", 0.0), cost_text("memory_mb", None)]
     assert found == ["0 B", "0.0", None]
-
-
-def test_the_legend_names_the_marks_that_occur() -> None:
-    assert [mark for mark, _ in legend(table())] == ["*", "†", "–"]
-    assert legend(Fakes.table({("adr", "cs-cl", "a_avg"): entry()})) == []
 
 
 def test_markdown_best_second_mark_and_paper() -> None:
@@ -192,10 +185,6 @@ def test_the_structure_of_latex_holds(streams: list[str]) -> None:
 @given(st.text(alphabet="ab[]*&%$#_{}~^\\<>|\"'`- \n\té×数🙂", max_size=12))
 def test_no_name_breaks_the_structure_of_latex(name: str) -> None:
     check_structure(latex_table(table(title=name, labels={"adr": name}, notes=[name])))
-
-
-def test_hyphens_stay_hyphens() -> None:
-    assert [escape_latex(text) for text in ("cs-cl", "a---b")] == ["cs-cl", "a-{}-{}-b"]
 
 
 def test_a_document_compiles(tmp_path: Path) -> None:

@@ -10,12 +10,10 @@ from typing import Any
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS, Metric
 from undrift.experiments.result import Result
-from undrift.experiments.standing import in_order, standing
+from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
-from undrift.learners.registry import METHODS
 from undrift.plugins import Registry
-from undrift.reporting.figures.style import display, title_of
-from undrift.reporting.tables.comparison import published_numbers
+from undrift.reporting.figures.style import title_of
 
 HEADLINE: Metric = METRICS["a_avg"]
 """The metric that a figure shows where it shows one."""
@@ -24,7 +22,6 @@ Groups = Mapping[str, Mapping[str, "Sequence[Result]"]]
 """Results over seeds, by stream and then by method."""
 
 AT_ONCE = 4  # streams in a figure: as many panels as fill a page
-_FEW = 4  # methods in a figure that cannot show all, where no publication says which
 
 
 @dataclass(frozen=True)
@@ -52,11 +49,6 @@ def missing(name: str, why: str) -> Figure:
     return Figure(name, name, "", lambda _: None, why)
 
 
-def not_run(name: str, methods: Sequence[str] = ()) -> Figure:
-    """A figure that has nothing to show."""
-    return missing(name, f"there is no finished run of {_names(methods) or 'any method'}")
-
-
 @dataclass(eq=False)
 class Shown:
     """What figures are drawn from: the records, and which of them stand for what."""
@@ -77,49 +69,6 @@ class Shown:
             if not any(run.returning for runs in found.values() for run in runs)
         }
 
-    @property
-    def stand_ins(self) -> frozenset[str]:
-        """The streams whose data only imitates a benchmark."""
-        return frozenset(r.spec.place for r in self.records.results.values() if r.stand_in)
-
-    def methods(self, figure: str) -> list[str]:
-        """What a figure of few methods shows: those of a publication, else the first that ran."""
-        ran = in_order({method for found in self.groups.values() for method in found}, METHODS)
-        return published_methods(figure) or ran[:_FEW]
-
-    def only(self, methods: Sequence[str]) -> Groups:
-        """The streams that have at least one of these methods, and only those methods."""
-        kept = {
-            stream: {method: found[method] for method in methods if method in found}
-            for stream, found in self.groups.items()
-        }
-        return {stream: found for stream, found in kept.items() if found}
-
-    def choice(self, figure: str, streams: Iterable[str]) -> str:
-        """Sentences on which methods a figure shows of all that were run on these streams."""
-        wanted = self.methods(figure)
-        there = {method for stream in streams for method in self.groups[stream]}
-        told = ""
-        if published_methods(figure):
-            run, not_there = (
-                _names(m for m in wanted if (m in there) is known) for known in (True, False)
-            )
-            told = f" Shown, as in the paper's figure: {run}."
-            told += f" Of its methods not run here: {not_there}." if not_there else ""
-        if others := _names(in_order(there - set(wanted), METHODS)):
-            told += f" Left out: {others}; the learning curves and the tables have them."
-        return told
-
-
-def published_methods(figure: str) -> list[str]:
-    """The methods that publications show in their figure of this name."""
-    shown = (numbers.shown.get(figure, ()) for numbers in published_numbers())
-    return list(dict.fromkeys(method for methods in shown for method in methods))
-
-
-def _names(methods: Iterable[str]) -> str:
-    return ", ".join(map(display, methods))
-
 
 def pages(name: str, streams: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
     """Streams in parts that fill a page each, with names that stay when streams are added."""
@@ -132,7 +81,7 @@ def of_all_streams(
 ) -> Iterator[Figure]:
     """A figure of all methods on four streams at a time; `%s` in the words names the streams."""
     if not shown.every:
-        yield not_run(name)
+        yield missing(name, "there is no finished run of any method")
     for page, streams in pages(name, list(shown.every)):
         here = {stream: shown.every[stream] for stream in streams}
         titles = named(here)
@@ -145,19 +94,13 @@ def named(groups: Groups) -> str:
     return ", ".join(title_of(next(iter(found.values()))[0]) for found in groups.values())
 
 
-_OWN = {
-    "plasticity": "bars:plasticity",
-    "drift": "drift:figures",
-    "surface": "maps:surfaces",
-    "learning-curves": "curves:figures",
-    "matrices": "maps:matrices",
-    "imbalance": "bars:imbalance",
-    "accuracy-cost": "trade_off:figures",
-}
 FIGURES = Registry(
     "figure",
     "undrift.figures",
-    {name: f"undrift.reporting.figures.{where}" for name, where in _OWN.items()},
+    {
+        "learning-curves": "undrift.reporting.figures.curves:figures",
+        "accuracy-cost": "undrift.reporting.figures.trade_off:figures",
+    },
 )
 """Every figure of the report, in order: a `Figure`, or a function of `Shown` that gives some."""
 
@@ -174,6 +117,8 @@ def _figures(name: str, shown: Shown) -> list[Figure]:
 
     # another package's code may fail in any way: the rest of the report is made all the same
     def told(error: Exception) -> str:
+        if isinstance(error, InputError):
+            return str(error)
         return f"the package {FIGURES.origin(name)} failed ({type(error).__name__}: {error})"
 
     def guarded(draw: Callable[[Records], Any], records: Records) -> Any:
@@ -189,5 +134,5 @@ def _figures(name: str, shown: Shown) -> list[Figure]:
             return [missing(name, f"{where} is no Figure, nor a function that gives some")]
         figures = [found] if isinstance(found, Figure) else list(found(shown))
     except Exception as error:
-        return [missing(name, str(error) if isinstance(error, InputError) else told(error))]
+        return [missing(name, told(error))]
     return [replace(each, draw=partial(guarded, each.draw)) for each in figures]

@@ -25,7 +25,6 @@ COLUMN = 85.0  # the width of one column of a page with two, in mm
 SMALL, PLAIN, LARGE = 6.5, 7.0, 7.5  # the sizes of letters, in points
 TOP, BOTTOM = 5.5, 8.5  # over a panel for its heading, and under it for its axis, in mm
 MATHS = r"$%s_{\mathrm{%s}}$"  # how a figure writes the symbol of a metric
-CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
 _INCH = 25.4
 _POINT = _INCH / 72
 SUFFIXES = (".pdf", ".png", ".svg")

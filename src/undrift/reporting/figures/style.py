@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
@@ -97,11 +96,6 @@ def title_of(result: Result) -> str:
 def drawn_title(stream: str, *, stand_in: bool = False) -> str:
     """The title of a stream as tables print it, safe to draw."""
     return stream_title(stream, stand_in=stand_in).replace("$", "")
-
-
-def safe_name(text: str) -> str:
-    """A name that any file system takes."""
-    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
 
 
 def panel_words(found: Mapping[str, Sequence[Result]]) -> tuple[str, str]:

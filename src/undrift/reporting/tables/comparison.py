@@ -37,19 +37,18 @@ def spread_of(values: Iterable[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a publication printed, and how its figures are drawn.
+    """What a publication printed.
 
     `number_of` takes the label of a row, a result, a stream and a metric. It gives the mean and
     the deviation in percent that were published for such a run, or None. `remarks` are notes on
     streams whose names begin so. `proposed` is the publication's own method: figures draw it
-    bold. `shown` has the methods that its figures show, by the name of the figure.
+    bold.
     """
 
     number_of: Callable[[str, Result, str, str], tuple[float, float] | None]
     source: str
     remarks: Mapping[str, str] = field(default_factory=dict)
     proposed: str = ""
-    shown: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 PUBLISHED = Registry("published numbers", "undrift.published", {})

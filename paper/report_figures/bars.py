@@ -6,19 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
+from paper.published import SHOWN
+from paper.report_figures.chosen import choice, not_run, only, stand_ins
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import (
-    Figure,
-    Groups,
-    Shown,
-    missing,
-    named,
-    not_run,
-    pages,
-    ready,
-)
+from undrift.reporting.figures.figure import Figure, Groups, Shown, missing, named, pages, ready
 from undrift.reporting.figures.style import display, drawn_title, ink, style_of, title_of
 from undrift.reporting.names import method_facts, metric_value, symbol
 from undrift.reporting.tables.comparison import Spread, spread_of
@@ -37,15 +30,15 @@ _COLOUR = "#0072B2"
 
 def plasticity(shown: Shown) -> Iterator[Figure]:
     """One figure of all streams."""
-    methods = shown.methods("plasticity")
-    groups = shown.only(methods)
+    methods = SHOWN["plasticity"]
+    groups = only(shown, methods)
     if not groups:
-        yield not_run("plasticity", methods)
+        yield not_run("plasticity")
         return
     caption = (
         f"{METRIC.title.capitalize()} {METRIC.symbol}, each task just after it was learned, on "
         f"{named(groups)}; mean over seeds, whiskers one standard deviation."
-        f"{shown.choice('plasticity', groups)}{_bound(groups)}"
+        f"{choice(shown, 'plasticity', groups)}{_bound(groups)}"
     )
     draw = ready(plasticity_figure, groups, methods)
     yield Figure("plasticity", "Plasticity", caption, draw)
@@ -136,7 +129,7 @@ def imbalance(shown: Shown) -> Iterator[Figure]:
         why = "the results are of a version that did not record the sizes of the classes"
         yield missing("imbalance", why if results else "there is no finished run")
     for name, streams in pages("imbalance", [s for s in shown.groups if s in counted]):
-        here = [(drawn_title(s, stand_in=s in shown.stand_ins), counted[s]) for s in streams]
+        here = [(drawn_title(s, stand_in=s in stand_ins(shown)), counted[s]) for s in streams]
         caption = "Rho_t, the nodes of a task's largest class over its smallest."
         draw = ready(imbalance_figure, here)
         yield Figure(name, "Class imbalance", caption, draw)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from undrift.reporting.figures import maps
-from undrift.reporting.figures.maps import matrices_figure
+from paper.report_figures import maps
+from paper.report_figures.maps import matrices_figure
 from undrift.reporting.search_grids import search_grids
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
@@ -45,24 +45,6 @@ def test_numbers_are_written_where_they_fit(fakes: Any, in_print: Any) -> None:
     assert digits == [0, 66, 21]
     for figure in (many, one, few):
         in_print.check(figure)
-
-
-def test_all_methods_fill_rows(fakes: Any, in_print: Any) -> None:
-    figure = matrices_figure(fakes.groups(seeds=1)["cs-cl"])
-    in_print.check(figure)
-    assert len({round(axes.get_position().x0, 3) for axes in figure.axes[:-1]}) == 3
-
-
-def test_names_stay_clear_of_a_matrix_of_few_tasks(fakes: Any, in_print: Any) -> None:
-    def cut(run: Any) -> Any:
-        rows = run.matrix.by_class[:3]
-        return run.model_copy(update={"matrix": run.matrix.model_copy(update={"by_class": rows})})
-
-    found = {method: [cut(run) for run in runs] for method, runs in trio(fakes, "cs-cl").items()}
-    figure = matrices_figure(found)
-    in_print.check(figure)
-    axes = figure.axes[0]
-    assert name_of(axes).get_window_extent().y0 >= axes.get_window_extent().y1
 
 
 def surface_figure(*searches: Any) -> Any:
@@ -131,11 +113,3 @@ def test_any_two_parameters_do(fakes: Any, in_print: Any) -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["64×64", "256×256"]
     assert len(numbers(axes)) == 6
     in_print.check(figure)
-
-
-def test_noise_is_not_blown_up(fakes: Any) -> None:
-    flat = fakes.search(alpha=(1, 2), gamma=(0.1, 0.2))
-    axes = surface_figure(flat).axes[0]  # from 80.0 to 82.6
-    cells = [patch for patch in axes.patches if patch.get_fill()]
-    brightness = [sum(patch.get_facecolor()[:3]) for patch in cells]
-    assert min(brightness) > 1.0  # the lowest of them is not the darkest colour

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from paper.published import SHOWN
+from paper.report_figures.chosen import choice, not_run, only
 from undrift.errors import InputError
 from undrift.experiments.result import Result
 from undrift.formatting import percent
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Shown, missing, not_run, pages, ready
+from undrift.reporting.figures.figure import Figure, Shown, missing, pages, ready
 from undrift.reporting.figures.sheet import COLUMN, LARGE, PLAIN
 from undrift.reporting.figures.style import display, title_of
 
@@ -34,8 +36,8 @@ _HUES = ("#0072B2", "#D55E00", "#009E73", "#B3478C", "#A87400", "#332288", "#5F5
 
 def figures(shown: Shown) -> Iterator[Figure]:
     """Four streams at a time, one run of each method; those without a picture are told."""
-    methods = shown.methods("drift")
-    groups = shown.only(methods)
+    methods = SHOWN["drift"]
+    groups = only(shown, methods)
     panels: dict[str, list[tuple[Result, Embedding]]] = defaultdict(list)
     absent = []
     for stream, found in groups.items():
@@ -50,7 +52,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
             except InputError as error:
                 yield missing("drift", f"{what}: {error}")
     if not groups:
-        yield not_run("drift", methods)
+        yield not_run("drift")
     elif absent:
         yield missing("drift", f"there is no embedding.npz of {', '.join(absent)}")
     for name, streams in pages("drift", list(panels)):
@@ -60,7 +62,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
             "Principal components of the base task's embeddings under the first encoder (light "
             "circles) and the last (dark triangles), coloured by class, a line from the old mean "
             "of a class to the new; one seed. The percentage is measured on all embeddings: how "
-            f"far they moved over how long they were.{shown.choice('drift', streams)}"
+            f"far they moved over how long they were.{choice(shown, 'drift', streams)}"
         )
         title = f"Feature drift on {', '.join(titles)}"
         yield Figure(name, title, caption, ready(drift_figure, here, methods))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from undrift.reporting.figures.bars import _broken, imbalance_figure, plasticity_figure
+from paper.report_figures.bars import imbalance_figure, plasticity_figure
 from undrift.reporting.figures.style import style_of
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
@@ -48,36 +48,6 @@ def test_a_method_that_was_not_run_says_so(fakes: Any) -> None:
     texts = [text.get_text() for text in plasticity_figure(groups, METHODS).axes[0].texts]
     assert texts.count("not run") == 1
     assert len(texts) == 16
-
-
-def test_a_low_bar_has_its_number_above_it(fakes: Any) -> None:
-    low = fakes.result()
-    by_class = low.metrics.by_class.model_copy(update={"a_l": 5.0})
-    metrics = low.metrics.model_copy(update={"by_class": by_class})
-    groups = {"cs-cl": {"adr": [low.model_copy(update={"metrics": metrics})]}}
-    text = plasticity_figure(groups, METHODS).axes[0].texts[0]
-    assert text.get_text() == "5.0"
-    assert text.get_position()[1] > 5.0
-
-
-def test_many_streams_go_to_a_next_row(fakes: Any, in_print: Any) -> None:
-    many = {f"{stream}-{k}": found for k in range(3) for stream, found in fakes.groups().items()}
-    figure = plasticity_figure(many, METHODS)
-    assert len(figure.axes) == 3
-    in_print.check(figure)
-
-
-@pytest.mark.parametrize(
-    ("title", "shown"),
-    [
-        ("CS-CL", "CS-CL"),
-        ("Computers-CL@thin", "Computers-CL\n@thin"),
-        ("Arxiv-CL stand-in", "Arxiv-CL\nstand-in"),
-        ("mine (stand-in)", "mine\n(stand-in)"),
-    ],
-)
-def test_long_names_stand_on_two_lines(title: str, shown: str) -> None:
-    assert _broken(title) == shown
 
 
 def tops(axes: Any) -> list[float]:

@@ -9,21 +9,14 @@ from math import ceil, nan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from paper.published import SHOWN
+from paper.report_figures.chosen import choice, not_run, only, safe_name, stand_ins
 from undrift.experiments.result import Result
 from undrift.experiments.search_record import CHOSEN_BY
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import (
-    HEADLINE,
-    Figure,
-    Shown,
-    missing,
-    not_run,
-    pages,
-    published_methods,
-    ready,
-)
+from undrift.reporting.figures.figure import HEADLINE, Figure, Shown, missing, pages, ready
 from undrift.reporting.figures.sheet import COLUMN, PLAIN, SMALL
-from undrift.reporting.figures.style import display, drawn_title, safe_name, seeds_of, title_of
+from undrift.reporting.figures.style import display, drawn_title, seeds_of, title_of
 from undrift.reporting.names import metric_value, symbol, value_text
 from undrift.reporting.search_grids import SearchGrid, search_grids
 
@@ -35,20 +28,20 @@ _WIDEST = f"{HEADLINE.symbol.replace('_', '')} 100.0"  # as wide as what stands 
 _LEAST = 18.0  # the least width of a matrix
 _CELL, _RIGHT = 5.4, 1.5  # of a surface, in mm
 _GREEK = {name: rf"$\{name}$" for name in ("alpha", "beta", "gamma", "lambda")}
+_CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
 _UNSAID = ("alpha", "gamma")  # a file's name tells of other parameters
 
 
 def matrices(shown: Shown) -> Iterator[Figure]:
     """A figure per stream."""
-    methods = shown.methods("matrices")
-    groups = shown.only(methods)
+    groups = only(shown, SHOWN["matrices"])
     if not groups:
-        yield not_run("matrices", methods)
+        yield not_run("matrices")
     for stream, found in groups.items():
         title = f"Performance matrices on {title_of(next(iter(found.values()))[0])}"
         caption = (
             "The accuracy on task i after learning task t, mean over seeds, under one colour scale."
-            + shown.choice("matrices", [stream])
+            + choice(shown, "matrices", [stream])
         )
         draw = ready(matrices_figure, found)
         yield Figure(f"matrices-{safe_name(stream)}", title, caption, draw)
@@ -98,7 +91,7 @@ def _matrix(axes: Axes, method: str, runs: Sequence[Result], size: float, *, ins
     for t, row in enumerate(rows if size / tasks > widest + 0.4 else ()):
         for i, accuracy in enumerate(row):
             shade = "black" if accuracy > 50 else "white"
-            axes.text(i, t, f"{accuracy:.0f}", color=shade, **sheet.CENTRED)
+            axes.text(i, t, f"{accuracy:.0f}", color=shade, **_CENTRED)
     ticks = range(0, tasks, ceil(tasks * 3.6 / size))
     axes.set(xticks=ticks, yticks=ticks)
     sheet.dress(axes)
@@ -134,9 +127,9 @@ def surfaces(shown: Shown) -> Iterator[Figure]:
         )
         for name, streams in pages(safe_name(whole), list(by_stream)):
             here = [grid for stream in streams for grid in by_stream[stream]]
-            draw = ready(surface_figure, here, stand_ins=shown.stand_ins)
+            draw = ready(surface_figure, here, stand_ins=stand_ins(shown))
             yield Figure(name, title, caption, draw)
-    for method in published_methods("surface"):
+    for method in SHOWN["surface"]:
         if not any(method == each for each, _, _ in found):
             mine = [", ".join(each.varied) for each in grids if each.base.method == method]
             why = f"there is no finished search of {display(method)}"
@@ -193,7 +186,7 @@ def _surface(axes: Axes, grid: SearchGrid, cell_width: float) -> None:
                 box(x, y, 1, 1, facecolor=colours(shade), linewidth=0)
                 if sheet.text_width(text := f"{value:.1f}") < cell_width:
                     ink = "black" if shade > 0.5 else "white"
-                    axes.text(x, y, text, **sheet.CENTRED, color=ink)
+                    axes.text(x, y, text, **_CENTRED, color=ink)
             if key in chosen:
                 for colour, line in (("white", 2.6), ("#D55E00", 1.3)):
                     box(x, y, 0.9, 0.86, fill=False, edgecolor=colour, linewidth=line, zorder=3)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paper.report_figures import drift
+from paper.report_figures.drift import Embedding, load_embedding
 from undrift.errors import InputError
-from undrift.reporting.figures import drift
-from undrift.reporting.figures.drift import Embedding, load_embedding
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
@@ -27,13 +27,6 @@ def panels(fakes: Any, classes: int = 5) -> list[Any]:
         for stream in ("cs-cl", "corafull-cl")
         for run in (fakes.result(stream, method) for method in METHODS)
     ]
-
-
-def test_an_embedding_comes_back_as_it_was_saved(fakes: Any, tmp_path: Path) -> None:
-    np.savez(tmp_path / "embedding.npz", **fakes.points(0.5))
-    found = load_embedding(tmp_path / "embedding.npz")
-    assert np.array_equal(found.last, fakes.points(0.5)["last"])
-    assert found.labels.shape == (600,)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +83,6 @@ def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) 
     run = fakes.result().model_copy(update={"drift": drift})
     panel = (run, Embedding(**fakes.points(0.1)))
     assert drift_figure([panel]).axes[0].get_title() == f"ADR: {words}"
-
-
-def test_circles_are_light_and_triangles_dark_and_both_show_where_nothing_moved(
-    fakes: Any,
-) -> None:
-    axes = drift_figure(panels(fakes)).axes[2]
-    first, last = axes.collections
-    assert np.array_equal(first.get_offsets(), last.get_offsets())
-    assert len(first.get_offsets()) == 200
-    assert (first.get_facecolors()[:, :3] > last.get_facecolors()[:, :3]).all()
-    assert first.get_sizes()[0] > 2 * last.get_sizes()[0]
-    across, up = np.diff(axes.get_xlim())[0], np.diff(axes.get_ylim())[0]
-    assert across == pytest.approx(up)  # lengths are the same both ways
 
 
 def test_means_of_classes_are_joined_where_they_can_be_told_apart(
