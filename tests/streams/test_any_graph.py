@@ -206,3 +206,15 @@ def test_what_is_no_graph_is_named_with_all_that_is_taken(x: Any, named: str) ->
     for read in (as_graph, as_batch):
         with pytest.raises(InputError, match=rf"{named}; give .*PyG Data.*NetworkX.*tables"):
             read(x)
+
+
+def test_a_learner_refuses_classes_by_name() -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.path_graph(2)
+    for node, name in enumerate(("mule", "fine")):
+        graph.nodes[node].update(x=[1.0], label=name)
+    tables = {"id": ["a", "b"], "label": ["mule", "2"], "age": [1, 2]}, {"s": ["a"], "t": ["b"]}
+    for batch in (graph, tables):
+        with pytest.raises(InputError, match=r"'mule' is a name.*LearnerFolder"):
+            as_batch(batch)
+    assert as_graph(tables).labelled().tolist() == [1, 0]

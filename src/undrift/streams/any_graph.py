@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,7 @@ def as_batch(x: Any) -> Graph | Task:
     if isinstance(x, Task):
         return x
     graph = as_graph(x)
+    _check_numbered(x)
     if not graph.masks:
         return graph
     labels, masks = graph.labelled(), own_masks(graph)
@@ -94,6 +96,25 @@ def as_batch(x: Any) -> Graph | Task:
     val = val & torch.isin(labels, labels[train])
     hidden = labels.masked_fill(~(train | val), -1)
     return Task(graph.with_labels(hidden), train, val, test)
+
+
+def _check_numbered(x: Any) -> None:
+    """Refuse classes by name: each batch would number them anew."""
+    labels: Iterable[Any] = ()
+    if isinstance(x, tuple | list) and len(x) == 2 and is_table(x[0]):
+        labels = Table(x[0], "the table of nodes").get("label", ())
+    elif hasattr(x, "is_directed") and callable(getattr(x, "nodes", None)):
+        labels = (at.get("label", at.get("y")) for _, at in x.nodes(data=True))
+    named = next((c for c in labels if isinstance(c, str) and not _is_whole(c)), None)
+    if named is not None:
+        raise InputError(
+            f"label {named!r} is a name, and a learner in memory knows classes by number; write "
+            "whole numbers, or take undrift.LearnerFolder, which knows classes by name"
+        )
+
+
+def _is_whole(text: str) -> bool:
+    return not text.strip() or text.strip().removeprefix("-").replace(".0", "").isdigit()
 
 
 def _from_arrays(first: Any, second: Any, labels: Any = None) -> Graph:
