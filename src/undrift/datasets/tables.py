@@ -86,6 +86,7 @@ def read_tables(
     `unknown_edges="drop"`. Cost: about 0.3 microseconds per cell of CSV.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as place:
     ...     nodes, edges = Path(place, "nodes.csv"), Path(place, "edges.csv")
     ...     _ = nodes.write_text("id,label,age\na,red,30\nb,,40\n")
