@@ -42,7 +42,8 @@ def main(dist: str) -> None:
         (home / "edges.csv").write_text(_EDGES)
         _call(home, undrift, "learner", "new", "desk")
         _call(home, undrift, "learner", "observe", "desk", "nodes.csv", "edges.csv")
-        _call(home, undrift, "learner", "predict", "desk", "nodes.csv", "edges.csv")
+        asked = "nodes.csv", "edges.csv", "--out", "predictions.csv"
+        _call(home, undrift, "learner", "predict", "desk", *asked)
     sys.stdout.write(f"{wheel.name}: the demo, a PyG example and a learner folder work\n")
 
 
