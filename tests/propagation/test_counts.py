@@ -52,6 +52,13 @@ def test_a_relative_degree_lies_between_two_columns_of_the_table() -> None:
     assert torch.allclose(middles, relative.add(1).log2())
 
 
+def test_between_four_cells_of_the_table_every_node_weighs_the_same() -> None:
+    features = torch.tensor([[1.0, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 0]])  # 2 and 1 lie between
+    table = columns_of(features, [[0, 0, 0, 1], [1, 2, 3, 2]])[:, 26:]
+    assert torch.allclose(table.sum(dim=1), torch.full((4,), 3.0).double())
+    assert bool((table >= 0).all())
+
+
 def test_a_share_of_all_edges_leaves_relative_degrees_as_they_are() -> None:
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.2, 1.0, 300)
