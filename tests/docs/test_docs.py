@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 import undrift
+from tests.docs.pages import FENCE, commands_in
 from undrift.cli.app import make_app, start
 from undrift.experiments.plans import PARTS, PLANS, PlanFile, read_plan
 from undrift.learners.registry import METHODS
@@ -28,7 +28,6 @@ MORE = "command-line your-own-graph protocols arrivals first-year larger-than-me
 WITH_COMMANDS = (*GUIDE, *(f"{name}.md" for name in MORE.split()))
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 Captured = pytest.CaptureFixture[str]
@@ -40,12 +39,12 @@ def text_of(page: str) -> str:
 
 def fences(page: str) -> list[tuple[str, str]]:
     """Language and content of every block of code."""
-    return _FENCE.findall(text_of(page))
+    return FENCE.findall(text_of(page))
 
 
 def anchors(text: str) -> set[str]:
     """The anchors of a page's headings, as GitHub and the site make them."""
-    heads = re.findall(r"^#+ (.+)$", _FENCE.sub("", text), re.MULTILINE)
+    heads = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
@@ -55,7 +54,7 @@ def anchors(text: str) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for link in _LINK.findall(_FENCE.sub("", text)):
+    for link in _LINK.findall(FENCE.sub("", text)):
         if "://" in link:
             continue
         path, _, anchor = link.partition("#")
@@ -157,21 +156,8 @@ def same(printed: str, shown: str, within: float = 3) -> bool:
 def commands(page: str) -> Iterator[list[str]]:
     """The arguments of every `undrift ...` in the page's shell blocks."""
     for language, block in fences(page):
-        if language != "sh":
-            continue
-        text = ""
-        for line in block.splitlines():
-            text += line + "\n"
-            try:
-                words = shlex.split(text, comments=True)
-            except ValueError:  # a quotation goes on in the next line
-                continue
-            text = ""
-            words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
-            if words and words[0] == "undrift":
-                end = next((k for k, w in enumerate(words) if w in ("|", ">")), len(words))
-                yield words[1:end]
-        assert not text, f"a block of {page} has an open quotation: {text}"
+        if language == "sh":
+            yield from commands_in(block)
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS)
@@ -192,7 +178,7 @@ def test_commands_are_understood(page: str) -> None:
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands_within_a_sentence_exist(page: str) -> None:
     known = {name for name in make_app() if not name.startswith("-")}
-    text = _FENCE.sub("", text_of(page))
+    text = FENCE.sub("", text_of(page))
     for word in re.findall(r"`undrift ([a-z][\w-]*)", text):
         assert word in known, f"{page} speaks of undrift {word}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.docs.pages import FENCE, commands_in
 from undrift.cli.app import start
 from undrift.streams.benchmarks import stream_info
 
@@ -22,7 +22,6 @@ SNIPPETS = sorted(
 )
 SHELL = ("getting-started.md", "experiments.md")
 WITHIN = 3.0  # points: trainings differ between machines by less
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MASKS = (
     (re.compile(r"\b[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"\babout [\d.]+ (?:s|min|h) with \d+ workers?\b"), "about TIME"),
@@ -57,7 +56,7 @@ def _same(want: str, line: str) -> bool:
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
-    return _FENCE.findall((DOCS / page).read_text(encoding="utf-8"))
+    return FENCE.findall((DOCS / page).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", SNIPPETS)
@@ -93,19 +92,6 @@ def after_smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def _commands(block: str) -> Iterator[list[str]]:
-    text = ""
-    for line in block.splitlines():
-        text += line + "\n"
-        try:
-            words = shlex.split(text, comments=True)
-        except ValueError:  # a quotation goes on in the next line
-            continue
-        text = ""
-        if words[:1] == ["undrift"]:
-            yield words[1:]
-
-
 @pytest.mark.parametrize("page", SHELL)
 def test_commands_print_what_the_page_shows(
     page: str, after_smoke: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -116,7 +102,7 @@ def test_commands_print_what_the_page_shows(
     shell = [(a, b) for a, b in pairs if "undrift " in a and "import" not in a]
     assert shell
     for block, shown in shell:
-        every = list(_commands(block))
+        every = list(commands_in(block))
         # a plan of the paper is only planned here: its runs take an hour
         planned = any("--dry-run" in arguments for arguments in every)
         if "cs-cl" in every[0] and not stream_info("cs-cl").on_disk():

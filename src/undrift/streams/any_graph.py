@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.datasets.columns import Table, is_table
-from undrift.datasets.tables import read_tables
+from undrift.datasets.columns import Table, as_class_ids, as_text, is_table
+from undrift.datasets.from_networkx import graph_from_networkx
+from undrift.datasets.tables import TableGraph, read_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.streams.split import own_masks
@@ -55,15 +56,12 @@ def as_graph(x: Any) -> Graph:
             raise InputError(f"a PyG {kind.__name__} is not one graph; {_OTHER_PYG[kind.__name__]}")
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
         return Graph.from_pyg(x)
-    if all(hasattr(x, name) for name in ("nodes", "edges", "is_directed")):
-        from undrift.datasets.from_networkx import graph_from_networkx
-
-        there = {name for _, attributes in x.nodes(data=True) for name in attributes}
-        return graph_from_networkx(x, label=next((n for n in ("label", "y") if n in there), None))
+    if _is_networkx(x):
+        return graph_from_networkx(x, label=_networkx_label(x))
     kind_of_x = f"{type(x).__module__}.{type(x).__qualname__}"
     if isinstance(x, tuple | list):
-        if len(x) == 2 and all(map(is_table, x)):
-            return _from_tables(*x)
+        if _are_tables(x):
+            return _from_tables(*x).graph
         if len(x) in (2, 3) and not any(map(is_table, x)):
             return _from_arrays(*x)
         parts = ", ".join(type(part).__name__ for part in x)
@@ -85,8 +83,13 @@ def as_batch(x: Any) -> Graph | Task:
     """
     if isinstance(x, Task):
         return x
-    graph = as_graph(x)
-    _check_numbered(x)
+    names: Mapping[int, str]
+    if _are_tables(x):
+        found = _from_tables(*x)
+        graph, names = found.graph, found.class_names
+    else:
+        graph, names = as_graph(x), _networkx_names(x)
+    _check_numbered(graph, names)
     if not graph.masks:
         return graph
     labels, masks = graph.labelled(), own_masks(graph)
@@ -98,23 +101,15 @@ def as_batch(x: Any) -> Graph | Task:
     return Task(graph.with_labels(hidden), train, val, test)
 
 
-def _check_numbered(x: Any) -> None:
+def _check_numbered(graph: Graph, names: Mapping[int, str]) -> None:
     """Refuse classes by name: each batch would number them anew."""
-    labels: Iterable[Any] = ()
-    if isinstance(x, tuple | list) and len(x) == 2 and is_table(x[0]):
-        labels = Table(x[0], "the table of nodes").get("label", ())
-    elif hasattr(x, "is_directed") and callable(getattr(x, "nodes", None)):
-        labels = (at.get("label", at.get("y")) for _, at in x.nodes(data=True))
-    named = next((c for c in labels if isinstance(c, str) and not _is_whole(c)), None)
-    if named is not None:
+    named = {c for c, name in names.items() if not name.isdecimal()}
+    if named:
+        first = next(c for c in graph.labelled().tolist() if c in named)
         raise InputError(
-            f"label {named!r} is a name, and a learner in memory knows classes by number; write "
-            "whole numbers, or take undrift.LearnerFolder, which knows classes by name"
+            f"label {names[first]!r} is a name, and a learner in memory knows classes by number; "
+            "write whole numbers, or take undrift.LearnerFolder, which knows classes by name"
         )
-
-
-def _is_whole(text: str) -> bool:
-    return not text.strip() or text.strip().removeprefix("-").replace(".0", "").isdigit()
 
 
 def _from_arrays(first: Any, second: Any, labels: Any = None) -> Graph:
@@ -138,7 +133,29 @@ def _is_edges(x: Any) -> bool:
     return array.size == 0 or (array.shape[0] == 2 and array.dtype.kind in "iu")
 
 
-def _from_tables(nodes: Any, edges: Any) -> Graph:
+def _is_networkx(x: Any) -> bool:
+    return all(hasattr(x, name) for name in ("nodes", "edges", "is_directed"))
+
+
+def _networkx_label(x: Any) -> str | None:
+    """The attribute that holds the class."""
+    there = {name for _, attributes in x.nodes(data=True) for name in attributes}
+    return next((name for name in ("label", "y") if name in there), None)
+
+
+def _networkx_names(x: Any) -> dict[int, str]:
+    label = _networkx_label(x) if _is_networkx(x) else None
+    if label is None:
+        return {}
+    found = [as_text(attributes.get(label)) for _, attributes in x.nodes(data=True)]
+    return as_class_ids(found, f"node attribute {label!r}")[1]
+
+
+def _are_tables(x: Any) -> bool:
+    return isinstance(x, tuple | list) and len(x) == 2 and all(map(is_table, x))
+
+
+def _from_tables(nodes: Any, edges: Any) -> TableGraph:
     nodes, edges = Table(nodes, "the table of nodes"), Table(edges, "the table of edges")
     if "id" not in nodes:
         raise InputError(
@@ -152,4 +169,4 @@ def _from_tables(nodes: Any, edges: Any) -> Graph:
             "'target', or leave out the others"
         )
     label = "label" if "label" in nodes else None
-    return read_tables(nodes, edges, label=label, source=ends[0], target=ends[1]).graph
+    return read_tables(nodes, edges, label=label, source=ends[0], target=ends[1])
