@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from undrift.graphs import Graph as Graph
     from undrift.learners.adr import Adr as Adr
     from undrift.learners.bare import Bare as Bare
+    from undrift.learners.base import UNKNOWN as UNKNOWN
     from undrift.learners.base import Learner as Learner
     from undrift.learners.joint import Joint as Joint
     from undrift.learners.registry import default_learner as default_learner
@@ -47,6 +48,7 @@ _WHERE = {
     "Propagation": "propagation.learner",
     "Task": "streams.task",
     "TaskStream": "streams.stream",
+    "UNKNOWN": "learners.base",
     "arrange": "streams.arrange",
     "as_graph": "streams.any_graph",
     "default_learner": "learners.registry",

@@ -9,7 +9,7 @@ from torch import Tensor
 from undrift.analytic import statistics
 from undrift.analytic.additive import PRIOR_ROWS
 from undrift.analytic.border import Border
-from undrift.analytic.calibration import _noise, held_out_scores
+from undrift.analytic.calibration import held_out_scores, noise_of
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion, Fourier, Sketch
 from undrift.analytic.selection import (
@@ -176,7 +176,7 @@ def test_the_numbers_of_a_seed() -> None:
     omega = ThinSums.zero(3, rank=2).directions()
     expected = [1.3102851528225135, 0.6523218383087678, 0.7047680489953022]
     assert omega.flatten()[:3].tolist() == pytest.approx(expected, rel=1e-12)
-    noise = _noise(torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=torch.float64))
+    noise = noise_of(torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=torch.float64))
     assert tuple(noise.shape) == (1024, 2)
     assert noise[0].tolist() == pytest.approx([-0.5914166683390532, -1.3710817029813525])
     assert float(noise.sum()) == pytest.approx(92.40887924469604)

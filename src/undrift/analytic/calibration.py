@@ -53,7 +53,7 @@ def held_out_scores(
     means = sums.moment / sizes
     centres = means.T @ weights  # [C, C]: a class's mean scores
     covariance, width = sums.score_spread(weights)
-    noise = _noise(covariance)
+    noise = noise_of(covariance)
     h = min(max(freedom / total, 0.0), _MOST)
     drawn = {}
     for c in (sums.counts > 0.5).nonzero().flatten().tolist():
@@ -75,7 +75,7 @@ def _least(loss: Callable[[float], float]) -> float:
     return _TEMPERATURES[low]
 
 
-def _noise(covariance: Tensor) -> Tensor:
+def noise_of(covariance: Tensor) -> Tensor:
     """Rows of Student's t with this covariance, the same ones for the same covariance.
 
     Columns are taken in the order of their variances, so that no order of the classes matters.

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, ClassVar, Generic, Self, TypeVar, final, get_args, get_type_hints
 
@@ -23,17 +24,24 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.groups import grouped
+from undrift.analytic.novelty import Strangeness
 from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
+from undrift.analytic.thin_sums import ThinSums
 from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.learners.base import Learner, Nodes, Replacement, Revision
+from undrift.graphs import Graph, ReceptiveField
+from undrift.learners.base import Learner, Nodes, Replacement, Revision, Strange, node_index
 from undrift.learners.kept import Inventory, of_class_sums
 from undrift.sharing import once
 from undrift.storage.state import State, pack, unpack
+from undrift.streams.any_graph import as_graph
 from undrift.streams.changes import changed_nodes, is_digest_of, within_reach
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
+
+SMOOTHED = 2
+"""How often strangeness is averaged over neighbours."""
 
 _DRAWS = 3
 
@@ -79,6 +87,10 @@ class RowPlan(ABC):
         """Scores of all or these nodes; `ranked`: up to a positive factor per node, for less."""
         found: Tensor = solution.scores(self.rows_of(graph, nodes))
         return found
+
+    def novelty_sums(self, sums: Any, solution: Any) -> ClassSums | ThinSums | None:
+        """The sums over the rows that are scored; None: there are none of this kind."""
+        return sums if isinstance(sums, ClassSums | ThinSums) else None
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """Which tensors of the state are sums over rows, and which are not."""
@@ -138,6 +150,12 @@ class Known(Generic[P, S, A]):
         assert self.solution is not None  # noqa: S101  # scores and state settle first
         return self.solution
 
+    @cached_property
+    def strange(self) -> Strangeness | None:
+        """How strange rows look to the sums; None where they are no class sums."""
+        told = self.plan.novelty_sums(self.sums, self.answer)
+        return None if told is None else Strangeness.of(told)
+
 
 Found = tuple[tuple[int, ...], S]
 """Classes, and sums with a column for each."""
@@ -192,12 +210,61 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
         found: Known[P, S, A] = self.learned_
         return found
 
-    def predict(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """A class id per node, or per node of `nodes`; never one that was not observed."""
+    def _predicted(self, graph: Any, nodes: Nodes | None) -> Tensor:
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
             ranking = self._read(self.known, graph, index, ranked=True).cpu()
         return torch.tensor(self.classes_)[ranking.argmax(dim=1)]
+
+    def strangeness(
+        self, graph: Any, nodes: Nodes | None = None, *, kind: Strange | None = None
+    ) -> Tensor:
+        """The relative Mahalanobis distance, averaged over neighbours twice (docs/novelty.md).
+
+        `kind`: a baseline of the field instead, as of trained methods.
+        """
+        if kind is not None:
+            return super().strangeness(graph, nodes, kind=kind)
+        told = self._strange(graph)
+        if told is None:
+            return super().strangeness(graph, nodes)
+        graph = as_graph(graph)
+        index = None if nodes is None else node_index(nodes, graph)
+        field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
+        inner, around = (graph, None) if field is None else (field.graph, field.nodes)
+        raw = told.scores(self._seen(told.weights, graph, around)).cpu()
+        found = smoothed(inner, raw).cpu()
+        if index is None:
+            return found
+        return found[index.cpu() if field is None else field.at.cpu()]
+
+    def novelty(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
+        """One minus the share of nodes of known classes that would look at least as strange."""
+        told = self._strange(graph)
+        if told is None:
+            return super().novelty(graph, nodes)
+        return told.novelty(self.strangeness(graph, nodes).to(told.weights.device)).cpu()
+
+    def groups(self, graph: Any, nodes: Nodes) -> Tensor:
+        """A group number for each of these nodes, 0 for the largest: a guess at new classes."""
+        told = self._strange(graph)
+        if told is None:
+            return super().groups(graph, nodes)
+        return grouped(told.places(self._seen(told.weights, graph, nodes))).cpu()
+
+    def _strange(self, graph: Any) -> Strangeness | None:
+        """How strange rows look to the sums; None where they are no class sums."""
+        self._check_graph(as_graph(graph))
+        return self.settle().known.strange
+
+    def _seen(self, weights: Tensor, graph: Any, nodes: Nodes | None) -> Tensor:
+        """`Z V` of all or these nodes."""
+        graph, index = self._narrowed(graph, nodes)
+        with torch.no_grad():
+            answer: Any = self.known.answer
+            told = {"offset": None} if hasattr(answer, "offset") else {}
+            read = replace(self.known, solution=replace(answer, weights=weights, **told))
+            return self._read(read, graph, index)
 
     @final
     def _scores(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None) -> Tensor:
@@ -438,6 +505,16 @@ def _renamed(parts: dict[str, Any]) -> dict[str, Any]:
         elif first in ("classes", "sums") or first.startswith("@"):
             found[key] = value
     return found
+
+
+def smoothed(graph: Graph, scores: Tensor) -> Tensor:
+    """Twice the mean of each node's score and its neighbours' mean; alone, a node keeps its own."""
+    found = scores.to(graph.device).unsqueeze(1)
+    alone = (graph.operator.degrees.into <= 0).unsqueeze(1)
+    for _ in range(SMOOTHED):
+        around = graph.operator.times(found, kind="row", self_loops=False)
+        found = torch.where(alone, found, (found + around) / 2)
+    return found.squeeze(1)
 
 
 def _columns(sums: Any, classes: tuple[int, ...], every: tuple[int, ...]) -> Any:

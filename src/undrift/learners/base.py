@@ -38,7 +38,17 @@ Ids = Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
 EXACT = 1e-9
 """How far scores may be from those of one training, over the largest, and be called exact."""
 
+UNKNOWN = -1
+"""What `predict(unknown=...)` answers for a node that looks like no known class.
+
+>>> import torch
+>>> from undrift import UNKNOWN
+>>> int((torch.tensor([2, -1, 0]) == UNKNOWN).sum())  # of three predictions
+1
+"""
+
 Verb = Literal["returns", "forgets", "merges"]
+Strange = Literal["energy", "softmax"]
 
 _BATCHES = "@batches"  # where the ledger is among the values of a state; no field is called so
 
@@ -305,9 +315,75 @@ class Learner(Parameters):
         with torch.no_grad():
             return self._scores(self.learned_, graph, index).cpu()
 
-    def predict(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """A class id per node, or per node of `nodes`; never one that was not observed."""
+    def predict(
+        self, graph: Any, nodes: Nodes | None = None, *, unknown: float | None = None
+    ) -> Tensor:
+        """A class id per node, or per node of `nodes`; never one that was not observed.
+
+        `unknown`: the share of nodes of known classes that may be called `UNKNOWN` (-1) by
+        mistake. Nodes of a `novelty` above one minus that get it.
+
+        >>> from undrift import UNKNOWN, Propagation
+        >>> from undrift.testing.graphs import tiny_stream
+        >>> first, second, _ = tiny_stream()
+        >>> strange = Propagation().observe(first).predict(second.graph, unknown=0.05)
+        >>> bool((strange == UNKNOWN).any())
+        True
+        """
+        found = self._predicted(graph, nodes)
+        if unknown is None:
+            return found
+        return found.masked_fill(self.novelty(graph, nodes) > 1 - _alarms(unknown), UNKNOWN)
+
+    def _predicted(self, graph: Any, nodes: Nodes | None) -> Tensor:
         return torch.tensor(self.classes_)[self.scores(graph, nodes).argmax(dim=1)]
+
+    def strangeness(
+        self, graph: Any, nodes: Nodes | None = None, *, kind: Strange | None = None
+    ) -> Tensor:
+        """How little a node looks like a known class, as a number that ranks; larger is stranger.
+
+        Of an additive learner a distance, from its sums (docs/novelty.md). Of a trained method
+        `energy`, `-T logsumexp(scores / T)`, or `softmax`, minus the largest probability.
+        """
+        scores = self.scores(graph, nodes).double()
+        t = self._temperature(self.learned_) or 1.0
+        if kind == "softmax":
+            return -torch.softmax(scores / t, dim=1).amax(dim=1)
+        return -t * (scores / t).logsumexp(dim=1)
+
+    def novelty(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
+        """One minus the share of nodes of known classes that would look at least as strange.
+
+        0.99: one known node in a hundred looks as strange. So a threshold is a false-alarm rate.
+        Only additive learners can tell it, from their sums.
+
+        >>> from undrift import Propagation
+        >>> from undrift.testing.graphs import tiny_stream
+        >>> first, second, _ = tiny_stream()
+        >>> learner = Propagation().observe(first)
+        >>> float(learner.novelty(first.graph).mean()) < float(learner.novelty(second.graph).mean())
+        True
+        """
+        raise InputError(
+            f"{self.display} keeps no sums that tell how strange known nodes look; rank nodes by "
+            "strangeness(graph), or take propagation, which has novelty"
+        )
+
+    def groups(self, graph: Any, nodes: Nodes) -> Tensor:
+        """A group number for each of these nodes, 0 for the largest: a guess at new classes.
+
+        Only additive learners can tell it, from their sums.
+
+        >>> from undrift import Propagation
+        >>> from undrift.testing.graphs import tiny_stream
+        >>> first, second, _ = tiny_stream()
+        >>> Propagation().observe(first).groups(second.graph, [4]).tolist()
+        [0]
+        """
+        raise InputError(
+            f"{self.display} keeps no sums that group nodes; take propagation, which does"
+        )
 
     def score(self, graph: Any, nodes: Nodes | None = None) -> float:
         """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`.
@@ -328,8 +404,12 @@ class Learner(Parameters):
         right = self.predict(graph, index.cpu()[known]) == labels[known]
         return float(right.double().mean())
 
-    def predict_proba(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
+    def predict_proba(
+        self, graph: Any, nodes: Nodes | None = None, *, unknown: bool = False
+    ) -> Tensor:
         """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
+
+        `unknown=True`: a last column has the `novelty`, and the others share the rest.
 
         T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
         and `hybrid`; without one there are no probabilities.
@@ -343,7 +423,11 @@ class Learner(Parameters):
                 f"{self.display} has scores but no probabilities here; use scores(graph), or "
                 f"{way_out}"
             )
-        return torch.softmax(scores / temperature, dim=1)
+        found = torch.softmax(scores / temperature, dim=1)
+        if not unknown:
+            return found
+        strange = self.novelty(graph, nodes).unsqueeze(1)
+        return torch.cat([found * (1 - strange), strange], dim=1)
 
     # what is kept ------------------------------------------------------------------------
 
@@ -477,7 +561,7 @@ class Learner(Parameters):
             graph = graph.scaled(self.scaling_)
         if nodes is None:
             return graph, None
-        index = row_index(_as_tensor(nodes), graph.num_nodes, "node")
+        index = node_index(nodes, graph)
         # side by side the work on the whole graph is done once for many
         hops = None if is_shared() else self._hops(self.learned_, graph, index)
         field = None if hops is None else ReceptiveField.of(graph, index, hops)
@@ -568,6 +652,14 @@ def at_nodes(rows: Tensor, nodes: Tensor | None) -> Tensor:
     return rows if nodes is None else rows[nodes.to(rows.device)]
 
 
+def _alarms(unknown: float) -> float:
+    if not 0 < unknown < 1:
+        raise InputError(
+            f"unknown must be a false-alarm rate between 0 and 1, such as 0.05, not {unknown}"
+        )
+    return unknown
+
+
 def _scaling(told: Any) -> Scaling | None:
     """What a state says of the units of columns."""
     try:
@@ -598,6 +690,11 @@ def _same(nodes: Sequence[int], ids: tuple[Ids, Ids] | None, n: int) -> tuple[in
     place = {str(name): i for i, name in enumerate(ids[1])}
     names = [str(ids[0][node]) for node in nodes]
     return tuple(place[name] for name in names if name in place)
+
+
+def node_index(nodes: Nodes, graph: Graph) -> Tensor:
+    """The numbers of some nodes of a graph."""
+    return row_index(_as_tensor(nodes), graph.num_nodes, "node")
 
 
 def _as_tensor(nodes: Nodes) -> Tensor:

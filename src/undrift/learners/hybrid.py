@@ -99,6 +99,12 @@ class HybridPlan(RowPlan):
         found: Tensor = plain + h @ solution.weights[own:]
         return found if nodes is None else found[nodes]
 
+    def novelty_sums(self, sums: HybridSums, solution: Solved) -> ClassSums:
+        """Those of the columns that were selected."""
+        if solution.beside is None:
+            return sums.whole(solution.variant)
+        return sums.around(solution.beside)
+
     def inventory(self, sums: HybridSums, classes: tuple[int, ...]) -> Inventory:
         """Every feature variant, alone and with the encoder's columns beside it."""
         kept = (*sums.inside.kept(self.rows, classes, "sums.inside"), *sums.kept(self, classes))

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.thin_sums import ThinSums
 from undrift.checks import check_fields, check_regular
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -167,6 +169,11 @@ class Plan(RowPlan):
         if ranked:
             return features.ranking(graph, solution.weights, asked)
         return features.scored(features.plain(graph, asked), solution.weights)
+
+    def novelty_sums(self, sums: Any, solution: Solved) -> ClassSums | ThinSums | None:
+        """Those of the feature variant that was selected."""
+        found: ClassSums | ThinSums = sums.variants[solution.variant]
+        return found
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """The sums say what they are."""

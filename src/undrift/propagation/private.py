@@ -92,6 +92,10 @@ class PrivatePlan(Plan):
 
     level: Level = "node"
 
+    def novelty_sums(self, sums: PrivateSums, solution: Solved) -> None:
+        """None: noise hides the scatter that strangeness is measured in."""
+        return
+
     def of_training(self) -> FeatureMap:
         """The map of the rows that are summed."""
         features = self.feature_map("mix")
