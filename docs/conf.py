@@ -91,6 +91,7 @@ notebooks/engineer
 
 command-line
 api
+novelty
 results
 returning
 reliability

@@ -42,6 +42,9 @@ def reference() -> str:
 def _thing(name: str, thing: Any) -> Iterator[str]:
     yield f"### {name}"
     yield f"```python\nfrom {_module(name, thing)} import {name}\n```"
+    if not callable(thing):  # a constant, whose docstring Python does not keep
+        yield f"`{name} = {thing!r}`"
+        return
     yield _call(name, thing)
     yield _markdown(inspect.getdoc(thing) or "")
     if inspect.isclass(thing):
