@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from undrift.folder import load as load
     from undrift.folder.folder import LearnerFolder as LearnerFolder
     from undrift.graphs import Graph as Graph
+    from undrift.graphs import GraphSet as GraphSet
     from undrift.learners.adr import Adr as Adr
     from undrift.learners.bare import Bare as Bare
     from undrift.learners.base import UNKNOWN as UNKNOWN
@@ -40,6 +41,7 @@ _WHERE = {
     "Adr": "learners.adr",
     "Bare": "learners.bare",
     "Graph": "graphs",
+    "GraphSet": "graphs",
     "InputError": "errors",
     "Joint": "learners.joint",
     "Learner": "learners.base",

@@ -5,6 +5,7 @@ Dense matrices, loops over nodes, refitting; nothing is shared with what must eq
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
@@ -283,3 +284,28 @@ def returning_metrics(
         "a_auc": sum(a * share for a, share in zip(curve, shares, strict=True)) / sum(shares),
         "class_forgetting": sum(lost) / len(lost) if lost else 0.0,
     }
+
+
+def pooled_row(adjacency: Tensor, features: Tensor, hops: int = 2, places: int = 40) -> Tensor:
+    """The twin of `Pooling.rows` for one graph, sum by sum: means, then a curve over each sum."""
+    operator, h = dense_operator(adjacency, "symmetric"), features.double()
+    stops = [float(k) for k in range(places + 1)]
+    stops += [places * 2 ** (k / 2) for k in range(1, 17)]
+    row: list[float] = []
+    for hop in range(hops + 1):
+        h = operator @ h if hop else h
+        row += (h.sum(dim=0) / h.shape[0]).tolist()
+        for total in h.sum(dim=0).tolist():
+            curve = [0.0] * len(stops)
+            size, sign = min(abs(total), stops[-1]), 1.0 if total >= 0 else -1.0
+            right = next((k for k, stop in enumerate(stops) if stop >= size), len(stops) - 1)
+            left = max(right - 1, 0)
+            share = 1.0
+            if right > places:  # beyond them by the logarithm
+                share = (math.log2(size) - math.log2(stops[left])) / 0.5
+            elif right:
+                share = size - stops[left]
+            curve[left] += sign * (1 - share)
+            curve[right] += sign * share
+            row += curve[1:]
+    return torch.tensor(row, dtype=torch.float64)

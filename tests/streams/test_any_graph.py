@@ -91,16 +91,14 @@ def test_masks_that_leave_something_open() -> None:
 
 
 def test_other_kinds_of_pyg_are_refused_with_a_way_out() -> None:
-    one = pyg()
-    from torch_geometric.data import Batch, HeteroData
+    pyg()
+    from torch_geometric.data import HeteroData
 
     split = pyg(y=torch.tensor(Y), train_mask=torch.ones(3, 10, dtype=torch.bool))
     with pytest.raises(InputError, match=r"10 columns.*train_mask\[:, 0\]"):
         as_batch(split)
     with pytest.raises(InputError, match=r"HeteroData.*to_homogeneous"):
         as_graph(HeteroData())
-    with pytest.raises(InputError, match=r"Batch.*batch\[0\]"):
-        as_graph(Batch.from_data_list([one, one]))
 
 
 # other libraries -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from undrift.graphs.field import Hop, ReceptiveField, narrowed, receptive_field
 from undrift.graphs.graph import Graph, disjoint_union
+from undrift.graphs.graph_set import GraphSet, Pooling
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
 from undrift.graphs.scaling import Scaling
 from undrift.typing import public_names
@@ -9,8 +10,10 @@ from undrift.typing import public_names
 __all__ = [
     "NORMALISATIONS",
     "Graph",
+    "GraphSet",
     "Hop",
     "Normalisation",
+    "Pooling",
     "ReceptiveField",
     "Scaling",
     "disjoint_union",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,19 @@ from undrift.datasets.columns import Table, as_class_ids, as_text, is_table
 from undrift.datasets.from_networkx import graph_from_networkx
 from undrift.datasets.tables import TableGraph, read_tables
 from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift.graphs import Graph, GraphSet
+from undrift.graphs.inputs import as_labels, as_numbers
 from undrift.streams.split import own_masks
 from undrift.streams.task import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _TAKEN = (
     "give an undrift Graph or Task, a PyG Data, a NetworkX graph, a tuple (features, edge_index), "
-    "a tuple (SciPy adjacency, features), either with labels as a third part, or a pair of tables "
-    "(nodes, edges)"
+    "a tuple (SciPy adjacency, features), either with labels as a third part, a pair of tables "
+    "(nodes, edges), or many graphs as a GraphSet or a list"
 )
 _OTHER_PYG = {
     "HeteroData": "make one graph of it with data.to_homogeneous()",
-    "Batch": "give one graph at a time, as in batch[0] or batch.to_data_list()",
     "TemporalData": "make a Data with x and edge_index of it",
 }
 
@@ -40,6 +41,8 @@ def as_graph(x: Any) -> Graph:
       (`graph_from_networkx` reads other attributes).
     - `(features, edge_index)` or `(features, edge_index, labels)`: edges keep their direction.
     - `(adjacency, features)` or `(adjacency, features, labels)`: SciPy, a row per receiver.
+    - Many graphs (`as_graph_set`): a graph without edges in which each of them is a node, as
+      `GraphSet.pooled` makes it. Nodes of a verb, such as in `forget`, are then graphs.
     - `(nodes, edges)`: two tables of pandas, Polars or PyArrow, or dicts of columns. Nodes have a
       column `id`, perhaps `label`, and features in all others. Edges have `source` and `target`,
       or two columns of any name, and count in both directions.
@@ -51,6 +54,8 @@ def as_graph(x: Any) -> Graph:
     """
     if isinstance(x, Graph | Task):
         return x if isinstance(x, Graph) else x.graph
+    if _are_graphs(x):
+        return as_graph_set(x).pooled()
     for kind in type(x).__mro__:
         if kind.__name__ in _OTHER_PYG and kind.__module__.startswith("torch_geometric"):
             raise InputError(f"a PyG {kind.__name__} is not one graph; {_OTHER_PYG[kind.__name__]}")
@@ -67,6 +72,75 @@ def as_graph(x: Any) -> Graph:
         parts = ", ".join(type(part).__name__ for part in x)
         kind_of_x = f"a {type(x).__name__} of {len(x)} ({parts})"
     raise InputError(f"cannot read a graph from {kind_of_x}; {_TAKEN}")
+
+
+def as_graph_set(x: Any) -> GraphSet:
+    """Many graphs from a `GraphSet`, a PyG dataset or `Batch`, or a list of what `as_graph` takes.
+
+    The label of a graph is `y` of a PyG `Data`, and the graph attribute `label` or `y` of
+    NetworkX: one whole number per graph, or none. Graphs of other kinds come without labels.
+
+    >>> ring = (np.eye(3), [[0, 1, 2], [1, 2, 0]])
+    >>> as_graph_set([ring, ring]).labelled([0, 1])
+    GraphSet(2 graphs of 6 nodes, 3 features, 2 classes)
+    """
+    if isinstance(x, GraphSet):
+        return x
+    if _is_pyg(x, "Batch"):
+        y = getattr(x, "y", None)
+        known = None if y is None else as_labels(_known(as_numbers(y, "y")))
+        return GraphSet(Graph.from_pyg(_without_y(x)), x.batch, known)
+    each = list(x)
+    found = [_label_of(graph, place) for place, graph in enumerate(each)]
+    graphs = [as_graph(_without_y(g) if hasattr(g, "x") else _unnamed(g)) for g in each]
+    return GraphSet.of(graphs, None if set(found) <= {-1} else found)
+
+
+def _are_graphs(x: Any) -> bool:
+    """Whether these are many graphs, and not the parts of one."""
+    if isinstance(x, GraphSet) or _is_pyg(x, "Batch") or _is_pyg(x, "Dataset"):
+        return True
+    return isinstance(x, list) and bool(x) and all(map(_is_graph, x))
+
+
+def _is_graph(x: Any) -> bool:
+    pair = isinstance(x, tuple) and len(x) in (2, 3) and hasattr(x[0], "shape")
+    return isinstance(x, Graph) or hasattr(x, "edge_index") or _is_networkx(x) or pair
+
+
+def _is_pyg(x: Any, name: str) -> bool:
+    kinds = type(x).__mro__
+    return any(k.__name__ == name and k.__module__.startswith("torch_geometric") for k in kinds)
+
+
+def _without_y(data: Any) -> Any:
+    """A PyG `Data` whose label is that of the graph, as one of nodes without any."""
+    names = ("x", "edge_index", "adj_t", "edge_weight")
+    return SimpleNamespace(**{name: getattr(data, name, None) for name in names})
+
+
+def _unnamed(x: Any) -> Any:
+    return graph_from_networkx(x, label=None) if _is_networkx(x) else x
+
+
+def _label_of(x: Any, place: int) -> int:
+    """The class id of one graph, -1 without one."""
+    about = getattr(x, "graph", {}) if _is_networkx(x) else {"y": getattr(x, "y", None)}
+    label = about.get("label", about.get("y"))
+    if label is None:
+        return -1
+    known = _known(as_numbers(label, f"the label of graph {place}"))
+    if known.size != 1 or known.item() != int(known.item()):
+        raise InputError(
+            f"graph {place} has the label {label!r}; give one class id per graph, a whole number"
+        )
+    return int(known.item())
+
+
+def _known(labels: Array) -> Array:
+    """Labels as numbers, -1 where one is below 0 or NaN."""
+    missing = np.isnan(labels) | (labels < 0)
+    return np.where(missing, -1, labels)
 
 
 def as_batch(x: Any) -> Graph | Task:

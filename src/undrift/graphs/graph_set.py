@@ -1,0 +1,191 @@
+"""`GraphSet`: many graphs, each with one label; and `Pooling`, which makes a row of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from undrift.errors import InputError
+from undrift.graphs.graph import Graph
+from undrift.graphs.inputs import as_labels, as_tensor
+from undrift.sparse import Csr, row_index, stacked
+
+_BEYOND = 16  # places beyond the whole numbers, two to each doubling
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """From the nodes of one graph to its row: a fixed function of that graph alone.
+
+    For each hop k from 0 to `hops`: the mean of `A^k X` over the nodes, and a curve over its sum.
+    A curve has a column for each whole number from 1 to `places`, then two for each doubling. A sum
+    lies between two of them and weighs on both, so that a linear function of them is any curve
+    over the sum, which can tell 7 from 8. A sum below zero weighs with a minus. A is the symmetric
+    operator of the graph.
+
+    >>> Pooling(hops=0, places=4).width(num_features=3)
+    63
+    """
+
+    hops: int = 2
+    places: int = 40
+
+    def __post_init__(self) -> None:
+        if self.hops < 0 or self.places < 1:
+            raise InputError(
+                f"pooling needs hops >= 0 and places >= 1, not {self.hops} and {self.places}"
+            )
+
+    def width(self, num_features: int) -> int:
+        """Columns of a row."""
+        return (self.hops + 1) * num_features * (1 + self.places + _BEYOND)
+
+    def rows(self, graph: Graph, index: Tensor, count: int) -> Csr:
+        """A row for each of `count` graphs; `index` is the graph of each node.
+
+        Cost: `hops` products with the adjacency, and at most two entries for each sum.
+        """
+        nodes = index.cpu().numpy()
+        member = sp.csr_matrix((np.ones(len(nodes)), (nodes, np.arange(len(nodes)))))
+        sizes = sp.diags(1 / np.bincount(nodes, minlength=count))
+        operator = graph.operator().to("cpu").double().to_scipy()
+        own = graph.features.to("cpu")
+        h = sp.csr_matrix(own.to_scipy() if isinstance(own, Csr) else own.numpy(), dtype=np.float64)
+        parts = []
+        for hop in range(self.hops + 1):
+            h = operator @ h if hop else h
+            sums = member @ h
+            parts += [sizes @ sums, self._curves(sums.tocoo())]
+        return Csr.from_scipy(sp.hstack(parts, format="csr"))
+
+    def _curves(self, sums: sp.coo_matrix) -> sp.csr_matrix:
+        size, last = np.abs(sums.data), self.places + _BEYOND
+        beyond = self.places + 2 * np.log2(np.maximum(size, self.places) / self.places)
+        place = np.minimum(np.where(size <= self.places, size, beyond), last)
+        left = np.minimum(place.astype(np.int64), last - 1)  # column 0 is of sum 0: it has none
+        share, sign = place - left, np.sign(sums.data)
+        rows, columns = np.tile(sums.row, 2), last * sums.col.astype(np.int64) - 1
+        columns = np.concatenate([columns + left, columns + left + 1])
+        values = np.concatenate([sign * (1 - share) * (left > 0), sign * share])
+        there = values != 0
+        shape = (sums.shape[0], last * sums.shape[1])
+        return sp.csr_matrix((values[there], (rows[there], columns[there])), shape=shape)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphSet:
+    """Many graphs as one block-diagonal `graph`, checked when it is built.
+
+    `index` is the graph of each node, 0 to the number of graphs less one. `labels` has a class id
+    per graph, -1 where it is unknown, or is None; labels of nodes are not read. Give it to any verb
+    of a learner: what `pooled` returns is learned, in which a graph is a node.
+
+    >>> pair, dot = Graph.from_arrays(np.eye(2), [[0], [1]]), Graph.from_arrays([[1, 1]], [])
+    >>> GraphSet.of([pair, dot], labels=[1, 0])
+    GraphSet(2 graphs of 3 nodes, 2 features, 2 classes)
+    """
+
+    graph: Graph
+    index: Tensor
+    labels: Tensor | None = None
+    pooling: Pooling = field(default_factory=Pooling)
+
+    def __post_init__(self) -> None:
+        index, nodes = as_tensor(self.index, "the graph of each node"), self.graph.num_nodes
+        labels = as_labels(self.labels)
+        if index.shape != (nodes,) or index.is_floating_point() or index.dtype == torch.bool:
+            raise InputError(
+                f"index must be {nodes} whole numbers, the graph of each node, not "
+                f"{tuple(index.shape)} of {index.dtype}"
+            )
+        if not nodes:
+            raise InputError("a set of graphs needs at least one graph with a node")
+        index = index.long().to(self.graph.device)
+        count = int(index.max()) + 1 if labels is None else labels.shape[0]
+        outside = index[(index < 0) | (index >= count)]
+        if outside.numel():
+            raise InputError(
+                f"a node is of graph {int(outside[0])}, but there are {count} labels; give one "
+                "label per graph, and number graphs from 0"
+            )
+        empty = (torch.bincount(index, minlength=count) == 0).nonzero()
+        if empty.numel():
+            raise InputError(
+                f"graph {int(empty[0])} has no node, so it has no row; leave it out with its label"
+            )
+        links = self.graph.adjacency
+        sender, receiver = links.indices.long(), links.row_of_entry().long()
+        across = (index[sender] != index[receiver]).nonzero()
+        if across.numel():
+            ends = int(sender[across[0]]), int(receiver[across[0]])
+            raise InputError(
+                f"an edge joins node {ends[0]} of graph {int(index[ends[0]])} with node {ends[1]} "
+                f"of graph {int(index[ends[1]])}; edges stay within a graph"
+            )
+        object.__setattr__(self, "index", index)
+        object.__setattr__(self, "labels", None if labels is None else labels.to(index.device))
+
+    @classmethod
+    def of(
+        cls, graphs: Sequence[Graph], labels: Any = None, pooling: Pooling | None = None
+    ) -> GraphSet:
+        """Of a list of graphs of the same columns; `labels` has a class id for each."""
+        widths = [graph.num_features for graph in graphs]
+        for place, width in enumerate(widths):
+            if width != widths[0]:
+                raise InputError(
+                    f"graph {place} has {width} features per node, graph 0 has {widths[0]}; give "
+                    "all the same columns"
+                )
+        sizes = torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64)
+        if not graphs or not bool(sizes.all()):
+            which = f"graph {int((sizes == 0).nonzero()[0])}" if graphs else "the list of graphs"
+            raise InputError(f"{which} is empty; every graph needs at least one node")
+        blocks = sp.block_diag([graph.adjacency.to_scipy() for graph in graphs], format="csr")
+        symmetric = all(graph.adjacency.symmetric for graph in graphs)
+        features = stacked([graph.features.to("cpu") for graph in graphs])
+        whole = Graph(features, Csr.from_scipy(blocks, symmetric=symmetric))
+        index = torch.arange(len(graphs)).repeat_interleave(sizes)
+        known = as_labels(labels)
+        if known is not None and known.shape != (len(graphs),):
+            raise InputError(
+                f"there are {len(graphs)} graphs but {known.shape[0]} labels; give one per graph"
+            )
+        return cls(whole, index, known, pooling or Pooling())
+
+    def __len__(self) -> int:
+        return int(self.index.max()) + 1
+
+    def __repr__(self) -> str:
+        classes = "no labels"
+        if self.labels is not None:
+            classes = f"{self.labels[self.labels >= 0].unique().numel()} classes"
+        sizes = f"{len(self)} graphs of {self.graph.num_nodes} nodes"
+        return f"GraphSet({sizes}, {self.graph.num_features} features, {classes})"
+
+    def labelled(self, labels: Any) -> GraphSet:
+        """The same graphs with these labels, one for each."""
+        return GraphSet(self.graph, self.index, labels, self.pooling)
+
+    def subset(self, graphs: Any) -> GraphSet:
+        """Some of the graphs (numbers or a boolean mask), in their order here."""
+        rows = row_index(as_tensor(graphs, "graphs"), len(self), "graph").unique()
+        chosen = torch.isin(self.index, rows.to(self.index.device))
+        index = torch.searchsorted(rows.to(self.index.device), self.index[chosen])
+        labels = None if self.labels is None else self.labels[rows.to(self.labels.device)]
+        return GraphSet(self.graph.subgraph(chosen), index, labels, self.pooling)
+
+    def pooled(self) -> Graph:
+        """The graph without edges whose node i is graph i here: its features are `Pooling.rows`.
+
+        A row depends on its own graph alone. So it is the same in any batch.
+        """
+        rows = self.pooling.rows(self.graph, self.index, len(self)).to(self.graph.device)
+        none = Csr.from_scipy(sp.csr_matrix((len(self), len(self))), symmetric=True)
+        return Graph(rows, none.to(self.graph.device), self.labels)

@@ -1,0 +1,196 @@
+"""`GraphSet`: what a row of a graph is, and that a graph is learned as a node is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.harness.references import pooled_row
+from undrift import (
+    Graph,
+    GraphSet,
+    InputError,
+    Propagation,
+    TaskStream,
+    as_graph,
+    evaluate,
+    load,
+    make_learner,
+)
+from undrift.graphs import Pooling
+
+
+def some_graphs(count: int = 48, classes: int = 4, pooling: Pooling | None = None) -> GraphSet:
+    """Trees whose class is how many of their nodes have the first mark."""
+    rng, graphs, labels = np.random.default_rng(0), [], []
+    for i in range(count):
+        nodes, label = int(rng.integers(classes, 9)), i % classes
+        marks = np.zeros((nodes, 3))
+        marks[np.arange(nodes), rng.integers(1, 3, nodes)] = 1
+        marks[rng.permutation(nodes)[:label], 0] = 1
+        parents = [int(rng.integers(0, node)) for node in range(1, nodes)]
+        edges = [parents, list(range(1, nodes))]
+        graphs.append(Graph.from_arrays(marks, edges, undirected=True))
+        labels.append(label)
+    return GraphSet.of(graphs, labels, pooling)
+
+
+def close(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool((a - b).abs().max() <= 1e-9 * b.abs().max())
+
+
+# rows ------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_that_of_the_slow_twin_and_of_its_graph_alone() -> None:
+    many = some_graphs(9)
+    pooled = many.pooled()
+    assert pooled.num_edges == 0
+    assert pooled.num_features == Pooling().width(3)
+    for i in range(len(many)):
+        one = many.subset([i])
+        assert torch.equal(one.pooled().features.to_dense()[0], pooled.features.to_dense()[i])
+        dense = one.graph.adjacency.to_dense(), one.graph.features.to_dense()
+        wanted = pooled_row(*dense, hops=2, places=40)
+        assert torch.allclose(pooled.features.to_dense()[i].double(), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_curves_of_large_and_negative_sums_end_in_the_last_place(sign: int) -> None:
+    x = sign * np.array([[3.0], [1e9], [60.5]])
+    rows = GraphSet.of([Graph.from_arrays(x[[i]], []) for i in range(3)]).pooled().features
+    wanted = torch.stack([pooled_row(torch.zeros(1, 1), torch.tensor(x[[i]])) for i in range(3)])
+    assert torch.allclose(rows.to_dense().double(), wanted, rtol=1e-6)
+    assert rows.to_dense()[1, 56] == sign
+
+
+def test_a_graph_of_one_node_without_edges_and_of_ten_thousand_nodes() -> None:
+    rng, n = np.random.default_rng(0), 10_000
+    large = Graph.from_arrays(np.ones((n, 3)), rng.integers(0, n, (2, 3 * n)), undirected=True)
+    single = Graph.from_arrays(np.ones((1, 3)), [])
+    apart = Graph.from_arrays(np.eye(3), [])
+    graphs = GraphSet.of([large, single, apart], [1, 0, 0])
+    learner = Propagation().observe(some_graphs()).observe(graphs)
+    assert learner.scores(graphs).isfinite().all()
+    single_row = graphs.pooled().features.to_dense()[1]
+    assert torch.equal(single_row[:3], torch.ones(3))
+
+
+# learning --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.permutations(range(4)), st.integers(0, 99))
+def test_any_order_split_forgetting_and_merging_equals_pooled_training(
+    order: list[int], seed: int
+) -> None:
+    many = some_graphs(pooling=Pooling(hops=1, places=8))
+    first, rest = many.subset(range(12)), torch.arange(12, 48)
+    parts = rest[torch.randperm(36, generator=torch.Generator().manual_seed(seed))].chunk(4)
+    batches = [many.subset(part) for part in parts]
+    learner = Propagation(fourier=0).observe(first)
+    other = learner.sibling()
+    pinned = Propagation(plan=learner.plan_)
+    for place, i in enumerate(order):
+        (learner if place % 2 else other).observe(batches[i])
+    learner.merge(other)
+    whole = learner.scores(many)
+    columns = [learner.classes_.index(c) for c in range(4)]
+    at_once = pinned.clone().observe(many)
+    assert close(whole[:, columns], at_once.scores(many)[:, list(at_once.classes_)])
+    gone = batches[order[0]]
+    learner.forget(batches[order[1]]).forget(gone, [0, 2])
+    kept = torch.cat([torch.arange(12), parts[order[2]], parts[order[3]]])
+    some = parts[order[0]].sort().values
+    left = torch.cat([kept, some[[i for i in range(len(some)) if i not in (0, 2)]]])
+    alone = pinned.clone().observe(many.subset(left))
+    assert close(learner.scores(many)[:, columns], alone.scores(many)[:, list(alone.classes_)])
+
+
+def test_a_corrected_label_is_revised_and_a_saved_learner_goes_on(tmp_path: Path) -> None:
+    many = some_graphs()
+    wrong = many.labelled([3, *many.labels.tolist()[1:]])  # type: ignore[union-attr]
+    learner = Propagation().observe(wrong)
+    assert learner.revise(wrong, many).added == 1
+    right = Propagation(plan=learner.plan_).observe(many)
+    order = [learner.classes_.index(c) for c in right.classes_]
+    assert close(learner.scores(many)[:, order], right.scores(many))
+    learner.save(tmp_path / "graphs", least_rows=1)
+    again = load(tmp_path / "graphs")
+    assert torch.equal(again.predict(many), learner.predict(many))
+    assert learner.score(many) == 1.0
+
+
+@pytest.mark.parametrize("method", ["adr", "ewc", "lwf", "joint", "bare"])
+def test_trained_methods_run_on_streams_of_graphs(method: str) -> None:
+    stream = TaskStream.from_graph(some_graphs(), base=2, increment=1, scale="none")
+    result = evaluate(make_learner(method, epochs=2, hidden=(8, 8)), stream)
+    assert len(result.by_class.rows) == 3
+
+
+# ways in ---------------------------------------------------------------------------------------
+
+
+def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:
+    pyg, nx = pytest.importorskip("torch_geometric.data"), pytest.importorskip("networkx")
+    from torch_geometric.utils import to_networkx
+
+    many = some_graphs(6)
+    data, graphs = [], []
+    for i in range(6):
+        each = many.subset([i]).graph.to_pyg(dense=True)
+        graphs.append(to_networkx(each, node_attrs=["x"], to_undirected=True))
+        assert isinstance(graphs[-1], nx.Graph)
+        graphs[-1].graph["label"] = i % 4
+        each.y = torch.tensor([i % 4])
+        data.append(each)
+
+    class Mine(pyg.InMemoryDataset):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__(None)
+            self.data, self.slices = self.collate(data)
+
+    wanted = many.pooled()
+    for form in (data, pyg.Batch.from_data_list(data), Mine(), graphs, many):
+        found = as_graph(form)
+        assert torch.equal(found.features.to_dense(), wanted.features.to_dense())
+        assert torch.equal(found.labelled(), wanted.labelled())
+    unknown = as_graph([(np.eye(2), [[0], [1]]), (np.ones((1, 2)), [])])
+    assert (unknown.num_nodes, unknown.labels) == (2, None)
+    data[2].y = torch.tensor([1, 2])
+    with pytest.raises(InputError, match=r"graph 2 has the label.*one class id per graph"):
+        as_graph(data)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda g: GraphSet(g, torch.tensor([0, 0])), "index must be 3 whole numbers"),
+        (lambda g: GraphSet(g, torch.tensor([0, 0, 2])), "graph 1 has no node"),
+        (lambda g: GraphSet(g, torch.tensor([0, 0, 1]), torch.tensor([4])), "there are 1 labels"),
+        (lambda g: GraphSet(g, torch.tensor([0, 0, -1])), "a node is of graph -1"),
+        (lambda g: GraphSet(g, torch.tensor([0, 1, 1])), "joins node 0 of graph 0 with node 1 of"),
+        (lambda g: GraphSet.of([g, g], [1]), "2 graphs but 1 labels"),
+        (lambda g: GraphSet.of([]), "the list of graphs is empty"),
+        (lambda g: GraphSet.of([g, Graph.from_arrays(np.eye(2), [])]), "graph 1 has 2 features"),
+        (lambda g: Pooling(hops=-1), "hops >= 0"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(make: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        make(Graph.from_arrays(np.eye(3), [[0], [1]]))
+
+
+def test_sparse_features_give_the_rows_of_dense_ones() -> None:
+    dense = some_graphs(5)
+    sparse = sp.csr_matrix(dense.graph.features.to_dense().numpy())
+    graph = Graph.from_scipy(sparse, dense.graph.adjacency.to_scipy())
+    rows = GraphSet(graph, dense.index).pooled().features
+    assert torch.equal(rows.to_dense(), dense.pooled().features.to_dense())
