@@ -280,6 +280,8 @@ def opened(folder: Path) -> LearnerFolder:
 
 def tell(folder: Path, step: Step) -> None:
     """Say what a step did, and on stderr what its user should know."""
+    from undrift.folder.notice import sentences
+
     line = step.line
     for note in step.notes:
         say(f"note: {note}", progress=True)
@@ -291,3 +293,5 @@ def tell(folder: Path, step: Step) -> None:
         what.append(f"{line.right:,} of {line.tested:,} of known classes predicted right before")
     what.append(f"+{len(line.added)} -{len(line.removed)} batches")
     say(f"{folder}: step {line.step}, {line.verb}: {', '.join(what)}")
+    for sentence in sentences(line.noticed):
+        say(f"{folder}: {sentence}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from undrift.folder.classes import WAYS
+from undrift.folder.notice import sentences
 from undrift.folder.record import Record
 from undrift.formatting import counted, percent, size
 from undrift.learners.base import Learner
@@ -78,7 +79,7 @@ forgotten.
 ## Classes
 
 {_classes(record)}
-{_accuracy(record)}
+{_accuracy(record)}{_noticed(record)}
 ## How to use it
 
     undrift learner predict THIS NODES EDGES --out predictions.csv
@@ -165,6 +166,20 @@ def _accuracy(record: Record) -> str:
 Of the labelled nodes of known classes, {right:,} of {tested:,} ({percent(right / tested)}) were
 predicted right when they came, before they were learned; batches that were revised or forgotten
 since are not counted.
+"""
+
+
+def _noticed(record: Record) -> str:
+    """What the last batch that showed something showed."""
+    last = next((held for held in reversed(record.batches) if held.noticed), None)
+    if last is None:
+        return ""
+    told = "".join(f"- {_cell(sentence)}.\n" for sentence in sentences(last.noticed))
+    return f"""
+What the batch of step {last.step} showed when it came:
+
+{told}
+Older ones are in `history.jsonl`. What chance does is an estimate: rows share neighbours.
 """
 
 

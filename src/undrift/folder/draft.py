@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from undrift.errors import InputError
-from undrift.folder import classes, columns, releases, store
+from undrift.folder import classes, columns, notice, releases, store
 from undrift.folder.batch import Batch, LargeBatch, Source, UnknownEdges, read_batch
 from undrift.folder.card import card, widest
 from undrift.folder.classes import check_listed, look_alikes, numbered, replaced
@@ -22,6 +22,7 @@ from undrift.folder.record import (
     Entry,
     Held,
     Line,
+    Noticed,
     Reading,
     Record,
     last_hash,
@@ -252,9 +253,17 @@ class Draft:
         if self.record.private or nodes.numel() == 0:  # how many are right is a count of the data
             return held
         right = int((self.learner.predict(task.graph, nodes) == task.labels[nodes]).sum())
-        graded: Held = held.changed(tested=nodes.numel(), right=right)
-        self.record = self.record.changed(batches=(*self.record.batches[:-1], graded))
-        return graded
+        return self._last(held.changed(tested=nodes.numel(), right=right))
+
+    def noticed(self, held: Held, before: Any, task: Task) -> Held:
+        """Note how far its classes moved from what was known; `before`: that knowledge."""
+        moved = notice.moved(self.learner, before, task, self.record, held)
+        return self._last(held.changed(noticed=Noticed(moved=moved))) if moved else held
+
+    def _last(self, held: Held) -> Held:
+        """Itself, as the last batch of the record."""
+        self.record = self.record.changed(batches=(*self.record.batches[:-1], held))
+        return held
 
     def remove(self, held: Held) -> None:
         """Take a batch out of the record."""

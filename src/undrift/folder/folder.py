@@ -139,10 +139,12 @@ class LearnerFolder:
             found = draft.take(reading, aliases, small_classes).read(batch)
             held = draft.add(found)
             task = draft.task(found, held)
-            graded = draft.grade(held, task)
+            graded, before = draft.grade(held, task), draft.learner.learned_
             draft.draw_noise_for(held)
             draft.learner.observe(task, progress=progress)
-            return draft.commit("observe", progress, tested=graded.tested, right=graded.right)
+            told = draft.noticed(graded, before, task)
+            facts = {"tested": told.tested, "right": told.right, "noticed": told.noticed}
+            return draft.commit("observe", progress, **facts)
 
     @overload
     def predict(

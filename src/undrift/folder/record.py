@@ -15,7 +15,7 @@ from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
 from undrift.storage.files import write_atomically
 from undrift.storage.lock import read_own
 
-FORMAT = 4  # since 4: the content of batches, the scale of columns, no counts in a private folder
+FORMAT = 5  # since 4: the content of batches, the scale of columns; since 5: what was noticed
 HISTORY = "history.jsonl"
 
 Scale = Literal["robust", "none"] | dict[str, dict[str, float]]
@@ -41,6 +41,19 @@ class Reading(_Frozen):
     ignore: tuple[str, ...] = ()
 
 
+class Noticed(_Frozen):
+    """What a batch showed when it came; a private folder notes none of it.
+
+    `moved`: for each class that came back how far its mean moved, in units of its scatter, and how
+    often chance does that (`ClassDrift`).
+    """
+
+    unlabelled: int = 0
+    strange: int = 0  # nodes among them that look like no known class
+    rate: float = 0.0  # the share of nodes of known classes that look so too
+    moved: dict[str, tuple[float, float]] = {}
+
+
 class Held(_Frozen):
     """A batch that is in the learner: keyed hashes of its data, and counts.
 
@@ -59,6 +72,7 @@ class Held(_Frozen):
     instead: dict[str, str] = {}  # small classes, and what they are learned as: "" is without label
     tested: int = 0  # of those whose class was known: predicted before they were learned
     right: int = 0
+    noticed: Noticed | None = None
     before: tuple[str, ...] = ()  # what it was before corrections, by all hashes of its data
 
     @property
@@ -88,6 +102,7 @@ class Entry(_Frozen):
     rows_added: int | None = None
     tested: int | None = None
     right: int | None = None
+    noticed: Noticed | None = None
     spent_epsilon: float | None = None  # of any one node, by all releases so far
     added: tuple[str, ...] = ()  # batches that came, by the hash of their data
     removed: tuple[str, ...] = ()  # batches that went

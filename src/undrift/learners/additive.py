@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, final, get_args, get_t
 import torch
 from torch import Tensor
 
+from undrift.analytic.class_drift import ClassDrift, class_drift
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.groups import grouped
 from undrift.analytic.novelty import Strangeness
@@ -44,6 +45,7 @@ SMOOTHED = 2
 """How often strangeness is averaged over neighbours."""
 
 _DRAWS = 3
+_NOISE = 64  # columns of noise that tell how much rows depend on each other
 
 
 class RowPlan(ABC):
@@ -91,6 +93,14 @@ class RowPlan(ABC):
     def novelty_sums(self, sums: Any, solution: Any) -> ClassSums | ThinSums | None:
         """The sums over the rows that are scored; None: there are none of this kind."""
         return sums if isinstance(sums, ClassSums | ThinSums) else None
+
+    def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
+        """About the rows of these nodes, were every node's features noise: the mean over hops."""
+        held, total = noise, noise.clone()
+        for _ in range(self.furthest):
+            held = graph.operator.times(held)
+            total += held
+        return total[nodes]
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """Which tensors of the state are sums over rows, and which are not."""
@@ -318,6 +328,32 @@ class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
             found = max(found, told.moved(solution.linear(sums)))
         return found
 
+    def class_drift(self, batch: Any) -> dict[int, ClassDrift]:
+        """How far the known classes of a batch have moved; the batch is not learned.
+
+        >>> from undrift import Propagation
+        >>> from undrift.testing.graphs import tiny_stream
+        >>> task = tiny_stream().task(0)
+        >>> Propagation().observe(task).class_drift(task)[0].moved
+        0.0
+        """
+        task = self._moved(self.as_task(batch))
+        self._check_graph(task.graph)
+        known = self.settle().known
+        if known.plan.novelty_sums(known.sums, known.answer) is None:
+            raise InputError(
+                f"{self.display} keeps no plain sums, so it cannot tell how far classes moved; "
+                "take propagation without noise"
+            )
+        found = self._with(known.plan, *self._sums(known.plan, task, None, silent))
+        return _drifts(known, found, task)
+
+    def drift_since(self, before: Known[P, S, A] | None, batch: Any) -> dict[int, ClassDrift]:
+        """How far a batch that was added since has moved each class; no row is made anew."""
+        if before is None or before.solution is None or self.learned_ is None:
+            return {}
+        return _drifts(before, self.known, self._moved(self.as_task(batch)))
+
     # the verbs ---------------------------------------------------------------------------
 
     @final
@@ -523,6 +559,32 @@ def _columns(sums: Any, classes: tuple[int, ...], every: tuple[int, ...]) -> Any
         return sums
     place = {c: i for i, c in enumerate(classes)}
     return sums.select([place.get(c, -1) for c in every])
+
+
+def _drifts(
+    before: Known[Any, Any, Any], now: Known[Any, Any, Any], task: Task
+) -> dict[int, ClassDrift]:
+    old, new = (known.plan.novelty_sums(known.sums, before.answer) for known in (before, now))
+    if old is None or new is None:
+        return {}
+    old = _columns(old, before.classes, now.classes)
+    found = class_drift(old, new - old, _dependence(now, task))
+    return {c: each for c, each in zip(now.classes, found, strict=True) if each}
+
+
+def _dependence(known: Known[Any, Any, Any], task: Task) -> Tensor:
+    """How many times the variance of a class's mean is that of independent rows, at least 1.
+
+    Noise is sent through the batch's graph as features are; where neighbours share much of it, the
+    mean of a class keeps much of it.
+    """
+    nodes = task.train.nonzero().flatten()
+    drawn = torch.randn(task.graph.num_nodes, _NOISE, generator=torch.Generator().manual_seed(0))
+    rows = known.plan.noise_rows(task.graph, nodes, drawn.double().to(task.graph.device))
+    sums = ClassSums.of(rows, one_hot(task.labels[nodes], known.classes))
+    n, means = sums.counts.clamp(min=1), sums.moment.square().sum(dim=0)
+    within = (sums.squares.sum(dim=0) - means / n) / (n - 1).clamp(min=1)
+    return torch.where(within > 0, means / n / within.clamp(min=1e-300), 1.0).clamp(min=1)
 
 
 def _to(sums: Any, device: str) -> Any:

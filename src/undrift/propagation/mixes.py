@@ -174,6 +174,11 @@ class Propagated:
         """Z at these nodes (indices), rows of length one: `rows_of_mixes` of this one."""
         return rows_of_mixes([self], graph, nodes, sketch, dtype)[0]
 
+    def of_columns(self, graph: Graph, nodes: Tensor, columns: Tensor) -> Tensor:
+        """`sum_k D_k A^k C` at these nodes, for other columns C of every node, dense."""
+        hops = self._hops([self], graph, nodes)
+        return hops.mixed(columns[hops.start], dtype=columns.dtype)[0].to_dense()
+
     def spread(
         self,
         graph: Graph,

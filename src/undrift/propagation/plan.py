@@ -170,6 +170,10 @@ class Plan(RowPlan):
             return features.ranking(graph, solution.weights, asked)
         return features.scored(features.plain(graph, asked), solution.weights)
 
+    def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
+        """As the first feature variant mixes the hops of each node, without scaling to length."""
+        return self.propagated(self.variants[0]).of_columns(graph, nodes, noise)
+
     def novelty_sums(self, sums: Any, solution: Solved) -> ClassSums | ThinSums | None:
         """Those of the feature variant that was selected."""
         found: ClassSums | ThinSums = sums.variants[solution.variant]
