@@ -309,3 +309,31 @@ def pooled_row(adjacency: Tensor, features: Tensor, hops: int = 2, places: int =
             curve[right] += sign * share
             row += curve[1:]
     return torch.tensor(row, dtype=torch.float64)
+
+
+def slow_detection(known: Sequence[float], unknown: Sequence[float]) -> dict[str, float]:
+    """The twins of AUROC, average precision and FPR95, by all pairs and all thresholds."""
+    pairs = [1.0 if u > k else 0.5 if u == k else 0.0 for k in known for u in unknown]
+    precision, before, alarms = 0.0, 0.0, None
+    for threshold in sorted({*known, *unknown}, reverse=True):
+        found = sum(u >= threshold for u in unknown)
+        wrong = sum(k >= threshold for k in known)
+        recall = found / len(unknown)
+        precision += (recall - before) * found / (found + wrong)
+        before = recall
+        if alarms is None and found * 20 >= len(unknown) * 19:
+            alarms = wrong / len(known)
+    area = sum(pairs) / len(pairs)
+    assert alarms is not None
+    return {"auroc": 100 * area, "aupr": 100 * precision, "fpr95": 100 * alarms}
+
+
+def slow_oscr(known: Sequence[float], unknown: Sequence[float], right: Sequence[bool]) -> float:
+    """The twin of OSCR: trapezoids under (false acceptance, correct classification)."""
+    points = [(0.0, 0.0)]
+    for threshold in sorted({*known, *unknown}):
+        accepted = sum(u <= threshold for u in unknown) / len(unknown)
+        correct = sum(ok and k <= threshold for k, ok in zip(known, right, strict=True))
+        points.append((accepted, correct / len(known)))
+    steps = zip(points, points[1:], strict=False)
+    return 100 * sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in steps)
