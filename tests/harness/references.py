@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -335,5 +336,5 @@ def slow_oscr(known: Sequence[float], unknown: Sequence[float], right: Sequence[
         accepted = sum(u <= threshold for u in unknown) / len(unknown)
         correct = sum(ok and k <= threshold for k, ok in zip(known, right, strict=True))
         points.append((accepted, correct / len(known)))
-    steps = zip(points, points[1:], strict=False)
+    steps = pairwise(points)
     return 100 * sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in steps)
