@@ -40,7 +40,8 @@ def class_drift(
     k is the `dependence`: how many times the variance of a class's mean is that of independent
     rows, 1 without it. Without a change F follows Fisher's distribution with h and h (n + n' - 2)
     degrees of freedom. h = (tr S)^2 / tr S^2 is the number of directions that the scatter S within
-    classes fills (Bai and Saranadasa, 1996). `moved` is `|m - m'| / sqrt(t)` without what chance adds to it.
+    classes fills (Bai and Saranadasa, 1996). `moved` is `|m - m'| / sqrt(t)` without what chance
+    adds to it.
     Cost: d^2 operations, or d times the rank.
 
     >>> one = torch.ones(2, 1, dtype=torch.float64)
