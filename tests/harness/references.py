@@ -338,3 +338,44 @@ def slow_oscr(known: Sequence[float], unknown: Sequence[float], right: Sequence[
         points.append((accepted, correct / len(known)))
     steps = pairwise(points)
     return 100 * sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in steps)
+
+
+def next_item_scores(
+    sessions: Sequence[Sequence[str]],
+    histories: Sequence[Sequence[str]],
+    items: Sequence[str],
+    *,
+    weights: Sequence[float] | None = None,
+    mix: float = 0.6,
+    ridge: float = 80.0,
+    ridge_power: float = 0.5,
+    decay: float = 0.7,
+    query_decay: float = 4.0,
+    last: int = 20,
+) -> Tensor:
+    """`NextItem.scores` by loops over clicks, with a dense B; `weights`: of each session."""
+    n, place = len(items), {name: i for i, name in enumerate(items)}
+    together, past, future = (torch.zeros(n, n, dtype=torch.float64) for _ in range(3))
+    for session, counted in zip(sessions, weights or [1.0] * len(sessions), strict=True):
+        for one in {*session}:
+            for other in {*session}:
+                together[place[one], place[other]] += counted
+        for cut in range(1, len(session)):
+            s, t = torch.zeros(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
+            for at, name in enumerate(session):
+                distance = cut - 1 - at if at < cut else at - cut
+                weight = round(2**16 * math.exp(-distance / decay)) / 2**16
+                (s if at < cut else t)[place[name]] += weight
+            past += counted * torch.outer(s, s)
+            future += counted * torch.outer(s, t)
+    counts = together.diagonal()
+    left = mix * together + (1 - mix) * past
+    left += ridge * torch.diag((counts / counts.mean()) ** ridge_power)
+    weights_of_items: Tensor = torch.linalg.solve(left, mix * together + (1 - mix) * future)
+    queries = torch.zeros(len(histories), n, dtype=torch.float64)
+    for row, history in enumerate(histories):
+        known = [name for name in history if name in place]
+        for age, name in enumerate(reversed(known[-last:])):
+            queries[row, place[name]] += math.exp(-age / query_decay)
+    found: Tensor = queries @ weights_of_items
+    return found

@@ -1,0 +1,72 @@
+"""Tables of clicks: what is read from them, the rules, and the sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from undrift.errors import InputError
+from undrift.recommend import as_interactions
+
+GOOD = {"session": ["t", "s", "s"], "item": ["cup", "cup", "tea"], "time": [1.0, 9.0, 3.0]}
+
+
+def clicks(x, **how):
+    found = as_interactions(x, **how)
+    items = found.items[found.item].tolist()
+    return list(zip(found.sessions[found.session].tolist(), items, strict=True))
+
+
+def test_the_same_clicks_from_any_table(tmp_path) -> None:
+    wanted = [("s", "tea"), ("s", "cup"), ("t", "cup")]
+    text = "session,item,time\nt,cup,2021-01-01\ns,cup,2021-01-09\ns,tea,2021-01-03\n"
+    (tmp_path / "march.csv").write_text(text)
+    arrays = {name: np.array(column) for name, column in GOOD.items()}
+    moments = arrays["time"].astype("datetime64[D]")
+    for x in (GOOD, arrays, tuple(GOOD.values()), {**arrays, "time": moments}):
+        assert clicks(x) == wanted
+    assert clicks(tmp_path / "march.csv") == wanted
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table(GOOD), tmp_path / "march.parquet")
+    assert clicks(tmp_path / "march.parquet") == clicks(pa.table(GOOD)) == wanted
+
+
+def test_rules_for_imperfect_tables() -> None:
+    twice = {name: [*column, column[0]] for name, column in GOOD.items()}
+    assert clicks(twice) == clicks(GOOD)  # one click, written twice
+    assert clicks((["s", "s"], ["tea", "tea"])) == [("s", "tea")] * 2  # without times: two clicks
+    assert clicks((["s", "s"], ["tea", "cup"], [1, 1])) == [("s", "tea"), ("s", "cup")]
+    graph = as_interactions(sp.csr_matrix([[0, 1], [0, 0], [2, 1]]))
+    assert (graph.ordered, graph.sessions.tolist()) == (False, ["0", "2"])
+    # the digest knows the order of clicks, not of the rows of a table
+    digests = {as_interactions(x).digest for x in (GOOD, twice, {**GOOD, "time": [1, 3, 9]})}
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("x", "told"),
+    [
+        ({**GOOD, "time": [1.0, float("nan"), 2.0]}, "row 2 of the table has no finite time"),
+        ({**GOOD, "item": ["a", "", "b"]}, "row 2 of the table names no item"),
+        ({**GOOD, "session": [None, "s", "s"]}, "row 1 of the table names no session"),
+        ({"session": ["s"], "item": ["a"]}, "say time=None if the rows are in the order"),
+        ({"session": [], "item": [], "time": []}, "has no rows"),
+        ((["s"], ["a", "b"]), "different lengths"),
+        ((np.array([0, -1]), np.array([1, 2])), "session -1 in row 2 of the arrays is negative"),
+        (sp.csr_matrix([[1, -1]]), "not above 0"),
+        (3, "cannot read interactions from a int"),
+    ],
+)
+def test_each_bad_table_gets_one_sentence(x, told) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        as_interactions(x)
+    assert "\n" not in str(caught.value)
+
+
+def test_cases_are_all_clicks_after_the_first() -> None:
+    found, targets = as_interactions((list("sssst"), list("abcab"))).cases(most=2)
+    assert [found.names(i) for i in range(len(found))] == [["a"], ["a", "b"], ["b", "c"]]
+    assert targets.tolist() == [1, 2, 0]
