@@ -16,11 +16,11 @@ from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
 from undrift.learners.adr import Adr, AdrLearned
 from undrift.learners.adr_plus import AdrPlus
-from undrift.merging.average import Average, merge_average
-from undrift.merging.fisher import Fisher, diagonal_fisher, merge_fisher, unit_norm
-from undrift.merging.magmax import MagMax, merge_magmax
-from undrift.merging.regmean import RegMean, merge_regmean
-from undrift.merging.ties import Ties, merge_ties
+from undrift.merging.average import Average
+from undrift.merging.fisher import Fisher, diagonal_fisher, unit_norm
+from undrift.merging.magmax import MagMax
+from undrift.merging.regmean import RegMean
+from undrift.merging.ties import Ties
 from undrift.sharing import sharing
 from undrift.streams.task import Task
 from undrift.testing.check_living import refused, tiny_batch
@@ -176,40 +176,18 @@ def test_merge_none_predicts_with_the_last_encoder() -> None:
     assert same(known.merged, known.start)
 
 
-Weights = dict[str, torch.Tensor]
-
-
-def thetas(steps: list[tuple[Task, AdrLearned]]) -> list[Weights]:
-    """theta_t of every task."""
-    return [dict(enumerate(known.start.weights)) for _, known in steps]
-
-
-def mean_grams(task: Task, known: AdrLearned) -> Weights:
-    trace = known.start.trace(task.graph, task.train.nonzero().flatten())
-    rows = [torch.as_tensor(h).double() for h in trace]
-    return dict(enumerate([h.T @ h / h.shape[0] for h in rows]))
-
-
-def whole_history(rule: str, models: list[Weights], grams: list[Weights]) -> Weights:
-    """The pure function of the rule, with the first model as theta_pre."""
-    if rule == "average":
-        return merge_average(models)
-    if rule == "regmean":
-        return merge_regmean(models, grams)
-    return (merge_magmax if rule == "magmax" else merge_ties)(models, models[0])
-
-
 @pytest.mark.parametrize("rule", ["average", "magmax", "regmean", "ties"])
 def test_merged_encoder_is_the_rule_over_all_tasks(rule: str) -> None:
     steps = observed(adr(merging=rule))
-    for t, (_, known) in enumerate(steps):
-        models = thetas(steps)[: t + 1]
-        wanted = whole_history(rule, models, [mean_grams(*step) for step in steps[: t + 1]])
-        assert len(wanted) == 2
-        for fast, slow in zip(known.merged.weights, wanted.values(), strict=True):
+    kinds: dict[str, Any] = {"average": Average, "magmax": MagMax, "ties": Ties}
+    memory = kinds.get(rule, RegMean)()
+    for task, known in steps:
+        theta = known.start
+        trace = theta.trace(task.graph, task.train.nonzero().flatten())
+        memory = memory.add(*([trace] if rule == "regmean" else []), theta.weights)
+        for fast, slow in zip(known.merged.weights, memory.merge(), strict=True):
             assert float((fast - slow).norm() / slow.norm()) < 1e-5
-    kinds = {"average": Average, "magmax": MagMax, "regmean": RegMean, "ties": Ties}
-    assert type(steps[-1][1].memory) is kinds[rule]
+    assert type(steps[-1][1].memory) is type(memory)
     assert not same(steps[-1][1].merged, steps[0][1].merged)
 
 
@@ -224,8 +202,10 @@ def test_fisher_merging_weighs_by_the_fisher_of_each_task(nodes: str) -> None:
         tuple(b - a for a, b in zip(before, after, strict=True))
         for before, after in zip([nothing, *totals[:-1]], totals, strict=True)
     ]
-    whole = merge_fisher(thetas(steps), [dict(enumerate(f)) for f in fishers])
-    for fast, slow in zip(steps[-1][1].merged.weights, whole.values(), strict=True):
+    memory = Fisher()
+    for (_, known), fisher in zip(steps, fishers, strict=True):
+        memory = memory.add(known.start.weights, fisher)
+    for fast, slow in zip(steps[-1][1].merged.weights, memory.merge(), strict=True):
         assert torch.allclose(fast, slow, atol=1e-6)
     for (task, known), fisher in zip(steps, fishers, strict=True):
         again = many_probes(task, known, nodes)

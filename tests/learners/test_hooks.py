@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from undrift.learners.additive import AdditiveLearner
 from undrift.learners.base import Learner
 from undrift.learners.registry import METHODS, method_class
+from undrift.propagation.learner import Propagation
 from undrift.propagation.private import PrivatePropagation
 
 KINDS = [*(method_class(name) for name in METHODS), PrivatePropagation]
@@ -44,3 +46,10 @@ def test_a_method_overrides_hooks_alone(kind: type[Learner]) -> None:
     below = kind.__mro__[: kind.__mro__.index(contract)]
     final = private_names(contract).keys() - hooks(contract)
     assert not [(base.__name__, name) for base in below for name in vars(base) if name in final]
+
+
+def test_help_of_the_default_method_fits_on_two_screens() -> None:
+    told = pydoc.plain(pydoc.render_doc(Propagation))
+    assert "observe(self" in told
+    assert len(told.splitlines()) <= 120
+    assert {"params", "clone", "exactness"} <= set(dir(Propagation()))  # a learner lists all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from undrift.merging.average import merge_average
+from undrift.merging.average import Average
 
 
 def history(seed: int, tasks: int) -> list[tuple[torch.Tensor, ...]]:
@@ -17,15 +17,11 @@ def history(seed: int, tasks: int) -> list[tuple[torch.Tensor, ...]]:
 
 def test_merge_is_the_mean_of_every_entry() -> None:
     models = history(0, 3)
-    merged = merge_average([dict(enumerate(m)) for m in models])
-    for k, layer in enumerate(merged.values()):
+    memory = Average()
+    for weights in models:
+        memory = memory.add(weights)
+    for k, layer in enumerate(memory.merge()):
         for i in range(layer.shape[0]):
             for j in range(layer.shape[1]):
                 mean = sum(float(m[k][i, j]) for m in models) / 3
                 assert abs(float(layer[i, j]) - mean) < 1e-7
-
-
-def test_the_type_of_the_first_model_is_kept() -> None:
-    merged = merge_average([{"w": torch.ones(2, dtype=torch.float16)}, {"w": torch.zeros(2)}])
-    assert merged["w"].dtype == torch.float16
-    assert merged["w"].tolist() == [0.5, 0.5]

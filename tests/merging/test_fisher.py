@@ -12,13 +12,7 @@ from torch import Tensor
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of
 from undrift.errors import InputError
-from undrift.merging.fisher import (
-    Fisher,
-    FlooredFisher,
-    diagonal_fisher,
-    merge_fisher,
-    unit_norm,
-)
+from undrift.merging.fisher import Fisher, FlooredFisher, diagonal_fisher, unit_norm
 from undrift.merging.merger import Adapted
 from undrift.testing.graphs import tiny_graph
 
@@ -85,11 +79,10 @@ def test_merge_is_the_weighted_mean_of_every_entry() -> None:
     models = [(torch.randn(3, 2, generator=noise), torch.randn(2, generator=noise))] * 1
     models += [(torch.randn(3, 2, generator=noise), torch.randn(2, generator=noise))] * 2
     fishers = [tuple(torch.rand(w.shape, generator=noise) for w in m) for m in models]
-    merged = merge_fisher(
-        [dict(enumerate(m)) for m in models], [dict(enumerate(f)) for f in fishers], floor=0.3
-    )
-    raised = 0
-    for k, layer in enumerate(merged.values()):
+    memory, raised = Fisher(floor=0.3), 0
+    for model, fisher in zip(models, fishers, strict=True):
+        memory = memory.add(model, fisher)
+    for k, layer in enumerate(memory.merge()):
         for place in product(*(range(n) for n in layer.shape)):
             top = bottom = 0.0
             for model, fisher in zip(models, fishers, strict=True):
@@ -116,14 +109,9 @@ def test_a_task_of_one_class_has_no_fisher_and_still_merges() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    model = {"w": torch.zeros(2)}
     for floor in (0.0, -1.0):
         with pytest.raises(InputError, match="floor"):
-            merge_fisher([model], [model], floor=floor)
-    with pytest.raises(InputError, match="1 models but 0 Fishers"):
-        merge_fisher([model], [])
-    with pytest.raises(InputError, match="model 0 and Fisher 0"):
-        merge_fisher([model], [{"v": torch.zeros(2)}])
+            Fisher(floor=floor)
     with pytest.raises(InputError, match="a Fisher of"):
         Fisher().add((torch.zeros(2),), (torch.zeros(3),))
     with pytest.raises(InputError, match="1 probe or more, not 0"):

@@ -12,12 +12,7 @@ from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.merging import RULES, merging_rule
-from undrift.merging.merger import (
-    Adapted,
-    Merger,
-    MergeSettings,
-    check_models,
-)
+from undrift.merging.merger import Adapted, Merger, MergeSettings
 from undrift.storage.state import pack, unpack
 from undrift.testing.graphs import tiny_graph
 
@@ -116,16 +111,3 @@ def test_another_shape_is_refused(rule: str) -> None:
     memory = empty(rule).observe(adapted(1))
     with pytest.raises(InputError):
         memory.observe(adapted(1, "gin"))
-
-
-def test_models_must_be_alike() -> None:
-    one = {"w": torch.zeros(2), "b": torch.zeros(1)}
-    assert check_models([one, one]) == ("w", "b")
-    with pytest.raises(InputError, match="at least one"):
-        check_models([])
-    with pytest.raises(InputError, match="'b' is not in both model 0 and model 1"):
-        check_models([one, {"w": torch.zeros(2)}])
-    with pytest.raises(InputError, match=r"'w' has shape \(2,\) in model 0 and \(3,\) in model 2"):
-        check_models([one, one, {**one, "w": torch.zeros(3)}])
-    with pytest.raises(InputError, match="int64"):
-        check_models([{"steps": torch.tensor(3)}])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.merging.ties import Ties, merge_ties, trimmed
+from undrift.merging.ties import Ties, trimmed
 
 
 def history(seed: int, tasks: int, whole: bool) -> list[tuple[Tensor, ...]]:
@@ -63,16 +63,9 @@ def test_merge_and_running_sums_equal_the_loops(
     for t, weights in enumerate(models):
         memory = memory.add(weights)
         so_far = models[: t + 1]
-        pure = merge_ties(
-            [dict(enumerate(m)) for m in so_far],
-            dict(enumerate(start)),
-            density=density,
-            scale=scale,
-        )
         slow = torch.tensor(slow_ties(so_far, start, density, scale), dtype=torch.float64)
         fast = torch.cat([w.flatten() for w in memory.merge()])
         assert float((fast - slow).abs().max()) < 1e-13
-        assert float((torch.cat([w.flatten() for w in pure.values()]) - slow).abs().max()) < 1e-13
 
 
 def test_without_pretrained_the_first_encoder_is_the_origin() -> None:
@@ -80,9 +73,8 @@ def test_without_pretrained_the_first_encoder_is_the_origin() -> None:
     memory = Ties()
     for weights in models:
         memory = memory.add(weights)
-    wanted = merge_ties([dict(enumerate(m)) for m in models], dict(enumerate(models[0])))
-    for fast, slow in zip(memory.merge(), wanted.values(), strict=True):
-        assert torch.allclose(fast, slow, atol=1e-14)
+    slow = torch.tensor(slow_ties(models, models[0], memory.density, memory.scale)).double()
+    assert torch.allclose(torch.cat([w.flatten() for w in memory.merge()]), slow, atol=1e-6)
     first = Ties().add(models[0]).merge()
     assert all(torch.equal(a, b) for a, b in zip(first, models[0], strict=True))
 
@@ -94,5 +86,3 @@ def test_bad_input_is_refused() -> None:
     for scale in (0.0, -1.0):
         with pytest.raises(InputError, match="scale of TIES"):
             Ties(scale=scale)
-    with pytest.raises(InputError, match="the pretrained model"):
-        merge_ties([{"w": torch.zeros(2)}], {"w": torch.zeros(3)})

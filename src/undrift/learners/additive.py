@@ -171,7 +171,7 @@ Found = tuple[tuple[int, ...], S]
 """Classes, and sums with a column for each."""
 
 
-class AdditiveLearner(Learner, ABC, Generic[P, S, A]):
+class AdditiveLearner(Learner, Generic[P, S, A]):
     """A learner whose knowledge is a sum over rows that are a fixed function of their batch.
 
     What is known is a function of the rows that are in, to rounding. Validation nodes are not

@@ -114,6 +114,10 @@ class Learner(Parameters):
     learned_type: ClassVar[Any]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
     planned: ClassVar[tuple[str, ...]] = ()  # hyperparameters that say nothing beyond `plan_`
+    listed: ClassVar[tuple[str, ...]] = (  # by `help`; docs/api.md has the rest
+        *("observe", "forget", "revise", "merge", "sibling", "save"),
+        *("predict", "predict_proba", "score", "scores", "classes_", "plan_"),
+    )
 
     seed: int = 0
     device: str = "cpu"
@@ -386,14 +390,7 @@ class Learner(Parameters):
         )
 
     def score(self, graph: Any, nodes: Nodes | None = None) -> float:
-        """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`.
-
-        >>> from undrift import Propagation
-        >>> from undrift.testing.graphs import tiny_stream
-        >>> task = tiny_stream().task(0)
-        >>> Propagation().observe(task).score(task.graph, task.train)
-        1.0
-        """
+        """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`."""
         graph = as_graph(graph)
         asked = torch.arange(graph.num_nodes) if nodes is None else _as_tensor(nodes)
         index = row_index(asked, graph.num_nodes, "node")

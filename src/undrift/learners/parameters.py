@@ -22,6 +22,12 @@ class _TakesAll(ABCMeta):
             return super().__call__(*args, **given)
         return cls.from_params(**given)  # type: ignore[attr-defined]
 
+    def __dir__(cls) -> list[str]:
+        """What `help` lists: a learner's verbs. An instance lists everything."""
+        every = super().__dir__()
+        listed = getattr(cls, "listed", ())
+        return [name for name in every if name in listed] if listed else every
+
     @property
     def __signature__(cls) -> inspect.Signature:
         try:

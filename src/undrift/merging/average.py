@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.merging.merger import WeightRule, check_layers, fold, nothing_added, plus
-
-
-def merge_average(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """`theta = 1/T sum_i theta_i`, tensor by tensor; computed in float64, in the given type.
-
-    >>> merge_average([{"w": torch.tensor([1.0])}, {"w": torch.tensor([4.0])}])
-    {'w': tensor([2.5000])}
-    """
-    return fold(Average(), models)
+from undrift.merging.merger import WeightRule, check_layers, nothing_added, plus
 
 
 @dataclass(frozen=True, eq=False)
 class Average(WeightRule):
-    """The running sum of all encoders' weights and their number; 8 bytes per weight."""
+    """`theta = 1/T sum_i theta_i`: the running sum of weights and their number, 8 bytes a weight.
+
+    >>> one, two = (torch.tensor([1.0]),), (torch.tensor([4.0]),)
+    >>> Average().add(one).add(two).merge()
+    (tensor([2.5000], dtype=torch.float64),)
+    """
 
     name: ClassVar[str] = "average"
     display: ClassVar[str] = "averaging"

@@ -8,7 +8,7 @@ backward pass per draw of the signs gives an unbiased estimate of all of F.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -17,43 +17,12 @@ from torch import Tensor
 
 from undrift.encoders.encoder import Encoder, batch_of
 from undrift.errors import InputError
-from undrift.merging.merger import (
-    Adapted,
-    Rule,
-    check_alike,
-    check_layers,
-    fold,
-    nothing_added,
-    plus,
-)
+from undrift.merging.merger import Adapted, Rule, check_layers, nothing_added, plus
 
 FLOOR = 1e-6
 """The least weight of an entry: where no model cares, the merge is the plain average."""
 PROBES = 32
 """Backward passes per task; the relative standard error of an entry is about sqrt(2 / probes)."""
-
-
-def merge_fisher(
-    models: Sequence[Mapping[str, Tensor]],
-    fishers: Sequence[Mapping[str, Tensor]],
-    *,
-    floor: float = FLOOR,
-) -> dict[str, Tensor]:
-    """`theta = sum_i F_i theta_i / sum_i F_i`, entry by entry, each F_i at least `floor`.
-
-    Computed in float64, returned in the given type.
-
-    >>> models = [{"w": torch.tensor([1.0])}, {"w": torch.tensor([4.0])}]
-    >>> merge_fisher(models, [{"w": torch.tensor([2.0])}, {"w": torch.tensor([1.0])}])
-    {'w': tensor([2.])}
-    """
-    if len(fishers) != len(models):
-        raise InputError(
-            f"there are {len(models)} models but {len(fishers)} Fishers; give one each"
-        )
-    for i, fisher in enumerate(fishers):
-        check_alike(models[0], fisher, "model 0", f"Fisher {i}")
-    return fold(Fisher(floor=floor), models, fishers)
 
 
 def diagonal_fisher(
@@ -97,10 +66,10 @@ def unit_norm(fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Fisher(Rule):
-    """The running `sum_i F_i theta_i` and `sum_i F_i`; a plain `Fisher()` is empty.
+    """`theta = sum_i F_i theta_i / sum_i F_i`, entry by entry, each F_i at least `floor`.
 
-    `observe` estimates F_i with `probes` backward passes and scales it to length 1. Memory: 16
-    bytes per weight.
+    Both sums are kept: 16 bytes per weight. `observe` estimates F_i with `probes` backward passes
+    and scales it to length 1.
     """
 
     name: ClassVar[str] = "fisher"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,33 +10,19 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.merging.merger import WeightRule, check_layers, fold, nothing_added, start_of
+from undrift.merging.merger import WeightRule, check_layers, nothing_added
 
 SCALE = 0.5
 """How far to go along the chosen changes; the authors' constant."""
 
 
-def merge_magmax(
-    models: Sequence[Mapping[str, Tensor]],
-    pretrained: Mapping[str, Tensor],
-    *,
-    scale: float = SCALE,
-) -> dict[str, Tensor]:
-    """`theta = theta_pre + scale tau`, where entry j of tau is that of the largest |tau_ij|.
-
-    The task vectors are `tau_i = theta_i - theta_pre`; of equally large entries the later one
-    wins. Computed in float64, returned in the given type.
-
-    >>> models = [{"w": torch.tensor([1.0, 3.0])}, {"w": torch.tensor([-2.0, 1.0])}]
-    >>> merge_magmax(models, {"w": torch.zeros(2)})
-    {'w': tensor([-1.0000,  1.5000])}
-    """
-    return fold(MagMax(start_of(models, pretrained), scale=scale), models)
-
-
 @dataclass(frozen=True, eq=False)
 class MagMax(WeightRule):
-    """theta_pre (by default the first encoder), and of every weight the value farthest from it."""
+    """`theta_pre + scale tau`, where entry j of tau is that of the largest |tau_ij|.
+
+    Of equally large entries of `tau_i = theta_i - theta_pre` the later one wins. It keeps
+    theta_pre (by default the first encoder), and of every weight the value farthest from it.
+    """
 
     name: ClassVar[str] = "magmax"
     display: ClassVar[str] = "MagMax"

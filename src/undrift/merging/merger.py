@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -96,57 +96,6 @@ class WeightRule(Rule, ABC):
     def observe(self, adapted: Adapted) -> Self:
         """The memory after the encoder of a task."""
         return self.add(adapted.encoder.weights)
-
-
-def fold(
-    memory: Any, models: Sequence[Mapping[str, Tensor]], *evidence: Sequence[Mapping[str, Tensor]]
-) -> dict[str, Tensor]:
-    """The merge of a memory to which all models are added, each with its evidence."""
-    names = check_models(models)
-    for given in zip(models, *evidence, strict=True):
-        memory = memory.add(*([each[name] for name in names] for each in given))
-    return {n: w.to(models[0][n]) for n, w in zip(names, memory.merge(), strict=True)}
-
-
-def start_of(
-    models: Sequence[Mapping[str, Tensor]], pretrained: Mapping[str, Tensor]
-) -> tuple[Tensor, ...]:
-    """theta_pre in the order of the models, which it must be like."""
-    names = check_models(models)
-    check_alike(models[0], pretrained, "model 0", "the pretrained model")
-    return tuple(pretrained[name] for name in names)
-
-
-def check_models(models: Sequence[Mapping[str, Tensor]], what: str = "model") -> tuple[str, ...]:
-    """The names that all models have, in the first one's order; models must be alike."""
-    if not models:
-        raise InputError(f"there is no {what} to merge; give at least one")
-    first = models[0]
-    for name, tensor in first.items():
-        if not tensor.is_floating_point():
-            raise InputError(
-                f"{name!r} of {what} 0 is of {tensor.dtype}, which cannot be merged; leave it out"
-            )
-    for i, other in enumerate(models):
-        check_alike(first, other, f"{what} 0", f"{what} {i}")
-    return tuple(first)
-
-
-def check_alike(
-    one: Mapping[str, Tensor], other: Mapping[str, Tensor], name: str, other_name: str
-) -> None:
-    """Reject two mappings that have not the same names with the same shapes."""
-    strange = one.keys() ^ other.keys()
-    if strange:
-        raise InputError(
-            f"{min(strange)!r} is not in both {name} and {other_name}; give them the same tensors"
-        )
-    for key, tensor in one.items():
-        if other[key].shape != tensor.shape:
-            raise InputError(
-                f"{key!r} has shape {tuple(tensor.shape)} in {name} and "
-                f"{tuple(other[key].shape)} in {other_name}; only models of one shape merge"
-            )
 
 
 def check_layers(known: Sequence[Tensor], given: Sequence[Tensor], what: str = "weights") -> None:

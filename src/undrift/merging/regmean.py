@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -12,8 +12,7 @@ from torch import Tensor
 from undrift.analytic.solve import factorise, solve_with
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.errors import InputError
-from undrift.merging.average import merge_average
-from undrift.merging.merger import Adapted, Rule, check_layers, check_models, nothing_added
+from undrift.merging.merger import Adapted, Rule, check_layers, nothing_added
 from undrift.typing import Rows
 
 OFF_DIAGONAL = 0.9
@@ -22,46 +21,6 @@ OFF_DIAGONAL = 0.9
 # Added to the diagonal of every G_i, times its mean: the row of an input that no task used is
 # then a mean of the models' rows; without it the system would be singular.
 _FLOOR = 1e-9
-
-
-def merge_regmean(
-    models: Sequence[Mapping[str, Tensor]],
-    grams: Sequence[Mapping[str, Tensor]],
-    *,
-    off_diagonal: float = OFF_DIAGONAL,
-) -> dict[str, Tensor]:
-    """`W = (sum_i G_i)^-1 sum_i G_i W_i` for every matrix that has a Gram; others are averaged.
-
-    `grams[i][name]` is the mean of `x x^T` over the inputs x of that linear map in model i. W is
-    `d_in x d_out`, so transpose those of `torch.nn.Linear`. Off-diagonal entries are multiplied by
-    `off_diagonal` first. Computed in float64, returned in the given type.
-
-    >>> models = [{"w": torch.tensor([[1.0]])}, {"w": torch.tensor([[4.0]])}]
-    >>> grams = [{"w": torch.tensor([[2.0]])}, {"w": torch.tensor([[1.0]])}]
-    >>> merge_regmean(models, grams)
-    {'w': tensor([[2.]])}
-    """
-    RegMean(off_diagonal=off_diagonal)  # checks it
-    names, with_gram = check_models(models), check_models(grams, "set of Gram matrices")
-    if len(grams) != len(models):
-        raise InputError(
-            f"there are {len(models)} models but {len(grams)} sets of Gram matrices; give one each"
-        )
-    for name in with_gram:
-        _check_gram(name, models[0].get(name), grams[0][name])
-    rest = [{n: t for n, t in m.items() if n not in grams[0]} for m in models]
-    merged = merge_average(rest)
-    for name in with_gram:
-        shrunk = [_shrunk(g[name].double(), off_diagonal) for g in grams]
-        weighted = [g @ m[name].double() for g, m in zip(shrunk, models, strict=True)]
-        sums = RidgeStatistics(torch.stack(shrunk).sum(0), torch.stack(weighted).sum(0), 0, 0.0)
-        merged[name] = _solved(sums).to(models[0][name])
-    return {name: merged[name] for name in names}
-
-
-def _shrunk(gram: Tensor, off_diagonal: float) -> Tensor:
-    diagonal = gram.diagonal()
-    return off_diagonal * gram + ((1 - off_diagonal) * diagonal + _floor(diagonal)).diag()
 
 
 def _floor(diagonal: Tensor) -> Tensor:
@@ -73,21 +32,11 @@ def _solved(sums: RidgeStatistics) -> Tensor:
     return solve_with(factorise(sums.gram, 0.0), sums)
 
 
-def _check_gram(name: str, weight: Tensor | None, gram: Tensor) -> None:
-    if weight is None:
-        raise InputError(f"there is a Gram matrix for {name!r} but no weight of that name")
-    d = weight.shape[0] if weight.dim() == 2 else None
-    if d is None or gram.shape != (d, d):
-        raise InputError(
-            f"{name!r} has shape {tuple(weight.shape)} and a Gram matrix of "
-            f"{tuple(gram.shape)}; a d_in x d_out weight needs one of d_in x d_in"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class RegMean(Rule):
-    """Per layer `sum_i G_i` and `sum_i G_i W_i`, each G_i a mean over the task's nodes, shrunk.
+    """`W = (sum_i G_i)^-1 sum_i G_i W_i` per layer, each G_i a mean over the task's nodes, shrunk.
 
+    G_i is the mean of `x x^T` over inputs x, its off-diagonal entries times `off_diagonal`.
     HAM keeps sums over nodes where this keeps means, so here every task has the same say.
     """
 

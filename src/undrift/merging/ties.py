@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,33 +11,12 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.merging.merger import WeightRule, check_layers, fold, nothing_added, plus, start_of
+from undrift.merging.merger import WeightRule, check_layers, nothing_added, plus
 
 DENSITY = 0.2
 """The share of a task vector that stays, by size; the authors' constant."""
 SCALE = 1.0
 """How far to go along the merged change; the authors' constant."""
-
-
-def merge_ties(
-    models: Sequence[Mapping[str, Tensor]],
-    pretrained: Mapping[str, Tensor],
-    *,
-    density: float = DENSITY,
-    scale: float = SCALE,
-) -> dict[str, Tensor]:
-    """`theta_pre + scale tau`: per entry the mean of the trimmed tau_i that have its sign.
-
-    The task vectors `tau_i = theta_i - theta_pre` are trimmed to their largest entries (see
-    `trimmed`), the sign of an entry is that of `sum_i tau_i`, and only entries with that sign
-    count. Computed in float64, returned in the given type.
-
-    >>> models = [{"w": torch.tensor([1.0])}, {"w": torch.tensor([3.0])}, {"w": torch.tensor(
-    ...     [-3.0])}]
-    >>> merge_ties(models, {"w": torch.zeros(1)}, density=1.0)
-    {'w': tensor([2.])}
-    """
-    return fold(Ties(start_of(models, pretrained), density=density, scale=scale), models)
 
 
 def trimmed(vector: Sequence[Tensor], density: float = DENSITY) -> tuple[Tensor, ...]:
@@ -52,9 +31,11 @@ def trimmed(vector: Sequence[Tensor], density: float = DENSITY) -> tuple[Tensor,
 
 @dataclass(frozen=True, eq=False)
 class Ties(WeightRule):
-    """theta_pre, and per weight the sum and number of the positive and of the negative changes.
+    """`theta_pre + scale tau`: per entry the mean of the trimmed tau_i that have its sign.
 
-    These are enough: the sign elected is that of the two sums together, and the entries that
+    Of `tau_i = theta_i - theta_pre` the largest entries count (`trimmed`), if they have the sign
+    of `sum_i tau_i`. It keeps theta_pre, and per weight the sum and number of the positive and of
+    the negative changes: the sign elected is that of the two sums together, and the entries that
     agree with it are exactly those in one of them. Without `pretrained` the first encoder added is
     theta_pre. Memory: 24 bytes per weight and one encoder.
     """

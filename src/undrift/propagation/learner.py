@@ -88,6 +88,8 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
     >>> alone = Propagation().observe(first)  # it never saw the second batch
     >>> learner.scores(first.graph).allclose(alone.scores(first.graph))
     True
+    >>> learner.score(first.graph, first.train)
+    1.0
     """
 
     name: ClassVar[str] = "propagation"
