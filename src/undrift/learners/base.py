@@ -115,8 +115,8 @@ class Learner(Parameters):
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
     planned: ClassVar[tuple[str, ...]] = ()  # hyperparameters that say nothing beyond `plan_`
     listed: ClassVar[tuple[str, ...]] = (  # by `help`; docs/api.md has the rest
-        *("observe", "forget", "revise", "merge", "sibling", "save"),
-        *("predict", "predict_proba", "score", "scores", "classes_", "plan_"),
+        *("observe", "forget", "revise", "merge"),
+        *("predict", "predict_proba", "score", "novelty", "classes_"),
     )
 
     seed: int = 0
