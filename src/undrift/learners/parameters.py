@@ -26,7 +26,7 @@ class _TakesAll(ABCMeta):
         """What `help` lists: a learner's verbs. An instance lists everything."""
         every = super().__dir__()
         listed = getattr(cls, "listed", ())
-        return [name for name in every if name in listed] if listed else every
+        return [name for name in every if name in listed] if listed else list(every)
 
     @property
     def __signature__(cls) -> inspect.Signature:
