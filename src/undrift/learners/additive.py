@@ -220,11 +220,11 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         found: Known[P, S, A] = self.learned_
         return found
 
-    def _predicted(self, graph: Any, nodes: Nodes | None) -> Tensor:
+    def ranking(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
+        """Scores up to a positive factor per node, where that costs less."""
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
-            ranking = self._read(self.known, graph, index, ranked=True).cpu()
-        return torch.tensor(self.classes_)[ranking.argmax(dim=1)]
+            return self._read(self.known, graph, index, ranked=True).cpu()
 
     def strangeness(
         self, graph: Any, nodes: Nodes | None = None, *, kind: Strange | None = None
@@ -262,11 +262,13 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
             return super().groups(graph, nodes)
         return grouped(told.places(self._seen(told.weights, graph, nodes))).cpu()
 
+    @final
     def _strange(self, graph: Any) -> Strangeness | None:
         """How strange rows look to the sums; None where they are no class sums."""
         self._check_graph(as_graph(graph))
         return self.settle().known.strange
 
+    @final
     def _seen(self, weights: Tensor, graph: Any, nodes: Nodes | None) -> Tensor:
         """`Z V` of all or these nodes."""
         graph, index = self._narrowed(graph, nodes)

@@ -334,13 +334,15 @@ class Learner(Parameters):
         >>> bool((strange == UNKNOWN).any())
         True
         """
-        found = self._predicted(graph, nodes)
+        best = self.ranking(graph, nodes).argmax(dim=1)
+        found = torch.tensor(self.classes_)[best]
         if unknown is None:
             return found
         return found.masked_fill(self.novelty(graph, nodes) > 1 - _alarms(unknown), UNKNOWN)
 
-    def _predicted(self, graph: Any, nodes: Nodes | None) -> Tensor:
-        return torch.tensor(self.classes_)[self.scores(graph, nodes).argmax(dim=1)]
+    def ranking(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
+        """Scores up to a positive factor per node, where that costs less."""
+        return self.scores(graph, nodes)
 
     def strangeness(
         self, graph: Any, nodes: Nodes | None = None, *, kind: Strange | None = None
