@@ -11,10 +11,10 @@ WORKERS ?= 2
 
 install: $(READY)
 
-# the folder paper is a package of its own: it joins undrift here, and is in no wheel
-$(READY): pyproject.toml paper/pyproject.toml constraints.txt
+# paper and extras are packages of their own: they join undrift here, and are in no wheel
+$(READY): pyproject.toml paper/pyproject.toml extras/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e ".[pyg,figures,report,docs,dev]" -e ./paper
+	$(PIP) -e ".[pyg,figures,report,docs,dev]" -e ./paper -e ./extras
 	touch $@ $(LIGHT)
 
 # what the demo needs and no more; without compiling what is never imported
@@ -81,7 +81,7 @@ dist: $(READY)
 # the tests of what ships, with the lowest versions that pyproject.toml allows
 lowest:
 	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
-	build/lowest/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[pyg,report]" -e ./paper pytest pytest-xdist hypothesis
+	build/lowest/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[pyg,report]" -e ./paper -e ./extras pytest pytest-xdist hypothesis
 	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n $(WORKERS) -q tests/analytic tests/graphs tests/learners tests/folder tests/storage tests/cli
 
 bench: $(READY)
@@ -110,4 +110,4 @@ attacks: $(READY)
 	$(BIN)/python -m paper attacks-page results docs/privacy/attacks.md || [ $$? = 1 ]
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info paper/*.egg-info
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info paper/*.egg-info extras/*.egg-info

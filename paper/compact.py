@@ -12,11 +12,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from extras.flat import flat
 from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
 from paper.csv_lines import CsvLine, lines_of, number, packed, write_lines
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.flat import flat
 from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import (
     Cost,

@@ -21,9 +21,11 @@ from undrift.errors import InputError, unknown_name
 T = TypeVar("T")
 
 IN_A_CLONE: dict[str, tuple[str, ...]] = {
-    "undrift.commands": ("leakage",),
+    "undrift.commands": ("leakage", "results"),
+    "undrift.engines": ("dask",),
     "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
     "undrift.stream_options": ("thin",),
+    "undrift.trackers": ("mlflow", "tensorboard"),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),
     "undrift.plans": (
         *("paper-table1", "paper-ablation", "paper-grid", "paper-plasticity", "paper-drift"),
@@ -31,7 +33,7 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
         *("public-layer", "public-default", "public-dropout", "skewed", "returning", "paper"),
     ),
 }
-"""Names by group that the folder `paper` of the repository brings; it is in no wheel."""
+"""Names by group that `paper` and `extras` of the repository bring; they are in no wheel."""
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
+from extras.flat import flat
 from tests.harness.running_mean import RunningMean
 from undrift import plugins
 from undrift.cli.app import start
 from undrift.errors import InputError
 from undrift.experiments import run as experiment
-from undrift.experiments.flat import flat
 from undrift.experiments.result import Result, load_result
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import load_records

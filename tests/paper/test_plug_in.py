@@ -22,7 +22,11 @@ from undrift.plugins import IN_A_CLONE
 from undrift.streams.benchmarks import STREAMS, stream_info
 
 ROOT = Path(__file__).parents[2]
-ENTRIES = tomllib.loads((ROOT / "paper" / "pyproject.toml").read_text())["project"]["entry-points"]
+ENTRIES: dict[str, set[str]] = {}
+for package in ("paper", "extras"):
+    about = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
+    for group, brought in about["entry-points"].items():
+        ENTRIES.setdefault(group, set()).update(brought)
 Captured = pytest.CaptureFixture[str]
 
 # one process: every name that a clone brings is refused by the package alone, in one sentence
@@ -39,6 +43,8 @@ lines = [
     ["bench", "paper-table1", "--dry-run"],
     ["bench", "paper"],
     ["leakage", "--stream", "synthetic"],
+    ["results"],
+    ["run", "--track", "mlflow"],
 ]
 for line in lines:
     assert start(line) == 2, line
@@ -47,9 +53,7 @@ assert start(["bench", "smoke", "--dry-run"]) == 0
 
 
 def test_the_names_of_a_clone_are_those_of_its_package() -> None:
-    named = {group: set(names) for group, names in ENTRIES.items()} | {
-        "undrift.plans": set(PAPER_PLANS)
-    }
+    named = ENTRIES | {"undrift.plans": set(PAPER_PLANS)}
     del named["undrift.published"]  # asked for by no name
     assert {group: set(names) for group, names in IN_A_CLONE.items()} == named
 

@@ -17,6 +17,7 @@ from typing import cast
 
 import pytest
 
+from extras.dask_engine import Dask
 from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.folder.folder import LearnerFolder
@@ -24,7 +25,7 @@ from undrift.folder.large import observe_large
 from undrift.graphs import Graph
 from undrift.propagation.learner import Propagation
 from undrift.scale.blocks import EDGES, count_edges
-from undrift.scale.engine import Dask, Local, _end_all, _end_with_parent, engine_of
+from undrift.scale.engine import Local, _end_all, _end_with_parent, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
@@ -153,12 +154,12 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
         with engine_of(dask=address) as dask:
             how = killing(worker) if processes else leaving
             assert everything(folder, dask, tmp_path / "b.parquet", how) == alone
-        monkeypatch.setattr("undrift.scale.engine._PATIENCE", 0.1)
+        monkeypatch.setattr("extras.dask_engine._PATIENCE", 0.1)
         gone = pytest.raises(InputError, match="has lost all its workers; start some with")
         with engine_of(dask=address) as dask, gone:
             everything(folder, dask, tmp_path / "c.parquet", lambda *_: cluster.scale(0))
         cluster.scale(1)
-        monkeypatch.setattr("undrift.scale.engine._PATIENCE", 10)
+        monkeypatch.setattr("extras.dask_engine._PATIENCE", 10)
         monkeypatch.setattr("undrift.scale.engine.installed", lambda: "9.9")
         other = pytest.raises(InputError, match=r"has undrift 0.* and this process 9\.9; install")
         with other, engine_of(dask=address):
@@ -166,7 +167,7 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
 
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("undrift.scale.engine._PATIENCE", 0.2)
+    monkeypatch.setattr("extras.dask_engine._PATIENCE", 0.2)
     for address in ("tcp://127.0.0.1:1", "nonsense://"):
         silence = pytest.raises(InputError, match="no Dask scheduler answers at")
         with silence, engine_of(dask=address):

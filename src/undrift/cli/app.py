@@ -24,7 +24,6 @@ For example:
 
     undrift run                   the default method on a generated stream
     undrift run --stream cs-cl --method adr --seed 1
-    undrift results               what the runs so far came to
     undrift report                tables, figures and a page of all of it
     undrift streams               what there is to learn from
     undrift methods               what there is to learn with
@@ -61,20 +60,6 @@ For example:
 
     undrift demo
     undrift demo --stream cs-cl --out /tmp/runs
-""",
-    ),
-    "results": (
-        "Show the results in a folder: filter, sort, ask in SQL, write CSV.",
-        """\
-For example:
-
-    undrift results
-    undrift results --filter method=adr --filter "a_f>=80" --sort a_f
-    undrift results --filter "stream=c*" --filter gamma=0.1 --columns id,a_f
-    undrift results --query "SELECT method, avg(a_f), stdev(a_f) FROM results
-                             WHERE stream = 'cs-cl' GROUP BY method"
-    undrift results /tmp/runs --csv runs.csv
-    undrift results --csv - | head
 """,
     ),
     "bench": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import inf, isfinite
 from pathlib import Path
@@ -238,3 +238,14 @@ def load_result(path: str | Path) -> Result:
     except InputError as error:
         raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
     return result.model_copy(update={"metrics": result.metrics.model_copy(update=whole)})
+
+
+def each_metric(result: Result) -> Iterator[tuple[tuple[str, str], str, float | None]]:
+    """Every metric that is known here: ((split, by), key, value), None where it is not there."""
+    keys = tuple(METRICS)
+    for split, graded in (("test", result.metrics), ("val", result.validation)):
+        for by in ("class", "node"):
+            metrics = graded and (graded.by_class if by == "class" else graded.by_node)
+            values = (metrics and metrics.model_extra) or {}
+            for key in keys:
+                yield (split, by), key, values.get(key)

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from extras.table import load_table
 from tests.harness.fuzz.archives import change_npy, change_safetensors, change_zip
 from tests.harness.fuzz.changes import (
     change_file,
@@ -34,7 +35,6 @@ from undrift.experiments.checkpoint import load_checkpoint
 from undrift.experiments.run import PreparedRun, execute, prepare
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import load_records, read_run
-from undrift.experiments.table import load_table
 from undrift.folder.folder import LearnerFolder
 from undrift.graphs import Graph
 from undrift.learners.registry import METHODS, load, make_learner, method_class

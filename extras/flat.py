@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.result import Result
+from undrift.experiments.result import Result, each_metric
 from undrift.learners.registry import METHODS
 
 Value = str | int | float | bool | None
@@ -75,17 +75,6 @@ def flat(result: Result, run: str | None = None) -> Row:
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
     }
-
-
-def each_metric(result: Result) -> Iterator[tuple[tuple[str, str], str, float | None]]:
-    """Every metric that is known here: ((split, by), key, value), None where it is not there."""
-    keys = tuple(METRICS)
-    for split, graded in (("test", result.metrics), ("val", result.validation)):
-        for by in ("class", "node"):
-            metrics = graded and (graded.by_class if by == "class" else graded.by_node)
-            values = (metrics and metrics.model_extra) or {}
-            for key in keys:
-                yield (split, by), key, values.get(key)
 
 
 def _name(group: str, name: str) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from extras.flat import Row
+from extras.table import ResultTable, load_table
 from tests.experiments.made import made
 from undrift.errors import InputError
-from undrift.experiments.flat import Row
 from undrift.experiments.result import save_result
-from undrift.experiments.table import ResultTable, load_table
 
 COLUMNS = (
     *("id", "stream", "stand_in", "method", "seed", "param_gamma", "params"),

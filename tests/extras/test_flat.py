@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from extras.flat import flat
 from tests.experiments.made import METRICS, made
-from undrift.experiments.flat import flat
 from undrift.experiments.result import Result
 
 

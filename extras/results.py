@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from undrift.cli.options import Whole
 
 if TYPE_CHECKING:
-    from undrift.experiments.flat import Value
-    from undrift.experiments.table import ResultTable
+    from extras.flat import Value
+    from extras.table import ResultTable
 
 _ROWS = 40
 
@@ -38,6 +38,12 @@ def results(
     Accuracies are in percent and by class: a_avg, a_f, a_l, forgetting; node_a_avg and so on are
     by node, val_a_avg and so on of the validation nodes. Damaged results are named and skipped.
 
+    For example:
+
+        undrift results --filter method=adr --filter "a_f>=80" --sort a_f
+        undrift results --query "SELECT method, avg(a_f) FROM results GROUP BY method"
+        undrift results --csv - | head
+
     Parameters
     ----------
     folder
@@ -61,9 +67,9 @@ def results(
     traceback
         When it fails, print where.
     """
+    from extras.table import load_table
     from undrift.cli.console import name_damaged, output, progress_console
     from undrift.errors import InputError
-    from undrift.experiments.table import load_table
 
     if limit is not None and limit < 0:
         raise InputError(f"--limit must be 0 (all rows) or more, not {limit}")

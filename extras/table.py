@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from extras.flat import Row, Value, flat, ordered
 from undrift.errors import InputError, unknown_name
-from undrift.experiments.flat import Row, Value, flat, ordered
 from undrift.experiments.store import read_each, read_run, run_files
 from undrift.storage.files import write_atomically
 from undrift.typing import Progress, silent

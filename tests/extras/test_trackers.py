@@ -15,24 +15,21 @@ from typing import Any
 
 import pytest
 
+from extras import trackers as tools
+from extras.trackers import MlflowTracker, TensorBoardTracker, run_name
 from tests.experiments.made import ROWS, made
 from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments import tracking
 from undrift.experiments.result import Result
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.tracking import (
-    TRACKERS,
     Measures,
-    MlflowTracker,
-    TensorBoardTracker,
     Tracker,
     Trackers,
     check_trackers,
     final,
     of_task,
-    run_name,
     trackers,
 )
 
@@ -115,8 +112,8 @@ def test_what_cannot_be_tracked_is_refused_before_the_run(
         raise AssertionError("it must not begin")
     with pytest.raises(InputError, match=r"unknown tracker 'wandb'.*mlflow, tensorboard"):
         check_trackers(["wandb"])
-    monkeypatch.setattr(tracking, "find_spec", lambda package: None)
-    for name in TRACKERS.own:
+    monkeypatch.setattr(tools, "find_spec", lambda package: None)
+    for name in ("mlflow", "tensorboard"):
         with pytest.raises(InputError, match=rf"pip install 'undrift\[{name}\]'"):
             trackers([name], tmp_path)
 
@@ -202,6 +199,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Writer]]:
     package, summary = ModuleType("fake"), ModuleType("fake.summary")
     package.SummaryWriter = Writer  # type: ignore[attr-defined]
     summary.hparams = lambda settings, outcome: (settings, outcome)  # type: ignore[attr-defined]
+    monkeypatch.setattr(tools, "find_spec", lambda name: name)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", package)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.summary", summary)
     yield Writer
@@ -317,6 +315,7 @@ def flow(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Client]]:
     entities.Metric = lambda key, value, time, step: SimpleNamespace(  # type: ignore[attr-defined]
         key=key, value=value, step=step
     )
+    monkeypatch.setattr(tools, "find_spec", lambda name: name)
     monkeypatch.setitem(sys.modules, "mlflow", package)
     monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
     own_places(monkeypatch)

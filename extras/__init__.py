@@ -1,0 +1,1 @@
+"""What joins undrift from a clone: `undrift results`, trackers, and a Dask engine."""
