@@ -32,8 +32,9 @@ _TOP = """\
   file. A terminal gets a live view; a pipe or a log gets a line per step.
 - Real data files are looked for in the folder named by the environment variable `UNDRIFT_DATA`,
   else in the platform's cache folder, where `undrift data fetch` puts them.
-- `undrift leakage` comes with a clone of the repository. So do the streams named `...-stand-in`,
-  the option `@thin` and every plan but `smoke`. The package alone says so where one is named.
+- `undrift leakage` and `undrift results` come with a clone of the repository. So do the trackers
+  `mlflow` and `tensorboard`, `--dask`, the streams named `...-stand-in`, the option `@thin` and
+  every plan but `smoke`. The package alone says so where one is named.
 """
 
 

@@ -88,7 +88,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copytree(ROOT / "src", source / "src", ignore=ignore_patterns("*.egg-info", "__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    for name in ("paper", "tests", "benchmarks", "mutants"):  # beside the sources, as in a clone
+    for name in (
+        "paper",
+        "extras",
+        "tests",
+        "benchmarks",
+        "mutants",
+    ):  # beside the sources, as in a clone
         (source / name).mkdir()
         (source / name / "__init__.py").write_bytes(b"")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps"]
@@ -127,7 +133,7 @@ def test_the_wheel_alone_says_what_comes_with_a_clone(wheel: Path, tmp_path: Pat
     )
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()
-    assert len(said) == 5
+    assert len(said) == 7
     assert all("comes with a clone of the repository" in line for line in said)
 
 

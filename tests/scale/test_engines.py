@@ -160,7 +160,7 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
             everything(folder, dask, tmp_path / "c.parquet", lambda *_: cluster.scale(0))
         cluster.scale(1)
         monkeypatch.setattr("extras.dask_engine._PATIENCE", 10)
-        monkeypatch.setattr("undrift.scale.engine.installed", lambda: "9.9")
+        monkeypatch.setattr("extras.dask_engine.installed", lambda: "9.9")
         other = pytest.raises(InputError, match=r"has undrift 0.* and this process 9\.9; install")
         with other, engine_of(dask=address):
             pass
